@@ -1,0 +1,44 @@
+# Everything a developer or a fresh machine needs: Python >= 3.11, pip and make are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Small models gain nothing from many threads, and two test workers share two cores.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+
+.PHONY: setup attribute test lint format bench clean
+
+setup: $(READY)
+
+# torch comes first, so that no other package brings another build of it. inseq comes last and
+# without its dependencies: it pins an old typeguard that it never imports (see CONTRIBUTING.md).
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps inseq treescope
+	touch $(READY)
+
+attribute: setup
+	$(BIN)/python -m interp attribute
+
+test: setup
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/python benchmarks/attribution.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

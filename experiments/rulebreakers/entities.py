@@ -1,0 +1,54 @@
+"""The entity pairs and first names that fill the templates, read from the data folder."""
+
+import csv
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPair:
+    """B lies in A (a city in its country) or is a kind of A (an instance of its type)."""
+
+    category: str
+    """ "cities", or the type, such as "brass instrument"."""
+    entity_a: str
+    """Country or type."""
+    entity_b: str
+    """City or instance, bare."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstName:
+    """A person's first name with the pronoun that goes with it."""
+
+    name: str
+    pronoun: str
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    text = (files(__package__) / "data" / file).read_text(encoding="utf-8")
+    return list(csv.DictReader(unicodedata.normalize("NFC", text).splitlines()))
+
+
+@cache
+def entity_pairs() -> tuple[EntityPair, ...]:
+    """The 183 (country, city) and 91 (type, instance) pairs, in the order of the data file."""
+    return tuple(EntityPair(**row) for row in _rows("entities.csv"))
+
+
+@cache
+def first_names() -> tuple[FirstName, ...]:
+    """First names from around the world, each with a fixed pronoun."""
+    return tuple(FirstName(**row) for row in _rows("names.csv"))
+
+
+@cache
+def namesakes() -> frozenset[tuple[str, str]]:
+    """(country, city) combinations that are no fact of the data set but may be true all the same.
+
+    A place of that name is in that country too, or the statement is disputed. Such a combination
+    never makes a non-rulebreaker.
+    """
+    return frozenset((row["country"], row["city"]) for row in _rows("namesakes.csv"))

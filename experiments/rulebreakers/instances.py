@@ -1,0 +1,144 @@
+"""The 25,600 instances: rulebreakers and counterparts, from one seed (Sections 3.1 to 3.3)."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from experiments.rulebreakers.entities import EntityPair, entity_pairs, first_names, namesakes
+from experiments.rulebreakers.templates import CITIES, FAMILIES, RULES, VERBS, render
+
+T = TypeVar("T")
+
+NAMES_PER_VERB = 5
+"""First names drawn for each entity pair and verb, without replacement (Section 3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One row of the data set, with the names of the published columns in `to_row`."""
+
+    id: str
+    rule: str
+    category: str
+    name: str
+    pronoun: str
+    verb: str
+    entity_a: str
+    entity_b: str
+    premise1: str
+    premise2: str
+    conclusion: str
+    label: bool
+    """Whether the premises textually entail the conclusion: false for rulebreakers."""
+
+    @property
+    def pair_id(self) -> str:
+        """The id without its side, shared by a rulebreaker and its counterpart."""
+        return self.id.rpartition("_")[0]
+
+    def to_row(self) -> dict[str, str | bool]:
+        """The instance under the published column names."""
+        return {column: getattr(self, field) for column, field in COLUMNS.items()}
+
+
+COLUMNS = {
+    "id": "id",
+    "rulebreaker_type": "rule",
+    "category": "category",
+    "firstName": "name",
+    "pronoun": "pronoun",
+    "verb": "verb",
+    "entityA": "entity_a",
+    "entityB": "entity_b",
+    "premise1": "premise1",
+    "premise2": "premise2",
+    "conclusion": "conclusion",
+    "label": "label",
+}
+"""Published column to the field of `Instance` that holds it."""
+
+
+def generate(seed: int = 0) -> list[Instance]:
+    """All 25,600 instances, each rulebreaker followed by its non-rulebreaker.
+
+    The same seed gives the same bytes on every platform: the only source of chance is
+    `random.Random.random`, whose sequence Python guarantees.
+    """
+    rng = random.Random(seed)
+    pairs = entity_pairs()
+    wrong = wrong_entities(pairs, rng)
+    instances: list[Instance] = []
+    for pair in pairs:
+        for verb in VERBS[pair.category]:
+            people = shuffled(first_names(), rng)[:NAMES_PER_VERB]
+            for rule in RULES:
+                for person in people:
+                    number = len(instances) // 2 + 1
+                    sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
+                    for suffix, entity_a, label in sides:
+                        parts = render(
+                            rule=rule,
+                            group=pair.category,
+                            name=person.name,
+                            pronoun=person.pronoun,
+                            verb=verb,
+                            entity_a=entity_a,
+                            entity_b=pair.entity_b,
+                        )
+                        instances.append(
+                            Instance(
+                                id=f"RULEBREAKER_{number:07d}_{suffix}",
+                                rule=rule,
+                                category=pair.category,
+                                name=person.name,
+                                pronoun=person.pronoun,
+                                verb=verb,
+                                entity_a=entity_a,
+                                entity_b=pair.entity_b,
+                                premise1=parts.premise1,
+                                premise2=parts.premise2,
+                                conclusion=parts.conclusion,
+                                label=label,
+                            )
+                        )
+    return instances
+
+
+def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[EntityPair, str]:
+    """For each pair a country or type that B does not belong to (Section 3.2).
+
+    Countries and, within each family, types are permuted without a fixed point; a permutation that
+    would pair a city with a country that has a place of that name is drawn again.
+    """
+    pairs = list(pairs)
+    cities = [pair for pair in pairs if pair.category == CITIES]
+    countries = [pair.entity_a for pair in cities]
+    while True:
+        permuted = shuffled(countries, rng)
+        if all(
+            not may_contain(country, pair) for country, pair in zip(permuted, cities, strict=True)
+        ):
+            break
+    wrong = dict(zip(cities, permuted, strict=True))
+    for family in FAMILIES:
+        while True:
+            types = shuffled(family, rng)
+            if all(right != other for right, other in zip(family, types, strict=True)):
+                break
+        replacement = dict(zip(family, types, strict=True))
+        wrong |= {
+            pair: replacement[pair.category] for pair in pairs if pair.category in replacement
+        }
+    return wrong
+
+
+def may_contain(country: str, pair: EntityPair) -> bool:
+    """Whether the pair's city is, or may be taken to be, in `country`."""
+    return country == pair.entity_a or (country, pair.entity_b) in namesakes()
+
+
+def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
+    """The items in an order drawn by `rng.random` alone, which Python keeps stable."""
+    keys = [rng.random() for _ in items]
+    return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

@@ -1,0 +1,81 @@
+"""Instances as prompts: the message of Section 4.2 with its segments and answers."""
+
+from collections.abc import Sequence
+
+from experiments.rulebreakers.instances import Instance
+from experiments.rulebreakers.templates import CITIES, PHRASINGS, Phrasing
+from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt_set import PromptSet
+
+SIDES = ("rulebreaker", "non_rulebreaker")
+
+STRATA = ("rule", "entity_group", "verb", "phrasing")
+
+_OPTIONS = {
+    "yes/no": (
+        AnswerOption("Yes", ("Yes", "YES", "yes")),
+        AnswerOption("No", ("No", "NO", "no")),
+    ),
+    "true/false": (
+        AnswerOption("True", ("True", "TRUE", "true")),
+        AnswerOption("False", ("False", "FALSE", "false")),
+    ),
+}
+"""Positive and negative option with their surface forms (formulas 4 and 5)."""
+
+
+def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
+    """One of the ten prompts of an instance."""
+    text, segments = compose(
+        [
+            (None, "Premises: "),
+            ("premise1", instance.premise1),
+            (None, " "),
+            ("premise2", instance.premise2),
+            (None, "\nConclusion: "),
+            ("conclusion", instance.conclusion),
+            (None, "\n"),
+            ("question", phrasing.question),
+        ]
+    )
+    positive, negative = _OPTIONS[phrasing.answers]
+    return Prompt(
+        id=f"{instance.id}/{phrasing.id}",
+        text=text,
+        segments=segments,
+        positive=positive,
+        negative=negative,
+        gold=instance.label,
+        pair_id=f"{instance.pair_id}/{phrasing.id}",
+        side=SIDES[instance.label],
+        factors={
+            "rule": instance.rule,
+            "entity_group": "geographical" if instance.category == CITIES else "categorical",
+            "category": instance.category,
+            "verb": instance.verb,
+            "entity_a": instance.entity_a,
+            "entity_b": instance.entity_b,
+            "name": instance.name,
+            "phrasing": phrasing.id,
+        },
+    )
+
+
+def prompt_set(
+    instances: Sequence[Instance], *, seed: int, description: dict[str, str]
+) -> PromptSet:
+    """All instances in all ten phrasings: prompts 10 i to 10 i + 9 belong to instance i."""
+
+    def build(number: int) -> Prompt:
+        index, phrasing = divmod(number, len(PHRASINGS))
+        return to_prompt(instances[index], PHRASINGS[phrasing])
+
+    return PromptSet(
+        system="rulebreakers",
+        sides=SIDES,
+        strata=STRATA,
+        build=build,
+        numbers=range(len(instances) * len(PHRASINGS)),
+        seed=seed,
+        description=description,
+    )

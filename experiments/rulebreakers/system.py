@@ -1,0 +1,25 @@
+"""RULEBREAKERS as a system that every command can use."""
+
+import pandas as pd
+
+from experiments.rulebreakers.instances import generate
+from experiments.rulebreakers.prompts import prompt_set
+from experiments.rulebreakers.published import load_published
+from interp.prompts.prompt_set import PromptSet
+
+
+class Rulebreakers:
+    """The rulebreakers and their counterparts (paper, Section 3)."""
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""
+        if data is None:
+            return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+        return prompt_set(load_published(data), seed=seed, description={"data": data})
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """The 25,600 generated instances in the published columns."""
+        return pd.DataFrame([instance.to_row() for instance in generate(seed)])
+
+
+system = Rulebreakers()

@@ -1,0 +1,208 @@
+"""The templates of RULEBREAKERS (paper, Table 1 and Section 4.2), all in this one place."""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from interp.errors import UserError
+
+RULES = ("mt", "ds")
+"""Modus tollens and disjunctive syllogism (Section 3.1)."""
+
+CITIES = "cities"
+"""The one category of geographical pairs; all others are categorical."""
+
+ANIMALS = ("bird", "fish", "insect")
+INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
+SPORTS = ("martial art", "racket sport")
+
+FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
+"""Types that share their verbs; a wrong type is drawn from the same family."""
+
+CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
+
+NEGATIONS = {
+    "is in": "is not in",
+    "was born in": "was not born in",
+    "died in": "did not die in",
+    "will be visiting": "will not be visiting",
+    "had studied in": "had not studied in",
+    "has been to": "has not been to",
+    "caught": "did not catch",
+    "saw": "did not see",
+    "plays": "does not play",
+    "owns": "does not own",
+    "is good at": "is not good at",
+    "is competing in": "is not competing in",
+}
+"""Verb to its negation, in the paper's order."""
+
+_CITY_VERBS = (
+    "is in",
+    "was born in",
+    "died in",
+    "will be visiting",
+    "had studied in",
+    "has been to",
+)
+
+VERBS: dict[str, tuple[str, ...]] = {
+    CITIES: _CITY_VERBS,
+    **dict.fromkeys(ANIMALS, ("caught", "saw")),
+    **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
+    **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
+}
+"""Category to the verbs that its instances are told with."""
+
+
+class Reasoning(NamedTuple):
+    """Two premises and the conclusion that the rule draws from them, one sentence each."""
+
+    premise1: str
+    premise2: str
+    conclusion: str
+
+
+def render(
+    *,
+    rule: str,
+    group: str,
+    name: str,
+    pronoun: str,
+    verb: str,
+    entity_a: str,
+    entity_b: str,
+) -> Reasoning:
+    """Write one instance from its parts (paper, Table 1).
+
+    Args:
+        rule: "mt" or "ds".
+        group: "cities" or a type of the categorical pairs, such as "brass instrument"; it decides
+            the template and the article. `entity_a` may be another type (a non-rulebreaker).
+        name: first name of the person.
+        pronoun: "he" or "she".
+        verb: as listed in `VERBS`, such as "has been to".
+        entity_a: the country, or the bare type.
+        entity_b: the city, or the bare instance ("zither"); its article is added here.
+
+    Raises:
+        UserError: an unknown rule, group or pronoun, a verb that the group does not take, or an
+            empty field.
+    """
+    _check(rule, group, pronoun, verb)
+    for field, value in (("name", name), ("entity_a", entity_a), ("entity_b", entity_b)):
+        if not value.strip():
+            raise UserError(f"{field} is empty; render needs a text for it")
+    negation = NEGATIONS[verb]
+    b = with_article(entity_b, group=group, verb=verb)
+    geographical = group == CITIES
+    if rule == "mt":
+        a_in_premise = entity_a if geographical else f"some kind of {entity_a}"
+        a_in_conclusion = entity_a if geographical else f"any kind of {entity_a}"
+        return Reasoning(
+            f"If {name} {verb} {a_in_premise}, then {pronoun} {negation} {b}.",
+            f"{name} {verb} {b}.",
+            f"{name} {negation} {a_in_conclusion}.",
+        )
+    either = f"somewhere in {entity_a}" if geographical else f"some kind of {entity_a}"
+    denied = entity_a if geographical else f"any kind of {entity_a}"
+    return Reasoning(
+        f"{name} {verb} either {b} or {either}.",
+        f"{name} {negation} {denied}.",
+        f"{name} {verb} {b}.",
+    )
+
+
+def _check(rule: str, group: str, pronoun: str, verb: str) -> None:
+    for field, got, expected in (
+        ("rule", rule, RULES),
+        ("group", group, CATEGORIES),
+        ("pronoun", pronoun, ("he", "she")),
+    ):
+        if got not in expected:
+            raise UserError(f"unknown {field} {got!r}; expected one of {', '.join(expected)}")
+    if verb not in VERBS[group]:
+        raise UserError(
+            f"{group!r} does not take the verb {verb!r}; expected one of {', '.join(VERBS[group])}"
+        )
+
+
+def with_article(entity_b: str, *, group: str, verb: str) -> str:
+    """`entity_b` with the article that its group and verb ask for.
+
+    Cities and sports are bare, "plays" takes the definite article, animals and "owns" the
+    indefinite one, by sound.
+    """
+    if group == CITIES or group in SPORTS:
+        return entity_b
+    if verb == "plays":
+        return f"the {entity_b}"
+    return f"{indefinite_article(entity_b)} {entity_b}"
+
+
+# A written vowel that is spoken as "y" or "w" takes "a"; a silent h takes "an".
+_VOWEL_SOUND = re.compile(
+    r"(?!eu|ewe|one\b|once\b|uni|u[bckqrst][aeiou])[aeiou]|hour|heir|honest|honou?r", re.IGNORECASE
+)
+
+
+def indefinite_article(noun: str) -> str:
+    """The article "a" or "an", by the sound that the noun begins with."""
+    return "an" if _VOWEL_SOUND.match(noun) else "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasing:
+    """One of the ten ways to ask whether the conclusion follows (Section 4.2)."""
+
+    id: str
+    """Verb and answer options, such as "entail-yn"."""
+    verb: str
+    """The question's verb: follow, entail, infer, deduce or support."""
+    answers: str
+    """ "yes/no" or "true/false"."""
+    question: str
+    """The text that ends the prompt."""
+
+
+def _phrasings() -> tuple[Phrasing, ...]:
+    wordings = {
+        "follow": (
+            "Does the Conclusion follow from the Premises?",
+            "the Conclusion follows from the Premises",
+        ),
+        "entail": (
+            "Do the Premises entail the Conclusion?",
+            "the Premises entail the Conclusion",
+        ),
+        "infer": (
+            "Can the Conclusion be inferred from the Premises?",
+            "the Conclusion can be inferred from the Premises",
+        ),
+        "deduce": (
+            "Can the Conclusion be deduced from the Premises?",
+            "the Conclusion can be deduced from the Premises",
+        ),
+        "support": (
+            "Do the Premises support the Conclusion?",
+            "the Premises support the Conclusion",
+        ),
+    }
+    yes_no = [
+        Phrasing(f"{verb}-yn", verb, "yes/no", f"{question} Answer Yes or No only.")
+        for verb, (question, _) in wordings.items()
+    ]
+    true_false = [
+        Phrasing(
+            f"{verb}-tf",
+            verb,
+            "true/false",
+            f"Is it True or False that {statement}? Answer True or False only.",
+        )
+        for verb, (_, statement) in wordings.items()
+    ]
+    return (*yes_no, *true_false)
+
+
+PHRASINGS = _phrasings()
+"""All ten phrasings, in the paper's order."""

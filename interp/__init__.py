@@ -1,0 +1,43 @@
+"""Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
+
+The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interp.api import Attributions, Scores, attribute, score
+    from interp.errors import UserError
+    from interp.models.load import load_model
+    from interp.models.model import Model
+    from interp.prompts.systems import load_prompts
+
+__all__ = [
+    "Attributions",
+    "Model",
+    "Scores",
+    "UserError",
+    "attribute",
+    "load_model",
+    "load_prompts",
+    "score",
+]
+
+_HOMES = {
+    "Attributions": "interp.api",
+    "Model": "interp.models.model",
+    "Scores": "interp.api",
+    "UserError": "interp.errors",
+    "attribute": "interp.api",
+    "load_model": "interp.models.load",
+    "load_prompts": "interp.prompts.systems",
+    "score": "interp.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch takes seconds to import."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,1 @@
+"""Prompts, their segments and answers, and their tokens for a model."""

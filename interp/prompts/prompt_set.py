@@ -1,0 +1,168 @@
+"""A set of prompts: built when read, hashed, checked, and thinned evenly."""
+
+import hashlib
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pandas as pd
+
+from interp.errors import UserError
+from interp.prompts.prompt import Prompt
+
+
+@dataclass(frozen=True)
+class PromptSet(Sequence[Prompt]):
+    """The prompts of a system, in a fixed order.
+
+    A prompt is built when it is read, so a large set costs little memory.
+    """
+
+    system: str
+    """Name of the system that the prompts come from."""
+    sides: tuple[str, str]
+    """Names of the two sides of a pair, such as ("rulebreaker", "non_rulebreaker")."""
+    strata: tuple[str, ...]
+    """Factors over which `spread` takes pairs evenly."""
+    build: Callable[[int], Prompt]
+    """Builds the prompt of a number in `numbers`."""
+    numbers: Sequence[int]
+    """The prompts of this set, in order."""
+    seed: int = 0
+    """What the set was generated with."""
+    description: dict[str, str] = field(default_factory=dict)
+    """Where the data came from, for the run's record."""
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Prompt:  # type: ignore[override]
+        return self.build(self.numbers[index])
+
+    def __iter__(self) -> Iterator[Prompt]:
+        return map(self.build, self.numbers)
+
+    def chunk(self, start: int, end: int) -> list[Prompt]:
+        """The prompts from `start` to before `end`."""
+        return [self.build(number) for number in self.numbers[start:end]]
+
+    def content_hash(self) -> str:
+        """A hash over everything in the prompts, in order: the data that results depend on."""
+        digest = hashlib.sha256()
+        for prompt in self:
+            digest.update(prompt_record(prompt).encode())
+        return digest.hexdigest()
+
+    def check(self) -> None:
+        """Check that ids are unique and that every pair has both sides once.
+
+        Raises:
+            UserError: a duplicate id, or a pair that lacks or repeats a side.
+        """
+        ids: set[str] = set()
+        sides: defaultdict[str, list[str]] = defaultdict(list)
+        for prompt in self:
+            if prompt.id in ids:
+                raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
+            ids.add(prompt.id)
+            sides[prompt.pair_id].append(prompt.side)
+        for pair_id, found in sides.items():
+            if sorted(found) != sorted(self.sides):
+                raise UserError(
+                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected one "
+                    f"{self.sides[0]} and one {self.sides[1]}"
+                )
+
+    def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
+        """A subset of whole pairs, taken evenly over the strata.
+
+        Every value of every stratum occurs as often as any other, within what the set holds; which
+        pairs stand for a combination of values is drawn by `seed`. The order stays that of the set.
+
+        Raises:
+            UserError: fewer than one pair asked for.
+        """
+        if pairs < 1:
+            raise UserError(f"the limit is {pairs}; expected at least one pair")
+        members: defaultdict[str, list[int]] = defaultdict(list)
+        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        for number, prompt in zip(self.numbers, self, strict=True):
+            members[prompt.pair_id].append(number)
+            cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
+        rng = random.Random(f"spread {seed}")
+        drawn = islice(_evenly({cell: list(ids) for cell, ids in cells.items()}, rng), pairs)
+        chosen = {number for pair_id in drawn for number in members[pair_id]}
+        return PromptSet(
+            self.system,
+            self.sides,
+            self.strata,
+            self.build,
+            [number for number in self.numbers if number in chosen],
+            self.seed,
+            {**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a prompt: id, pair, side, text, gold answer and one column a factor."""
+        return pd.DataFrame([prompt_row(prompt) for prompt in self])
+
+
+def prompt_row(prompt: Prompt) -> dict[str, object]:
+    """A prompt as a row of the prompts table; spans are columns premise1_start, premise1_end ..."""
+    row: dict[str, object] = {
+        "prompt_id": prompt.id,
+        "pair_id": prompt.pair_id,
+        "side": prompt.side,
+        "text": prompt.text,
+        "gold": prompt.gold_option.name,
+        **prompt.factors,
+    }
+    for name, (start, end) in prompt.segments.items():
+        row[f"{name}_start"], row[f"{name}_end"] = start, end
+    return row
+
+
+def prompt_record(prompt: Prompt) -> str:
+    """One canonical line with everything in a prompt, for hashing."""
+    return json.dumps(
+        [
+            prompt.id,
+            prompt.text,
+            dict(prompt.segments),
+            [[option.name, option.forms] for option in (prompt.positive, prompt.negative)],
+            prompt.gold,
+            prompt.pair_id,
+            prompt.side,
+            dict(prompt.factors),
+        ],
+        ensure_ascii=False,
+    )
+
+
+def _evenly(cells: dict[tuple[str, ...], list[str]], rng: random.Random) -> Iterator[str]:
+    """All pair ids, in an order whose every beginning is spread evenly over the cells' values.
+
+    Round by round each cell that still has pairs gives one, drawn at random; within a round the
+    cell comes next whose values were taken least often so far.
+    """
+    for ids in cells.values():
+        keys = {pair_id: rng.random() for pair_id in ids}
+        ids.sort(key=keys.__getitem__, reverse=True)
+    taken: defaultdict[tuple[int, str], int] = defaultdict(int)
+    while cells:
+        waiting = {cell: rng.random() for cell in cells}
+        while waiting:
+            cell = min(waiting, key=lambda c: (_load(c, taken), waiting[c]))
+            del waiting[cell]
+            for stratum in enumerate(cell):
+                taken[stratum] += 1
+            yield cells[cell].pop()
+        cells = {cell: ids for cell, ids in cells.items() if ids}
+
+
+def _load(cell: Iterable[str], taken: dict[tuple[int, str], int]) -> int:
+    """How often the values of a cell were taken; squared, so that no value runs ahead."""
+    return sum(taken[stratum] ** 2 for stratum in enumerate(cell))

@@ -1,0 +1,64 @@
+"""Systems: the data sets that prompts come from, found by entry point: anyone can add one."""
+
+from importlib.metadata import entry_points
+from typing import Protocol
+
+import pandas as pd
+
+from interp.errors import UserError
+from interp.prompts.prompt_set import PromptSet
+
+GROUP = "interp.systems"
+"""Entry points of this group name an object that follows `System`."""
+
+
+class System(Protocol):
+    """A data set of reasoning prompts in minimal pairs."""
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All prompts: generated from `seed`, or read from a file, folder or hub name."""
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """The generated data set in its published columns, one row an instance."""
+
+
+def system_names() -> list[str]:
+    """Names of the installed systems."""
+    return sorted(point.name for point in entry_points(group=GROUP))
+
+
+def find_system(name: str) -> System:
+    """The system of that name.
+
+    Raises:
+        UserError: no such system is installed.
+    """
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            system: System = point.load()
+            return system
+    raise UserError(f"unknown system {name!r}; installed are {', '.join(system_names()) or 'none'}")
+
+
+def load_prompts(
+    system: str = "rulebreakers",
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    data: str | None = None,
+) -> PromptSet:
+    """The prompts of a system, checked.
+
+    Args:
+        system: name of an installed system.
+        limit: take so many pairs, spread evenly over the system's strata; all if None.
+        seed: decides the generated data and which pairs a limit takes.
+        data: read the system's published data from this CSV, JSON, JSONL or Parquet file, folder
+            or hub name instead of generating it.
+
+    Raises:
+        UserError: an unknown system, data that cannot be read, duplicate ids, unpaired prompts.
+    """
+    prompts = find_system(system).prompts(seed=seed, data=data)
+    prompts.check()
+    return prompts if limit is None else prompts.spread(limit, seed)

@@ -1,0 +1,147 @@
+"""Tokens of a prompt, and which of them belong to each segment, by the tokenizer's offsets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.prompts.chat import ChatText, write_chat
+from interp.prompts.prompt import Prompt, Span
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A prompt as the model reads it."""
+
+    prompt: Prompt
+    chat: ChatText
+    token_ids: tuple[int, ...]
+    segments: Mapping[str, Span]
+    """Half-open ranges of tokens, one for each segment of the prompt."""
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Prompts of similar length, padded on the left so that all end at the last position."""
+
+    prompts: tuple[TokenizedPrompt, ...]
+    token_ids: Int[Tensor, "batch token"]
+    attention_mask: Int[Tensor, "batch token"]
+    """1 on real tokens, 0 on padding."""
+    position_ids: Int[Tensor, "batch token"]
+    """Counted from each prompt's first real token, whatever the padding."""
+
+    def unpadded(self, row: int) -> slice:
+        """The positions of one prompt's tokens."""
+        width = self.token_ids.shape[1]
+        return slice(width - len(self.prompts[row]), width)
+
+
+def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
+    """Tokenize prompts through the model's chat template.
+
+    Special tokens are added only where no template wrote them.
+
+    Raises:
+        UserError: a prompt longer than the model's context, or a segment without tokens.
+    """
+    if not prompts:
+        return []
+    chats = [write_chat(prompt, model.tokenizer) for prompt in prompts]
+    encoded = model.tokenizer(
+        [chat.text for chat in chats],
+        add_special_tokens=not chats[0].templated,
+        return_attention_mask=False,
+        return_offsets_mapping=True,
+    )
+    offsets: list[list[Span]] = encoded["offset_mapping"]
+    tokenized = [
+        TokenizedPrompt(
+            prompt,
+            chat,
+            tuple(ids),
+            {
+                name: segment_tokens(prompt, name, chat.message_start, prompt_offsets)
+                for name in prompt.segments
+            },
+        )
+        for prompt, chat, ids, prompt_offsets in zip(
+            prompts, chats, encoded["input_ids"], offsets, strict=True
+        )
+    ]
+    _check_lengths(model, tokenized)
+    return tokenized
+
+
+def segment_tokens(prompt: Prompt, name: str, shift: int, offsets: Sequence[Span]) -> Span:
+    """The range of tokens that hold at least one character of a segment.
+
+    A token that reaches across the segment's edge, as a full stop with a line break may, belongs to
+    it; special tokens, which have no characters of their own, belong to none.
+    """
+    start, end = (shift + edge for edge in prompt.segments[name])
+    inside = [
+        index for index, (first, last) in enumerate(offsets) if max(first, start) < min(last, end)
+    ]
+    if not inside:
+        raise UserError(
+            f"segment {name!r} of prompt {prompt.id} ({prompt.segment_text(name)!r}) has no "
+            "tokens; its span must cover some text"
+        )
+    return inside[0], inside[-1] + 1
+
+
+def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
+    longest = max(prompts, key=len)
+    limit = model.context_length
+    if limit is not None and len(longest) > limit:
+        raise UserError(
+            f"prompt {longest.prompt.id} has {len(longest)} tokens, {model.name} reads at most "
+            f"{limit}; shorten the prompt or take a model with a longer context"
+        )
+
+
+def batches(
+    model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
+) -> Iterator[tuple[list[int], Batch]]:
+    """Group prompts by length under a budget of tokens, padding included.
+
+    Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
+    longer than the budget makes a batch of its own.
+    """
+    by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+    chunk: list[int] = []
+    for index in by_length:
+        length = len(prompts[index])
+        full = (len(chunk) + 1) * length > batch_tokens
+        if chunk and (full or (length > len(prompts[chunk[0]]) and not model.allows_padding)):
+            yield chunk, pad(model, [prompts[i] for i in chunk])
+            chunk = []
+        chunk.append(index)
+    if chunk:
+        yield chunk, pad(model, [prompts[i] for i in chunk])
+
+
+def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
+    """A batch on the model's device. What stands in the padding is masked and never read."""
+    width = max(len(prompt) for prompt in prompts)
+    padding_id = model.tokenizer.pad_token_id or 0
+    rows, mask = [], []
+    for prompt in prompts:
+        missing = width - len(prompt)
+        rows.append([padding_id] * missing + list(prompt.token_ids))
+        mask.append([0] * missing + [1] * len(prompt))
+    attention_mask = torch.tensor(mask, device=model.device)
+    return Batch(
+        prompts=tuple(prompts),
+        token_ids=torch.tensor(rows, device=model.device),
+        attention_mask=attention_mask,
+        position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
+    )

@@ -1,0 +1,1 @@
+"""Measurements that ask what a model knows."""

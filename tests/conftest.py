@@ -1,0 +1,25 @@
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import pytest
+import torch
+
+import interp
+from interp.models.organisms import DEFAULT
+from tests.support.prompts import some_prompts
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def organism() -> interp.Model:
+    return interp.load_model(DEFAULT, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def prompts():
+    """Both sides of twelve pairs, one of each verb."""
+    return some_prompts(12)

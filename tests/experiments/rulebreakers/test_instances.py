@@ -1,0 +1,108 @@
+import hashlib
+import json
+import random
+import unicodedata
+from collections import Counter
+
+import pytest
+
+from experiments.rulebreakers.entities import entity_pairs, first_names, namesakes
+from experiments.rulebreakers.instances import COLUMNS, generate, wrong_entities
+from experiments.rulebreakers.system import system
+from experiments.rulebreakers.templates import CITIES, FAMILIES
+
+
+@pytest.fixture(scope="module")
+def instances():
+    return generate(0)
+
+
+def test_entity_pairs_are_the_published_ones():
+    counts = Counter(pair.category for pair in entity_pairs())
+    assert counts == {
+        "cities": 183,
+        "bird": 20,
+        "fish": 13,
+        "insect": 12,
+        "brass instrument": 9,
+        "stringed instrument": 16,
+        "woodwind instrument": 8,
+        "martial art": 8,
+        "racket sport": 5,
+    }
+    assert len({(pair.category, pair.entity_b) for pair in entity_pairs()}) == 274
+
+
+def test_names_are_many_and_each_has_one_pronoun():
+    names = [person.name for person in first_names()]
+    assert len(names) >= 200
+    assert len(set(names)) == len(names)
+    assert {person.pronoun for person in first_names()} == {"he", "she"}
+
+
+def test_data_is_in_composed_form():
+    texts = [p.entity_a + p.entity_b for p in entity_pairs()] + [n.name for n in first_names()]
+    assert all(unicodedata.is_normalized("NFC", text) for text in texts)
+
+
+def test_sizes_are_those_of_section_3_3(instances):
+    assert len(instances) == 25_600
+    rulebreakers = [instance for instance in instances if not instance.label]
+    assert Counter(i.category == CITIES for i in rulebreakers) == {True: 10_980, False: 1_820}
+    assert Counter(i.rule for i in rulebreakers) == {"mt": 6_400, "ds": 6_400}
+    assert len({instance.id for instance in instances}) == 25_600
+
+
+def test_sides_of_a_pair_differ_in_entity_a_alone(instances):
+    for rulebreaker, counterpart in zip(instances[::2], instances[1::2], strict=True):
+        assert rulebreaker.id == rulebreaker.pair_id + "_rb"
+        assert counterpart.id == rulebreaker.pair_id + "_nonrb"
+        assert (rulebreaker.label, counterpart.label) == (False, True)
+        assert rulebreaker.entity_a != counterpart.entity_a
+        for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
+            assert getattr(rulebreaker, field) == getattr(counterpart, field)
+
+
+def test_names_are_drawn_without_replacement(instances):
+    drawn = Counter(
+        (i.category, i.entity_b, i.verb, i.rule, i.name) for i in instances if not i.label
+    )
+    assert set(drawn.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_wrong_entities_are_a_permutation_that_is_wrong_everywhere(seed):
+    wrong = wrong_entities(entity_pairs(), random.Random(seed))
+    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
+    assert sorted(wrong[pair] for pair in cities) == sorted(pair.entity_a for pair in cities)
+    for pair in entity_pairs():
+        assert wrong[pair] != pair.entity_a
+        assert (wrong[pair], pair.entity_b) not in namesakes()
+        if pair.category != CITIES:
+            (family,) = [family for family in FAMILIES if pair.category in family]
+            assert wrong[pair] in family
+
+
+def test_the_namesakes_are_countries_and_cities_of_the_data():
+    countries = {pair.entity_a for pair in entity_pairs() if pair.category == CITIES}
+    cities = {pair.entity_b for pair in entity_pairs() if pair.category == CITIES}
+    for country, city in namesakes():
+        assert country in countries
+        assert city in cities
+
+
+def digest(seed):
+    rows = [instance.to_row() for instance in generate(seed)]
+    return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
+
+
+def test_a_seed_gives_the_same_bytes_on_every_machine():
+    assert digest(0) == "0cf61193b86179cd32aebf959f6e9defb70a92041ce3738b9ba922012a44f82e"
+    assert digest(1) != digest(0)
+
+
+def test_the_dataset_has_the_published_columns():
+    frame = system.dataset(seed=0)
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame["id"].iloc[0] == "RULEBREAKER_0000001_rb"
+    assert frame["label"].dtype == bool

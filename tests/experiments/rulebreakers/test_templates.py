@@ -1,0 +1,158 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.rulebreakers import render
+from experiments.rulebreakers.entities import entity_pairs
+from experiments.rulebreakers.templates import (
+    CATEGORIES,
+    PHRASINGS,
+    RULES,
+    VERBS,
+    indefinite_article,
+)
+from interp.errors import UserError
+
+ANNE = {"name": "Anne", "pronoun": "she"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (
+            {"rule": "mt", "group": "cities", "verb": "is in"}
+            | {"entity_a": "France", "entity_b": "Paris"},
+            (
+                "If Anne is in France, then she is not in Paris.",
+                "Anne is in Paris.",
+                "Anne is not in France.",
+            ),
+        ),
+        (
+            {"rule": "ds", "group": "cities", "verb": "has been to"}
+            | {"entity_a": "The Gambia", "entity_b": "Banjul"},
+            (
+                "Anne has been to either Banjul or somewhere in The Gambia.",
+                "Anne has not been to The Gambia.",
+                "Anne has been to Banjul.",
+            ),
+        ),
+        (
+            {"rule": "mt", "group": "bird", "verb": "caught"}
+            | {"entity_a": "bird", "entity_b": "goose"},
+            (
+                "If Anne caught some kind of bird, then she did not catch a goose.",
+                "Anne caught a goose.",
+                "Anne did not catch any kind of bird.",
+            ),
+        ),
+        (
+            {"rule": "ds", "group": "stringed instrument", "verb": "owns"}
+            | {"entity_a": "woodwind instrument", "entity_b": "zither"},
+            (
+                "Anne owns either a zither or some kind of woodwind instrument.",
+                "Anne does not own any kind of woodwind instrument.",
+                "Anne owns a zither.",
+            ),
+        ),
+        (
+            {"rule": "mt", "group": "brass instrument", "verb": "plays"}
+            | {"entity_a": "brass instrument", "entity_b": "French horn"},
+            (
+                "If Anne plays some kind of brass instrument, then she does not play the French "
+                "horn.",
+                "Anne plays the French horn.",
+                "Anne does not play any kind of brass instrument.",
+            ),
+        ),
+        (
+            {"rule": "ds", "group": "racket sport", "verb": "is good at"}
+            | {"entity_a": "martial art", "entity_b": "table tennis"},
+            (
+                "Anne is good at either table tennis or some kind of martial art.",
+                "Anne is not good at any kind of martial art.",
+                "Anne is good at table tennis.",
+            ),
+        ),
+        (
+            {"rule": "mt", "group": "cities", "verb": "died in"}
+            | {"entity_a": "United States of America", "entity_b": "Washington, D.C."},
+            (
+                "If Anne died in United States of America, then she did not die in Washington, "
+                "D.C..",
+                "Anne died in Washington, D.C..",
+                "Anne did not die in United States of America.",
+            ),
+        ),
+    ],
+)
+def test_render_writes_the_templates_of_table_1(parts, expected):
+    assert render(**ANNE, **parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("noun", "article"),
+    [
+        ("ostrich", "an"),
+        ("eel", "an"),
+        ("oboe", "an"),
+        ("English horn", "an"),
+        ("euphonium", "a"),
+        ("ukulele", "a"),
+        ("unicorn", "a"),
+        ("zither", "a"),
+        ("umbrella bird", "an"),
+    ],
+)
+def test_articles_go_by_sound(noun, article):
+    assert indefinite_article(noun) == article
+
+
+@given(data=st.data())
+def test_every_field_is_one_sentence_that_names_its_entities(data):
+    category = data.draw(st.sampled_from(CATEGORIES))
+    pairs = [pair for pair in entity_pairs() if pair.category == category]
+    pair = data.draw(st.sampled_from(pairs))
+    fields = render(
+        **ANNE,
+        rule=data.draw(st.sampled_from(RULES)),
+        group=category,
+        verb=data.draw(st.sampled_from(VERBS[category])),
+        entity_a=pair.entity_a,
+        entity_b=pair.entity_b,
+    )
+    assert all(field.endswith(".") and "  " not in field for field in fields)
+    assert pair.entity_a in fields.premise1
+    assert pair.entity_b in fields.premise1
+    assert {pair.entity_a in fields.premise2, pair.entity_b in fields.premise2} == {
+        True,
+        False,
+    } or (pair.entity_a in pair.entity_b)
+    assert not any("n't" in field for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rule": "mp"}, "unknown rule 'mp'"),
+        ({"group": "planet"}, "unknown group 'planet'"),
+        ({"pronoun": "it"}, "unknown pronoun 'it'"),
+        ({"verb": "plays"}, "does not take the verb 'plays'"),
+        ({"entity_b": " "}, "entity_b is empty"),
+    ],
+)
+def test_wrong_parts_are_refused(change, message):
+    parts = {"rule": "mt", "group": "cities", "verb": "is in", "entity_a": "France"}
+    with pytest.raises(UserError, match=message):
+        render(**{**ANNE, **parts, "entity_b": "Paris", **change})
+
+
+def test_the_ten_phrasings():
+    assert len({phrasing.question for phrasing in PHRASINGS}) == 10
+    assert PHRASINGS[0].question == (
+        "Does the Conclusion follow from the Premises? Answer Yes or No only."
+    )
+    assert PHRASINGS[7].question == (
+        "Is it True or False that the Conclusion can be inferred from the Premises? "
+        "Answer True or False only."
+    )

@@ -1,0 +1,99 @@
+import dataclasses
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interp
+from interp.errors import UserError
+from interp.prompts.prompt_set import PromptSet
+from tests.support.prompts import some_prompts
+
+
+@pytest.fixture(scope="module")
+def full():
+    return interp.load_prompts()
+
+
+def made_of(prompts, template):
+    return PromptSet(
+        template.system,
+        template.sides,
+        template.strata,
+        prompts.__getitem__,
+        range(len(prompts)),
+    )
+
+
+@settings(max_examples=12, deadline=None)
+@given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
+def test_a_limit_is_spread_evenly(full, pairs, seed):
+    subset = list(full.spread(pairs, seed))
+    assert len(subset) == 2 * pairs
+    assert Counter(prompt.side for prompt in subset) == {
+        "rulebreaker": pairs,
+        "non_rulebreaker": pairs,
+    }
+    assert len({prompt.pair_id for prompt in subset}) == pairs
+    for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
+        counts = Counter(prompt.factors[factor] for prompt in subset).values()
+        least = min(counts) if len(counts) == values else 0
+        assert (max(counts) - least) // 2 <= 2, (factor, counts)
+
+
+def test_a_limit_is_drawn_from_the_whole_set_by_the_seed(full):
+    one, same, other = full.spread(48, 0), full.spread(48, 0), full.spread(48, 1)
+    assert list(one.numbers) == list(same.numbers) == sorted(one.numbers)
+    assert set(one.numbers) != set(other.numbers)
+    assert max(one.numbers) > len(full) * 0.9
+    assert min(one.numbers) < len(full) * 0.1
+
+
+def test_a_limit_beyond_the_set_is_the_set():
+    small = some_prompts(5)
+    assert list(small.spread(99).numbers) == list(small.numbers)
+
+
+def test_a_limit_of_nothing_is_refused(full):
+    with pytest.raises(UserError, match="at least one pair"):
+        full.spread(0)
+
+
+def test_the_hash_depends_on_everything_and_on_nothing_else():
+    prompts = list(some_prompts(3))
+    template = some_prompts(3)
+    original = made_of(prompts, template).content_hash()
+    assert template.content_hash() == original
+    for change in (
+        {"text": prompts[0].text + "!"},
+        {"gold": not prompts[0].gold},
+        {"segments": {**prompts[0].segments, "premise1": (1, 2)}},
+        {"factors": {"rule": "other"}},
+    ):
+        changed = [dataclasses.replace(prompts[0], **change), *prompts[1:]]
+        assert made_of(changed, template).content_hash() != original
+    assert made_of(prompts[::-1], template).content_hash() != original
+
+
+def test_duplicate_ids_and_single_sides_are_refused():
+    template = some_prompts(2)
+    prompts = list(template)
+    with pytest.raises(UserError, match="occurs twice"):
+        made_of([*prompts, prompts[0]], template).check()
+    with pytest.raises(UserError, match="expected one rulebreaker and one non_rulebreaker"):
+        made_of(prompts[:-1], template).check()
+    made_of(prompts, template).check()
+
+
+def test_the_frame_has_factors_and_spans():
+    frame = some_prompts(3).to_frame()
+    assert len(frame) == 6
+    row = frame.iloc[0]
+    assert row["text"][row["premise1_start"] : row["premise1_end"]].endswith(".")
+    assert {"rule", "verb", "phrasing", "gold", "side"} <= set(frame.columns)
+
+
+def test_an_unknown_system_is_refused():
+    with pytest.raises(UserError, match="unknown system 'none'; installed are rulebreakers"):
+        interp.load_prompts("none")

@@ -1,0 +1,1 @@
+"""Small models and tokenizers that tests are made of."""

@@ -1,0 +1,11 @@
+"""Prompts that many tests share; generating the whole set takes seconds."""
+
+from functools import cache
+
+import interp
+from interp.prompts.prompt_set import PromptSet
+
+
+@cache
+def some_prompts(pairs: int) -> PromptSet:
+    return interp.load_prompts(limit=pairs)
