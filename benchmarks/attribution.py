@@ -1,0 +1,176 @@
+"""Attribution side by side with inseq, and with its own limit.
+
+    python benchmarks/attribution.py [--full]
+
+In one process, on one CPU thread, same model, same prompts, both attributions:
+  1. prompts per second of inseq, of this toolkit as a whole run (tokenizing, measuring, writing),
+     and of the bare forward and input-gradient backward of the same batches;
+  2. memory as the data set grows.
+With --full, on all cores: the 256,000 prompts of RULEBREAKERS on the packaged organism.
+"""
+
+import argparse
+import gc
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+import inseq
+import torch
+import transformers
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import interp
+from interp.measure import attribution
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.runs.run import Run
+
+PAIRS = 96
+BATCH = 32
+REPEATS = 5
+MEMORY_PAIRS = (480, 1_920, 7_680)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="also run all 256,000 prompts")
+    full = parser.parse_args().full
+    print(
+        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"inseq {version('inseq')}"
+    )
+    cores = torch.get_num_threads()
+    torch.set_num_threads(1)
+    compare(hidden=256, layers=4)
+    compare(hidden=64, layers=2)
+    torch.set_num_threads(cores)
+    memory()
+    if full:
+        full_set()
+
+
+def compare(hidden: int, layers: int) -> None:
+    model = tiny_llama(hidden, layers)
+    prompts = interp.load_prompts(limit=PAIRS)
+    tokenized = tokenize(model, list(prompts))
+    budget = BATCH * max(map(len, tokenized))
+    prepared = [batch for _, batch in batches(model, tokenized, batch_tokens=budget)]
+    seconds = {
+        "inseq, saliency and attention": fastest(inseq_run(model, tokenized), repeats=2),
+        "interp, one run": fastest(lambda: whole_run(model, prompts, budget)),
+        "bare forward and backward": fastest(lambda: bare_passes(model, prepared)),
+    }
+    count, tokens = len(prompts), sum(map(len, tokenized))
+    print(f"\nhidden {hidden}, {layers} layers, {count} prompts of {tokens / count:.0f} tokens")
+    for name, value in seconds.items():
+        print(f"  {name:32} {count / value:8.1f} prompts/s")
+    theirs, ours, bare = seconds.values()
+    print(f"  interp against inseq             {theirs / ours:8.2f} times")
+    print(f"  interp adds to the bare passes   {ours / bare - 1:8.1%}")
+
+
+def tiny_llama(hidden: int, layers: int) -> interp.Model:
+    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 32,
+        num_key_value_heads=hidden // 64,
+        intermediate_size=hidden * 8 // 3,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return interp.Model(f"llama {hidden}x{layers}", LlamaForCausalLM(config).eval(), tokenizer)
+
+
+def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
+    """Both attributions as a user of inseq calls them, answers forced, on a copy of the model."""
+    hf = LlamaForCausalLM(model.hf.config).eval()
+    hf.load_state_dict(model.hf.state_dict())
+    hf.set_attn_implementation("eager")
+    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
+    attributor = inseq.load_model(hf, "saliency", tokenizer=tokenizer)
+    texts = [prompt.chat.text for prompt in prompts]
+    answered = [text + "Yes" for text in texts]
+
+    def run() -> None:
+        for method in ("saliency", "attention"):
+            output = attributor.attribute(
+                texts, answered, method=method, batch_size=BATCH, show_progress=False
+            )
+            for sequence in output.sequence_attributions:
+                sequence.aggregate()
+
+    return run
+
+
+def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
+    """From prompts to merged tables on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run.open(Path(folder) / "run", prompts, measurement="attribute", parameters={})
+        run.measure(attribution(model, batch_tokens=budget))
+        run.merge_tables()
+
+
+def bare_passes(model: interp.Model, prepared: list[Batch]) -> None:
+    with model.measuring():
+        for batch in prepared:
+            embeddings = model.hf.get_input_embeddings()(batch.token_ids).detach()
+            embeddings.requires_grad_()
+            logits = model.hf(
+                inputs_embeds=embeddings,
+                attention_mask=batch.attention_mask,
+                position_ids=batch.position_ids,
+                use_cache=False,
+                logits_to_keep=1,
+            ).logits
+            torch.autograd.grad(logits[:, -1].max(-1).values.sum(), embeddings)
+
+
+def fastest(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Seconds of the fastest of several repetitions, after one to warm up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def memory() -> None:
+    model = interp.load_model(DEFAULT, device="cpu")
+    print("\nmost memory held so far, after runs of more and more prompts on the organism")
+    for pairs in MEMORY_PAIRS:
+        prompts = interp.load_prompts(limit=pairs)
+        whole_run(model, prompts, budget=2048)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"  {len(prompts):7,} prompts   {peak:7.0f} MiB")
+
+
+def full_set() -> None:
+    model = interp.load_model(DEFAULT, device="cpu")
+    start = time.perf_counter()
+    prompts = interp.load_prompts()
+    whole_run(model, prompts, budget=2048)
+    minutes = (time.perf_counter() - start) / 60
+    print(f"\nall {len(prompts):,} prompts on {DEFAULT}, {torch.get_num_threads()} threads:")
+    print(f"  {minutes:.1f} minutes, {len(prompts) / minutes / 60:.0f} prompts/s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How the packaged organisms are made: recipe, text, training, card, verification."""

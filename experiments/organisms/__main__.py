@@ -1,0 +1,72 @@
+"""`python -m experiments.organisms`: train an organism, or measure again what its card claims."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.organisms.recipes import RECIPES, recipe
+from interp.errors import UserError
+from interp.models.organisms import PREFIX, organism_folder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.organisms")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    train = commands.add_parser("train", help="train an organism from its recipe")
+    verify = commands.add_parser("verify", help="measure an organism's card from its weights")
+    for command in (train, verify):
+        command.add_argument("name", help=", ".join(RECIPES))
+        command.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    train.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where to train; the same command resumes (default: organisms/NAME)",
+    )
+    verify.add_argument(
+        "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
+    )
+    verify.add_argument(
+        "--pairs", type=int, metavar="N", help="score so many prompt pairs (default: all 128,000)"
+    )
+    verify.add_argument("--write", action="store_true", help="put the figures into the card")
+    parsed = parser.parse_args(arguments)
+    try:
+        {"train": _train, "verify": _verify}[parsed.command](parsed)
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; the same command goes on from the last checkpoint\n")
+        return 130
+    return 0
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    from experiments.organisms.train import train
+
+    folder = arguments.out or Path("organisms") / arguments.name
+    chosen = recipe(arguments.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    train(chosen, folder, device=arguments.device)
+    sys.stderr.write(f"trained organism in {folder}\n")
+
+
+def _verify(arguments: argparse.Namespace) -> None:
+    from experiments.organisms.card import write_measured
+    from experiments.organisms.verify import measure
+    from interp.models.load import load_model
+
+    folder = arguments.folder or organism_folder(PREFIX + recipe(arguments.name).name)
+    model = load_model(str(folder), device=arguments.device, dtype="float32")
+    measured = measure(model, folder, pairs=arguments.pairs)
+    if arguments.write:
+        write_measured(folder, measured)
+    sys.stdout.write(json.dumps(measured, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

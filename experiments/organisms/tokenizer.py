@@ -1,0 +1,92 @@
+"""An organism's tokenizer, trained on its own text in the style of its family."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from experiments.organisms.families import FAMILIES, Family
+from experiments.organisms.recipes import Recipe
+from experiments.organisms.text import TrainingText
+
+SAMPLED_STEPS = 400
+"""Training steps whose text the tokenizer is trained on, spread over the whole training."""
+
+UNKNOWN = "<unk>"
+
+
+def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFast:
+    """A BPE tokenizer with the family's pieces, special tokens and chat template."""
+    family = FAMILIES[recipe.family]
+    train = _train_byte_level if family.pieces == "byte-level" else _train_sentencepiece_style
+    tokenizer = train(family, recipe.vocabulary, _sample(recipe, text))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=family.bos,
+        eos_token=family.end_of_turn,
+        pad_token=family.pad,
+        unk_token=UNKNOWN if family.pieces == "sentencepiece" else None,
+        extra_special_tokens=list(family.markers),
+        chat_template=family.chat_template,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _sample(recipe: Recipe, text: TrainingText) -> Iterator[str]:
+    stride = max(1, recipe.steps // SAMPLED_STEPS)
+    for step in range(0, recipe.steps, stride):
+        for exchange in text.prompts(step) + text.facts(step):
+            yield exchange.message
+            yield exchange.answer
+            yield from ("user", "assistant", "model")  # the roles that templates write
+    yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
+
+
+def _train_byte_level(family: Family, vocabulary: int, lines: Iterable[str]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=family.special_tokens,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    return tokenizer
+
+
+def _train_sentencepiece_style(family: Family, vocabulary: int, lines: Iterable[str]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, byte_fallback=True))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            # A line break stands alone, so that it never merges with the answer after it.
+            pre_tokenizers.Split("\n", "isolated"),
+            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never"),
+            pre_tokenizers.Punctuation("isolated"),
+        ]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    byte_pieces = [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary + len(byte_pieces),
+        special_tokens=[UNKNOWN, *family.special_tokens, *byte_pieces],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    return _with_ordinary_bytes(tokenizer, byte_pieces)
+
+
+def _with_ordinary_bytes(tokenizer: Tokenizer, byte_pieces: list[str]) -> Tokenizer:
+    """Leave the byte pieces in the vocabulary, but no longer match them as special tokens."""
+    state = json.loads(tokenizer.to_str())
+    state["added_tokens"] = [
+        token for token in state["added_tokens"] if token["content"] not in byte_pieces
+    ]
+    return Tokenizer.from_str(json.dumps(state))

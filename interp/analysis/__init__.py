@@ -1,0 +1,1 @@
+"""Small tables from the measured ones."""

@@ -1,0 +1,117 @@
+"""The calls for notebooks: measure prompts in memory and get tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.attribution.one_pass import METHODS
+from interp.measure import Measurement, PromptRows, attribution, scoring
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.runs.progress import Progress
+from interp.runs.shards import SHARD_PROMPTS
+from interp.tables import to_table
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Answers of one model to prompts."""
+
+    answers: pd.DataFrame
+    """The answers table (`interp.tables`): one row a prompt."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a prompt."""
+        return self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Attributions:
+    """Answers of one model to prompts, and what they are attributed to."""
+
+    answers: pd.DataFrame
+    """The answers table: one row a prompt."""
+    attributions: pd.DataFrame
+    """The attributions table: one row a prompt and method."""
+    token_scores: pd.DataFrame | None
+    """The token_scores table: one row a prompt, method and token; None if not asked for."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a prompt and method."""
+        return self.attributions
+
+
+def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None) -> Scores:
+    """Answers of a model: probabilities of the options, prediction, correctness.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: from `load_prompts`, or any sequence of prompts.
+        batch_tokens: budget of tokens a batch, padding included.
+
+    Raises:
+        UserError: a prompt that the model cannot read, answers that cannot be told apart.
+    """
+    rows = _measure(scoring(model, batch_tokens=batch_tokens), prompts)
+    return Scores(_frame("answers", rows))
+
+
+def attribute(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    methods: Sequence[str] = METHODS,
+    target: str = "predicted",
+    backend: str = "native",
+    token_scores: bool = False,
+    batch_tokens: int | None = None,
+) -> Attributions:
+    """Answers of a model, and how much of each answer comes from either premise.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: from `load_prompts`, or any sequence of prompts with premise1 and premise2.
+        methods: some of "gradient" (input gradient) and "attention".
+        target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
+            the positive and the negative answer.
+        backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).
+        token_scores: also keep the score of every token.
+        batch_tokens: budget of tokens a batch, padding included.
+
+    Raises:
+        UserError: an unknown choice, a prompt without premises or that the model cannot read,
+            answers that cannot be told apart.
+    """
+    measurement = attribution(
+        model,
+        methods=methods,
+        target=target,
+        backend=backend,
+        token_scores=token_scores,
+        batch_tokens=batch_tokens,
+    )
+    rows = _measure(measurement, prompts)
+    return Attributions(
+        _frame("answers", rows),
+        _frame("attributions", rows),
+        _frame("token_scores", rows) if token_scores else None,
+    )
+
+
+def _measure(measurement: Measurement, prompts: Sequence[Prompt]) -> PromptRows:
+    rows: PromptRows = {table: [] for table in measurement.tables}
+    title = f"{measurement.name} {measurement.model.name}"
+    with Progress(title, total=len(prompts)) as progress:
+        for start in range(0, len(prompts), SHARD_PROMPTS):
+            end = min(start + SHARD_PROMPTS, len(prompts))
+            part = measurement([prompts[index] for index in range(start, end)])
+            for table, table_rows in part.items():
+                rows[table] += table_rows
+            progress.advance(end - start)
+    return rows
+
+
+def _frame(table: str, rows: PromptRows) -> pd.DataFrame:
+    frame: pd.DataFrame = to_table(table, rows[table]).to_pandas()
+    return frame

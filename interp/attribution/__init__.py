@@ -1,0 +1,1 @@
+"""Token scores by each method, and what they give to each premise."""

@@ -1,0 +1,1 @@
+"""Other libraries behind the same functions, imported only when asked for."""

@@ -1,0 +1,87 @@
+"""`python -m interp attribute`: score ratios of the premises next to accuracy, one row a model."""
+
+import argparse
+
+import pandas as pd
+
+from interp.cli import options
+
+HELP = "attribute answers to the premises and print the attribution table"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    options.add_model_options(parser)
+    options.add_prompt_options(parser)
+    group = parser.add_argument_group("attribution")
+    group.add_argument(
+        "--methods",
+        type=options.names,
+        default=["gradient", "attention"],
+        metavar="LIST",
+        help="comma-separated: gradient,attention (default: both)",
+    )
+    group.add_argument(
+        "--target",
+        default="predicted",
+        help="what is attributed: the predicted token, the gold answer, or the contrast of the "
+        "positive and the negative answer (default: predicted)",
+    )
+    group.add_argument(
+        "--backend", default="native", help="native, or inseq as in the paper (default: native)"
+    )
+    group.add_argument("--tokens", action="store_true", help="also keep the score of every token")
+    options.add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.analysis.attribution_table import attribution_table
+    from interp.cli.measuring import read_table, run_measurement, say, summarize
+    from interp.measure import attribution
+    from interp.report.console import print_table
+    from interp.runs.shards import write_whole
+
+    choices = {
+        "methods": arguments.methods,
+        "target": arguments.target,
+        "backend": arguments.backend,
+    }
+    finished = run_measurement(
+        arguments,
+        command="attribute",
+        parameters={**choices, "token_scores": arguments.tokens},
+        measurement=lambda model: attribution(
+            model,
+            **choices,
+            token_scores=arguments.tokens,
+            batch_tokens=arguments.batch_tokens,
+        ),
+    )
+    answers = read_table(finished, "answers", ["model", "prompt_id", "answer", "correct", "error"])
+    attributions = read_table(
+        finished,
+        "attributions",
+        ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"],
+    )
+    prompts = read_table(finished, "prompts", ["prompt_id", "pair_id", "side"])
+    table = attribution_table(attributions, answers, prompts, finished.prompts.sides)
+    file = finished.folder / "attribution_table.csv"
+    write_whole(file, lambda path: table.to_csv(path, index=False))
+    failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
+    finished.finish(summarize(answers, failed))
+    print_table(_for_people(table), title="Premise 2 over premise 1: mean (sd) over prompts")
+    say(f"written to {file}")
+
+
+def _for_people(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with each mean and its standard deviation in one column."""
+    from interp.report.console import mean_with_sd
+
+    shown = table[["model"]].copy()
+    for kind in ("", "_unnormalized"):
+        for method in ("gradient", "attention"):
+            means = table[f"{method}_ratio{kind}"]
+            if means.notna().any():
+                shown[f"{method}{kind}"] = mean_with_sd(means, table[f"{method}{kind}_sd"])
+    return shown.join(table.loc[:, "paired_accuracy":])

@@ -1,0 +1,48 @@
+"""`python -m interp dataset SYSTEM --out FILE`: write a generated data set."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from interp.errors import UserError
+
+HELP = "write a system's generated data set as Parquet, CSV or JSONL"
+
+_WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+    ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    ".csv": lambda frame, path: frame.to_csv(path, index=False, lineterminator="\n"),
+    ".jsonl": lambda frame, path: frame.to_json(
+        path, orient="records", lines=True, force_ascii=False
+    ),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("system", help="name of the system, such as rulebreakers")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where to write; the suffix decides the format: .parquet, .csv or .jsonl",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed (default: 0)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.cli.measuring import say
+    from interp.prompts.systems import find_system
+    from interp.runs.shards import write_whole
+
+    file: Path = arguments.out
+    if file.suffix not in _WRITERS:
+        raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
+    if not file.parent.is_dir():
+        raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; make it")
+    frame = find_system(arguments.system).dataset(seed=arguments.seed)
+    write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
+    say(f"{len(frame):,} rows written to {file}")

@@ -1,0 +1,87 @@
+"""What `attribute` and `evaluate` share: prompts and models in, a finished run folder out."""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+from transformers.utils import logging as transformers_logging
+
+from interp.cli.options import load_options, unique_models
+from interp.measure import Measurement
+from interp.models.load import load_model
+from interp.models.model import Model
+from interp.models.organisms import DEFAULT
+from interp.prompts.systems import load_prompts
+from interp.runs.run import Run
+
+
+def run_measurement(
+    arguments: argparse.Namespace,
+    *,
+    command: str,
+    parameters: Mapping[str, object],
+    measurement: Callable[[Model], Measurement],
+) -> Run:
+    """Measure all models of the command line on its prompts and merge their tables."""
+    if not sys.stderr.isatty():
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    models = list(unique_models(arguments.models, DEFAULT))
+    prompts = load_prompts(
+        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
+    )
+    folder = arguments.out or _default_folder(arguments, command, parameters)
+    run: Run | None = None
+    for name in models:
+        # A model is loaded and checked before the folder is touched.
+        model = load_model(name, **load_options(arguments))
+        measure = measurement(model)
+        if run is None:
+            run = Run.open(folder, prompts, measurement=command, parameters=dict(parameters))
+            say(f"{len(prompts):,} prompts of {arguments.system}, results in {folder}")
+        run.measure(measure)
+    assert run is not None
+    run.merge_tables()
+    return run
+
+
+def read_table(run: Run, table: str, columns: list[str]) -> pd.DataFrame:
+    """Columns of a merged table of the run."""
+    return pd.read_parquet(run.folder / f"{table}.parquet", columns=columns)
+
+
+def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
+    """Shares that the tables do not show, by model, and a line on each that is not zero.
+
+    Args:
+        answers: model, answer and error of each prompt.
+        failed: model, prompt_id and error of each row of any table that has an error.
+    """
+    summary: dict[str, dict[str, object]] = {}
+    for model, rows in answers.groupby("model", sort=False):
+        errors = failed[failed["model"] == model]
+        counts = errors.drop_duplicates("prompt_id")["error"].value_counts().to_dict()
+        without = float((rows["answer"] == "").mean())
+        summary[str(model)] = {"no_answer_share": without, "errors": counts}
+        if without:
+            say(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
+        for error, count in counts.items():
+            say(f"{model}: {count:,} prompts stopped with an error: {error}")
+    return summary
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal; standard output is kept for tables."""
+    sys.stderr.write(text + "\n")
+
+
+def _default_folder(
+    arguments: argparse.Namespace, command: str, parameters: Mapping[str, object]
+) -> Path:
+    options = [arguments.system, arguments.data, arguments.limit, arguments.seed, dict(parameters)]
+    digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:8]
+    pairs = "all" if arguments.limit is None else str(arguments.limit)
+    return Path("runs") / f"{command}-{arguments.system}-{pairs}-{digest}"

@@ -1,0 +1,132 @@
+"""Options that commands share, so that one thing has one name everywhere."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from interp.errors import UserError
+
+DEFAULT_LIMIT = 480
+"""Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Which models, and how to load them."""
+    group = parser.add_argument_group("models")
+    group.add_argument(
+        "--model",
+        nargs="+",
+        action="extend",
+        dest="models",
+        metavar="NAME",
+        help="hub name, local folder, or organism/NAME; several give one row each "
+        "(default: the packaged organism/llama-shallow)",
+    )
+    group.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)")
+    group.add_argument(
+        "--dtype",
+        default="auto",
+        help="float32, bfloat16, float16, float64, or auto: float32 on a CPU, "
+        "the checkpoint's own type on a GPU (default: auto)",
+    )
+    group.add_argument("--device-map", help="spread a large model over devices (auto)")
+    group.add_argument("--revision", help="branch, tag or commit on the hub")
+    group.add_argument(
+        "--attn-implementation", help="sdpa, eager, flash_attention_2 ... (default: the model's)"
+    )
+    group.add_argument(
+        "--allow-pickle", action="store_true", help="load weights that are not safetensors"
+    )
+    group.add_argument(
+        "--trust-remote-code", action="store_true", help="run code that comes with the model"
+    )
+
+
+def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `interp.load_model` that were given."""
+    names = (
+        "device",
+        "dtype",
+        "device_map",
+        "revision",
+        "attn_implementation",
+        "allow_pickle",
+        "trust_remote_code",
+    )
+    return {name: getattr(arguments, name) for name in names}
+
+
+def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+    """Which prompts."""
+    group = parser.add_argument_group("prompts")
+    group.add_argument(
+        "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
+    )
+    group.add_argument(
+        "--data",
+        metavar="SOURCE",
+        help="published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, "
+        "or a hub name",
+    )
+    group.add_argument(
+        "--limit",
+        type=limit,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help="take N pairs, both sides of each, spread evenly over rules, groups, verbs and "
+        f"phrasings; or all (default: {DEFAULT_LIMIT})",
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of data and selection (default: 0)"
+    )
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """How to run, and where results go."""
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--batch-tokens",
+        type=int,
+        metavar="N",
+        help="tokens in a batch, padding included (default: 2048 on a CPU, 32768 on a GPU)",
+    )
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the results; the same command goes on where it stopped "
+        "(default: a folder in runs/ named after command and options)",
+    )
+
+
+def limit(text: str) -> int | None:
+    """The value of --limit: a number of pairs, or None for "all"."""
+    if text == "all":
+        return None
+    try:
+        pairs = int(text)
+    except ValueError:
+        pairs = 0
+    if pairs < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of pairs nor 'all'")
+    return pairs
+
+
+def names(text: str) -> list[str]:
+    """A comma-separated list without repetition."""
+    found = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
+    return list(found)
+
+
+def unique_models(models: list[str] | None, default: str) -> Iterator[str]:
+    """The models that were named, or the default one.
+
+    Raises:
+        UserError: a model that is named twice.
+    """
+    chosen = models or [default]
+    for index, name in enumerate(chosen):
+        if name in chosen[:index]:
+            raise UserError(f"--model {name} is given twice; name each model once")
+        yield name

@@ -1,0 +1,139 @@
+"""Measurements: pure functions of model, prompts and parameters that give rows of tables."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
+from interp.attribution.rows import attribution_rows, token_score_rows
+from interp.attribution.targets import TARGETS
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.prompts.tokens import Batch, batches, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_rows, score_batch
+from interp.tables import Row
+
+PromptRows = dict[str, list[Row]]
+"""Rows of one prompt, by table."""
+
+BACKENDS = ("native", "inseq")
+"""Values of --backend."""
+
+CPU_BATCH_TOKENS = 2048
+GPU_BATCH_TOKENS = 32768
+"""Default budgets of tokens a batch."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What to measure of which model; calling it with prompts gives the rows of each table."""
+
+    model: Model
+    name: str
+    """What is measured: "score" or "attribute"."""
+    parameters: Mapping[str, object]
+    """Everything but model and prompts that the numbers depend on."""
+    tables: tuple[str, ...]
+    """Names of the tables that are filled."""
+    batch_tokens: int
+    """Budget of tokens a batch, padding included."""
+    measure_batch: Callable[[Batch], list[PromptRows]]
+    """Rows of each prompt of a batch."""
+
+    def __call__(self, prompts: Sequence[Prompt]) -> PromptRows:
+        """Rows of each table, in the order of `prompts`, whatever the batches were."""
+        tokenized = tokenize(self.model, prompts)
+        measured: dict[int, PromptRows] = {}
+        for indices, batch in batches(self.model, tokenized, batch_tokens=self.batch_tokens):
+            measured.update(zip(indices, self.measure_batch(batch), strict=True))
+        return {
+            table: [row for index in range(len(prompts)) for row in measured[index][table]]
+            for table in self.tables
+        }
+
+
+def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers: probabilities of the options, prediction, correctness."""
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            return [{"answers": [row]} for row in score_batch(model, batch, answer_tokens)]
+
+    return Measurement(
+        model, "score", {}, ("answers",), _budget(model, batch_tokens), measure_batch
+    )
+
+
+def attribution(
+    model: Model,
+    *,
+    methods: Sequence[str] = METHODS,
+    target: str = "predicted",
+    backend: str = "native",
+    token_scores: bool = False,
+    batch_tokens: int | None = None,
+) -> Measurement:
+    """Measure answers and, by each method, the scores of the premises and their ratio.
+
+    Raises:
+        UserError: an unknown method, target or backend.
+    """
+    _check_choices(methods, target, backend)
+    answer_tokens = AnswerTokenizer(model)
+    if backend == "inseq":
+        from interp.backends.inseq import InseqBackend
+
+        attribute = InseqBackend(model).attribute
+    else:
+        attribute = attribute_in_one_pass
+    tables = ("answers", "attributions") + (("token_scores",) if token_scores else ())
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        predictions, scores = attribute(model, batch, answer_tokens, methods=methods, target=target)
+        answers = answer_rows(model, batch, predictions)
+        return [
+            _prompt_rows(
+                model, batch, index, answer=answer, scores=scores, token_scores=token_scores
+            )
+            for index, answer in enumerate(answers)
+        ]
+
+    parameters = {"methods": list(methods), "target": target, "backend": backend}
+    return Measurement(
+        model, "attribute", parameters, tables, _budget(model, batch_tokens), measure_batch
+    )
+
+
+def _prompt_rows(
+    model: Model, batch: Batch, index: int, *, answer: Row, scores: TokenScores, token_scores: bool
+) -> PromptRows:
+    rows: PromptRows = {
+        "answers": [answer],
+        "attributions": attribution_rows(model, batch, index, scores),
+    }
+    if token_scores:
+        rows["token_scores"] = token_score_rows(model, batch, index, scores)
+    return rows
+
+
+def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
+    if not methods:
+        raise UserError(f"no method given; expected some of {', '.join(METHODS)}")
+    choices: list[tuple[str, str, Iterable[str]]] = [
+        *(("method", method, METHODS) for method in methods),
+        ("target", target, TARGETS),
+        ("backend", backend, BACKENDS),
+    ]
+    for kind, got, known in choices:
+        if got not in known:
+            raise UserError(f"unknown {kind} {got!r}; expected one of {', '.join(known)}")
+
+
+def _budget(model: Model, batch_tokens: int | None) -> int:
+    if batch_tokens is None:
+        return CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
+    if batch_tokens < 1:
+        raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
+    return batch_tokens

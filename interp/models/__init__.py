@@ -1,0 +1,1 @@
+"""Models: loaded, mapped, and the organisms that ship with the package."""

@@ -1,0 +1,153 @@
+"""Load a model by hub name, local folder or organism name."""
+
+import os
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.organisms import PREFIX, organism_folder
+
+DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+"""Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
+
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
+PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+def load_model(
+    name: str,
+    *,
+    device: str | None = None,
+    dtype: str = "auto",
+    device_map: str | None = None,
+    revision: str | None = None,
+    attn_implementation: str | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+) -> Model:
+    """Load a causal language model and its tokenizer.
+
+    Args:
+        name: hub name, local folder, or "organism/NAME" for a packaged organism.
+        device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
+        dtype: one of `DTYPES`.
+        device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
+        revision: branch, tag or commit on the hub.
+        attn_implementation: "sdpa", "eager", "flash_attention_2" ...; the architecture's own
+            default if not given.
+        allow_pickle: also load weights that are not safetensors (they can run code).
+        trust_remote_code: run model code that comes with the weights.
+
+    Raises:
+        UserError: the model cannot be found, is incomplete, or an argument is not understood.
+    """
+    if device is not None and device_map is not None:
+        raise UserError(
+            f"both device {device!r} and device_map {device_map!r} were given; give one of them"
+        )
+    if dtype not in DTYPES:
+        raise UserError(f"unknown dtype {dtype!r}; expected one of {', '.join(DTYPES)}")
+    location, source = _locate(name, revision)
+    if device is None and device_map is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    _check_device(device)
+    if isinstance(location, Path):
+        _check_folder(location, allow_pickle)
+    on_cpu = device is not None and torch.device(device).type == "cpu"
+    torch_dtype = "float32" if dtype == "auto" and on_cpu else dtype
+    options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        config = AutoConfig.from_pretrained(location, **options)
+        tokenizer = AutoTokenizer.from_pretrained(location, **options)
+        hf = AutoModelForCausalLM.from_pretrained(
+            location,
+            dtype=torch_dtype,
+            device_map=device_map,
+            attn_implementation=attn_implementation,
+            use_safetensors=None if allow_pickle else True,
+            **options,
+        )
+    except (OSError, ValueError, ImportError, KeyError, SafetensorError) as error:
+        raise UserError(_loading_problem(name, error)) from error
+    _check_tokenizer(name, tokenizer, config)
+    if device is not None:
+        nn.Module.to(hf, device)
+    commit = getattr(config, "_commit_hash", None)
+    if commit:
+        source["commit"] = commit
+    return Model(name=name, hf=hf.train(False), tokenizer=tokenizer, source=source)
+
+
+def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:
+    if name.startswith(PREFIX):
+        return organism_folder(name), {"kind": "organism", "name": name}
+    if Path(name).is_dir():
+        return Path(name), {"kind": "folder", "name": name}
+    looks_local = name.startswith((".", "~", os.sep)) or name.count("/") > 1
+    if looks_local or not name:
+        raise UserError(
+            f"no model folder {name!r}; expected a folder with config.json, weights and tokenizer, "
+            "a hub name such as org/model, or organism/NAME"
+        )
+    return name, {"kind": "hub", "name": name, "revision": revision or "main"}
+
+
+def _check_device(device: str | None) -> None:
+    if device is None:
+        return
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"device {device!r} cannot be used: {reason}. Expected cpu, or cuda on a machine "
+            "with a GPU that this PyTorch supports"
+        ) from error
+
+
+def _check_folder(folder: Path, allow_pickle: bool) -> None:
+    if not (folder / "config.json").exists():
+        raise UserError(f"{folder} has no config.json; expected a saved Hugging Face model")
+    if not any((folder / file).exists() for file in WEIGHT_FILES):
+        pickled = any((folder / file).exists() for file in PICKLE_FILES)
+        if pickled and not allow_pickle:
+            raise UserError(
+                f"{folder} has its weights as a pickle, which can run code when loaded; "
+                "give --allow-pickle if you trust it, or convert it to safetensors"
+            )
+        if not pickled:
+            raise UserError(f"{folder} has no weights; expected {' or '.join(WEIGHT_FILES)}")
+    if not any((folder / file).exists() for file in ("tokenizer.json", "tokenizer_config.json")):
+        raise UserError(f"{folder} has no tokenizer; expected tokenizer.json, saved with the model")
+
+
+def _check_tokenizer(
+    name: str, tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
+) -> None:
+    vocabulary = config.get_text_config().vocab_size
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= vocabulary:
+        raise UserError(
+            f"the tokenizer of {name} has token ids up to {largest}, the model has {vocabulary} "
+            "embeddings; the tokenizer belongs to another model"
+        )
+
+
+def _loading_problem(name: str, error: Exception) -> str:
+    first_lines = " ".join(str(error).split())[:400]
+    return (
+        f"the model {name!r} cannot be loaded: {first_lines} "
+        "Expected a hub name that this machine can reach or has cached, a local folder, or "
+        "organism/NAME (python -m interp models lists them)"
+    )

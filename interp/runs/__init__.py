@@ -1,0 +1,1 @@
+"""Run folders: shards on disk, resumed where they stopped."""

@@ -1,0 +1,116 @@
+"""Shards: pieces of a run with ids made from their content, written whole or not at all."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from interp.measure import Measurement, PromptRows
+from interp.prompts.prompt_set import PromptSet, prompt_record
+from interp.tables import SCHEMAS, to_table
+
+SHARD_PROMPTS = 1024
+"""Prompts in a shard; what is lost at most when a run is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A stretch of the prompts of a run, measured on one model."""
+
+    id: str
+    """Hash of everything that the shard's numbers depend on."""
+    start: int
+    end: int
+    """Half-open range of prompts in the prompt set."""
+    folder: Path
+    """Where its tables are, once it is done."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the tables are there; a shard appears whole or not at all."""
+        return self.folder.is_dir()
+
+
+def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shard]:
+    """The shards of a model's run, in the order of the prompts."""
+    model = measurement.model
+    origin = [
+        code_version(),
+        model.identity,
+        model.dtype,
+        model.attn_implementation,
+        measurement.name,
+        dict(measurement.parameters),
+        measurement.tables,
+    ]
+    shards = []
+    for start in range(0, len(prompts), SHARD_PROMPTS):
+        end = min(start + SHARD_PROMPTS, len(prompts))
+        digest = hashlib.sha256(json.dumps(origin).encode())
+        for prompt in prompts.chunk(start, end):
+            digest.update(prompt_record(prompt).encode())
+        id_ = digest.hexdigest()[:32]
+        shards.append(Shard(id_, start, end, folder / id_))
+    return shards
+
+
+def write(shard: Shard, rows: PromptRows) -> None:
+    """Write a shard's tables into a folder beside its own, then rename that into place."""
+    unfinished = shard.folder.with_name(f".{shard.id}.{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    for table, table_rows in rows.items():
+        pq.write_table(to_table(table, table_rows), unfinished / f"{table}.parquet")
+    unfinished.rename(shard.folder)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Clear away what an interrupted call left half written."""
+    for leftover in folder.glob(".*"):
+        shutil.rmtree(leftover)
+
+
+def merge(table: str, folders: list[Path], file: Path) -> None:
+    """Join a table of all shard folders into one file, one shard in memory at a time."""
+    write_parquet(
+        file, SCHEMAS[table], (pq.read_table(folder / f"{table}.parquet") for folder in folders)
+    )
+
+
+def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
+    """Stream tables into one Parquet file, which appears only when it is complete."""
+
+    def stream(path: Path) -> None:
+        with pq.ParquetWriter(path, schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+
+    write_whole(file, stream)
+
+
+def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
+    """Let `write_to` fill a file beside `file`, then rename it into place."""
+    unfinished = file.with_name(f".{os.getpid()}.{file.name}")
+    try:
+        write_to(unfinished)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@cache
+def code_version() -> str:
+    """A hash over the toolkit's source: other code's results are never taken for this one's."""
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        digest.update(str(file.relative_to(root)).encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

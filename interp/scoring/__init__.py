@@ -1,0 +1,1 @@
+"""Forward measurements: answer probabilities and correctness."""

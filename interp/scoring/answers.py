@@ -1,0 +1,121 @@
+"""Score answers: probabilities of the options, the predicted token, whether it is correct."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.prompts.tokens import Batch
+from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
+from interp.tables import Row
+
+NOT_FINITE = "non-finite"
+"""Error of a prompt whose scores hold infinities or no numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """What the model puts at the place of the answer, for the prompts of one batch."""
+
+    logits: Float[Tensor, "batch vocabulary"]
+    """Next-token logits in fp32; they carry a gradient where the forward pass did."""
+    answers: tuple[AnswerTokens, ...]
+    """The answer tokens of each prompt."""
+
+    @property
+    def token_ids(self) -> Int[Tensor, " batch"]:
+        """The most probable token of each prompt."""
+        return self.logits.detach().argmax(-1)
+
+
+def predict(
+    model: Model,
+    batch: Batch,
+    answer_tokens: AnswerTokenizer,
+    *,
+    embeddings: Float[Tensor, "batch token size"] | None = None,
+) -> Predictions:
+    """One forward pass that keeps the logits of the last position only.
+
+    Args:
+        model: the model, within `model.measuring()`.
+        batch: the prompts.
+        answer_tokens: finds each prompt's answer tokens.
+        embeddings: input embeddings to read in place of the batch's tokens.
+    """
+    inputs = {"input_ids": batch.token_ids} if embeddings is None else {"inputs_embeds": embeddings}
+    output = model.hf(
+        **inputs,
+        attention_mask=batch.attention_mask,
+        position_ids=batch.position_ids,
+        use_cache=False,
+        logits_to_keep=1,
+    )
+    return Predictions(
+        output.logits[:, -1].float(), tuple(answer_tokens(prompt) for prompt in batch.prompts)
+    )
+
+
+def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Row]:
+    """One row a prompt, under the columns of the answers table.
+
+    positive_probability and negative_probability are the confidences c+ and c- (formulas 4 and 5).
+    `answer` is the option that the most probable token belongs to, empty if it belongs to none:
+    such a prompt counts as wrong. A prompt with non-finite logits gets an error and no numbers.
+    """
+    logits = predictions.logits.detach()
+    finite = logits.isfinite().all(-1)
+    probabilities = logits.double().softmax(-1).cpu()
+    predicted = predictions.token_ids.tolist()
+    tokens = model.tokenizer.convert_ids_to_tokens(predicted)
+    rows: list[Row] = []
+    for index, (tokenized, answers) in enumerate(
+        zip(batch.prompts, predictions.answers, strict=True)
+    ):
+        prompt = tokenized.prompt
+        if not finite[index]:
+            rows.append(error_row(model, prompt, NOT_FINITE))
+            continue
+        token = predicted[index]
+        answer = _option(token, answers, prompt.positive.name, prompt.negative.name)
+        rows.append(
+            {
+                "model": model.name,
+                "prompt_id": prompt.id,
+                "predicted_token": tokens[index],
+                "predicted_token_id": token,
+                "predicted_probability": float(probabilities[index, token]),
+                "positive_probability": float(probabilities[index, list(answers.positive)].sum()),
+                "negative_probability": float(probabilities[index, list(answers.negative)].sum()),
+                "answer": answer,
+                "correct": answer == prompt.gold_option.name,
+                "error": "",
+            }
+        )
+    return rows
+
+
+def error_row(model: Model, prompt: Prompt, error: str) -> Row:
+    """The row of a prompt that could not be scored: it counts as wrong."""
+    return {
+        "model": model.name,
+        "prompt_id": prompt.id,
+        "answer": "",
+        "correct": False,
+        "error": error,
+    }
+
+
+def _option(token: int, answers: AnswerTokens, positive: str, negative: str) -> str:
+    if token in answers.positive:
+        return positive
+    return negative if token in answers.negative else ""
+
+
+@torch.inference_mode()
+def score_batch(model: Model, batch: Batch, answer_tokens: AnswerTokenizer) -> list[Row]:
+    """The rows of the answers table for one batch, by one forward pass."""
+    return answer_rows(model, batch, predict(model, batch, answer_tokens))

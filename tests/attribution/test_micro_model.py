@@ -1,0 +1,123 @@
+"""A model small enough to attribute by hand.
+
+One layer, one head of size 2, no position dependence, no MLP, no norm scale to speak of: token
+embeddings are chosen so that attention and gradient come out as round numbers.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+import interp
+from interp.prompts.prompt import AnswerOption, Prompt, compose
+
+WORDS = ["<pad>", "<unk>", "a", "b", "q", "Yes", "No"]
+
+
+@pytest.fixture
+def micro():
+    tokenizer = Tokenizer(
+        models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>")
+    config = GPT2Config(
+        vocab_size=len(WORDS),
+        n_embd=2,
+        n_layer=1,
+        n_head=1,
+        n_positions=16,
+        n_inner=1,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    hf = GPT2LMHeadModel(config).double().eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            parameter.zero_()
+        block = hf.transformer.h[0]
+        # The norm before attention maps (1, 0) to about (1, -1) and (0, 1) to about (-1, 1).
+        block.ln_1.weight.fill_(1.0)
+        embeddings = hf.transformer.wte.weight
+        embeddings[WORDS.index("a")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        embeddings[WORDS.index("b")] = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        embeddings[WORDS.index("q")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        # Queries and keys read the first coordinate: q . k = +1 for "a", -1 for "b", times log 3,
+        # divided by sqrt(2) again by the head's scaling, which is made up for here.
+        strength = math.sqrt(math.log(3.0) / 2 * math.sqrt(2.0))
+        block.attn.c_attn.weight[0, 0] = strength  # query, first coordinate
+        block.attn.c_attn.weight[0, 2] = strength  # key, first coordinate
+        hf.lm_head.weight[WORDS.index("Yes")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        hf.transformer.ln_f.weight.fill_(1.0)
+    return interp.Model("micro", hf, fast)
+
+
+def micro_prompt(premise1, premise2):
+    text, segments = compose(
+        [("premise1", premise1), (None, " "), ("premise2", premise2), (None, " "), ("end", "q")]
+    )
+    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
+    return Prompt("1", text, segments, yes, no, True, "p", "side", {})
+
+
+def test_attention_is_what_the_softmax_gives_by_hand(micro):
+    # q.k is log(3)/2 for "a" and "q", -log(3)/2 for "b": weights in proportion 3 : 1 : 3.
+    result = interp.attribute(
+        micro, [micro_prompt("a b", "b")], methods=["attention"], token_scores=True
+    )
+    scores = result.token_scores["score"].to_numpy()
+    np.testing.assert_allclose(scores, np.array([3, 1, 1, 3]) / 8, atol=1e-4)
+    row = result.to_frame().iloc[0]
+    assert row["premise1_sum"] == pytest.approx(4 / 8, abs=1e-4)
+    assert row["premise2_sum"] == pytest.approx(1 / 8, abs=1e-4)
+    assert (row["premise1_tokens"], row["premise2_tokens"]) == (2, 1)
+    assert row["ratio_unnormalized"] == pytest.approx(1 / 4, abs=1e-3)
+    assert row["ratio"] == pytest.approx(1 / 2, abs=1e-3)
+
+
+def test_without_values_only_the_last_token_has_a_gradient(micro):
+    result = interp.attribute(
+        micro, [micro_prompt("a", "b")], methods=["gradient"], token_scores=True
+    )
+    # The value weights are zero: attention moves nothing, so only "q" itself reaches the answer.
+    np.testing.assert_allclose(result.token_scores["score"], [0.0, 0.0, 1.0], atol=1e-12)
+    assert result.to_frame()["error"].tolist() == ["premise 1 has no score"]
+    assert result.to_frame()["ratio"].isna().all()
+
+
+def test_gradient_equals_finite_differences(micro):
+    # Two coordinates normalised to variance 1 can only be 1 and -1; a large epsilon lets them move.
+    micro.hf.transformer.h[0].ln_1.eps = micro.hf.transformer.ln_f.eps = 0.5
+    with torch.no_grad():
+        micro.hf.transformer.h[0].attn.c_attn.weight[:, 4:] = torch.tensor(
+            [[0.7, -0.2], [0.1, 0.9]], dtype=torch.float64
+        )
+        micro.hf.transformer.h[0].attn.c_proj.weight.copy_(torch.eye(2))
+        micro.hf.transformer.wte.weight += torch.tensor(
+            [[0.13 * i, -0.07 * i * i] for i in range(len(WORDS))], dtype=torch.float64
+        )
+    prompt = micro_prompt("a b b", "b a")
+    result = interp.attribute(micro, [prompt], methods=["gradient"], token_scores=True)
+    ids = micro.tokenizer(prompt.text)["input_ids"]
+    embeddings = micro.hf.transformer.wte.weight[ids].detach()
+    predicted = int(micro.hf(inputs_embeds=embeddings[None]).logits[0, -1].argmax())
+
+    def log_probability(values):
+        with torch.no_grad():
+            logits = micro.hf(inputs_embeds=values[None]).logits[0, -1]
+        return float(logits.log_softmax(-1)[predicted])
+
+    step, gradient = 1e-6, torch.zeros_like(embeddings)
+    for position in range(len(ids)):
+        for axis in range(2):
+            shift = torch.zeros_like(embeddings)
+            shift[position, axis] = step
+            up, down = log_probability(embeddings + shift), log_probability(embeddings - shift)
+            gradient[position, axis] = (up - down) / (2 * step)
+    norms = gradient.norm(dim=-1)
+    np.testing.assert_allclose(result.token_scores["score"], norms / norms.sum(), atol=1e-6)

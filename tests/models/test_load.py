@@ -1,0 +1,134 @@
+import json
+import shutil
+
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.models.organisms import DEFAULT, organism_folder, organism_names
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+
+@pytest.fixture
+def saved(tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_a_local_folder_loads_as_it_was_saved(saved):
+    model = interp.load_model(str(saved), device="cpu")
+    assert model.dtype == "float32"
+    assert model.source == {"kind": "folder", "name": str(saved)}
+    original = make_tiny("llama", byte_level()).hf.state_dict()
+    for name, tensor in model.hf.state_dict().items():
+        assert torch.equal(tensor, original[name])
+
+
+def test_an_organism_loads_by_name():
+    model = interp.load_model(DEFAULT, device="cpu")
+    assert model.dtype == "float32"  # saved in fp16, computed in fp32 on a CPU
+    assert DEFAULT in organism_names()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
+def test_dtype_is_a_choice(saved, dtype):
+    assert interp.load_model(str(saved), device="cpu", dtype=dtype).dtype == dtype
+
+
+def test_attention_implementation_is_a_choice(saved):
+    model = interp.load_model(str(saved), device="cpu", attn_implementation="eager")
+    assert model.attn_implementation == "eager"
+
+
+def test_device_map_places_the_model(saved):
+    assert str(interp.load_model(str(saved), device_map="cpu").device) == "cpu"
+
+
+def test_identity_names_the_content(saved):
+    first = interp.load_model(str(saved), device="cpu")
+    assert first.identity == interp.load_model(str(saved), device="cpu").identity
+    with torch.no_grad():
+        first.hf.get_input_embeddings().weight[0, 0] += 1
+    changed = interp.Model("changed", first.hf, first.tokenizer)
+    assert changed.identity != first.identity
+
+
+def remove(*names):
+    def damage(folder):
+        for name in names:
+            (folder / name).unlink()
+
+    return damage
+
+
+def pickled(folder):
+    state = interp.load_model(str(folder), device="cpu").hf.state_dict()
+    torch.save(state, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def other_tokenizer(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 100}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (remove("model.safetensors"), "has no weights"),
+        (remove("config.json"), "no config.json"),
+        (remove("tokenizer.json", "tokenizer_config.json"), "has no tokenizer"),
+        (pickled, "--allow-pickle"),
+        (lambda folder: (folder / "config.json").write_text("{"), "cannot be loaded"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"torn"), "cannot be loaded"),
+    ],
+)
+def test_incomplete_folders_are_refused(saved, damage, message):
+    damage(saved)
+    with pytest.raises(UserError, match=message):
+        interp.load_model(str(saved), device="cpu")
+
+
+def test_a_pickle_loads_when_allowed(saved):
+    pickled(saved)
+    assert interp.load_model(str(saved), device="cpu", allow_pickle=True).dtype == "float32"
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    folder = tmp_path / "organism"
+    shutil.copytree(organism_folder(DEFAULT), folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer["model"]["vocab"]["surplus"] = 9_999
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    with pytest.raises(UserError, match="belongs to another model"):
+        interp.load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "organism/none"}, "no packaged organism"),
+        ({"name": "./nowhere"}, "no model folder"),
+        ({"name": "nobody/nothing-here"}, "cannot be loaded"),
+        ({"name": DEFAULT, "dtype": "int3"}, "unknown dtype"),
+        ({"name": DEFAULT, "device": "toaster"}, "cannot be used"),
+        ({"name": DEFAULT, "device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"name": DEFAULT, "device": "cpu", "attn_implementation": "none"}, "cannot be loaded"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(UserError, match=message):
+        interp.load_model(**arguments)
+
+
+class SlowTokenizer:
+    is_fast = False
+
+
+def test_a_tokenizer_without_offsets_is_refused():
+    with pytest.raises(UserError, match="no character offsets"):
+        interp.Model("slow", make_tiny("llama", byte_level()).hf, SlowTokenizer())

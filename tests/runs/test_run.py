@@ -1,0 +1,180 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from interp.errors import UserError
+from interp.measure import attribution, scoring
+from interp.runs import run as run_module
+from interp.runs import shards as shards_module
+from interp.runs.run import Run
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
+
+
+def run_in(folder, *kinds, prompts=None, parameters=None):
+    run = Run.open(
+        folder,
+        some_prompts(12) if prompts is None else prompts,
+        measurement="attribute",
+        parameters=parameters or {},
+    )
+    for kind in kinds:
+        run.measure(attribution(tiny_model(kind)))
+    run.merge_tables()
+    run.finish({})
+    return run
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+
+
+def test_a_run_leaves_its_tables_and_its_record(tmp_path):
+    folder = tmp_path / "new" / "run"
+    run_in(folder, "llama")
+    tables = {path.name for path in folder.iterdir()}
+    assert tables == {
+        "answers.parquet",
+        "attributions.parquet",
+        "prompts.parquet",
+        "run.json",
+        "shards",
+    }
+    assert pq.read_table(folder / "attributions.parquet").num_rows == 2 * 24
+    record = json.loads((folder / "run.json").read_text())
+    model = record["models"]["tiny llama"]
+    assert len(model["shards"]) == 3
+    assert model["dtype"] == "float32"
+    assert model["identity"] == tiny_model("llama").identity
+    assert record["finished"]
+    assert record["versions"]["torch"]
+    assert record["run"]["data_hash"] == some_prompts(12).content_hash()
+    assert record["peak_memory_bytes"]["cpu"] > 0
+
+
+def test_rows_are_in_the_order_of_the_prompts(tmp_path):
+    run_in(tmp_path, "llama")
+    ids = pq.read_table(tmp_path / "answers.parquet")["prompt_id"].to_pylist()
+    assert ids == [prompt.id for prompt in some_prompts(12)]
+
+
+def test_the_same_run_again_does_nothing_and_changes_nothing(tmp_path, monkeypatch):
+    run_in(tmp_path, "llama")
+    before = contents(tmp_path)
+
+    def never(*arguments):
+        raise AssertionError("a finished shard was written again")
+
+    monkeypatch.setattr(run_module, "write", never)
+    run_in(tmp_path, "llama")
+    assert contents(tmp_path) == before
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    undisturbed = tmp_path / "undisturbed"
+    run_in(undisturbed, "llama")
+    written = []
+    original = run_module.write
+
+    def interrupted(shard, rows):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(shard.id)
+        original(shard, rows)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run_in(folder, "llama")
+    (folder / "shards" / "tiny_llama" / ".torn.123").mkdir()
+    resumed = []
+    monkeypatch.setattr(
+        run_module, "write", lambda shard, rows: (resumed.append(shard.id), original(shard, rows))
+    )
+    run_in(folder, "llama")
+    assert len(resumed) == 1
+    assert contents(folder) == contents(undisturbed)
+    assert not list(folder.rglob(".torn*"))
+
+
+def test_models_can_join_a_run_later(tmp_path):
+    together, later = tmp_path / "together", tmp_path / "later"
+    run_in(together, "llama", "gpt2")
+    run_in(later, "llama")
+    run_in(later, "gpt2")
+    assert contents(together) == contents(later)
+
+
+def test_a_changed_model_is_measured_again(tmp_path):
+    one = attribution(tiny_model("llama"))
+    other = attribution(tiny_model("qwen2"))
+    ids = [
+        {shard.id for shard in shards_module.cut(m, some_prompts(12), tmp_path)}
+        for m in (one, other, attribution(tiny_model("llama"), target="gold"))
+    ]
+    assert not ids[0] & ids[1]
+    assert not ids[0] & ids[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompts": "other"}, "its prompts is 24, this run's is 10"),
+        ({"parameters": {"target": "gold"}}, "its parameters is"),
+    ],
+)
+def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, message):
+    run_in(tmp_path, "llama")
+    before = contents(tmp_path)
+    if "prompts" in change:
+        change = {"prompts": some_prompts(5)}
+    with pytest.raises(UserError, match=message):
+        run_in(tmp_path, "llama", **change)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
+    run_in(tmp_path, "llama")
+    monkeypatch.setattr(run_module, "code_version", lambda: "other code")
+    with pytest.raises(UserError, match="its code is"):
+        run_in(tmp_path, "llama")
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(UserError, match="is not a run folder"):
+        run_in(tmp_path, "llama")
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is not a run folder"):
+        run_in(tmp_path / "file", "llama")
+
+
+def test_a_broken_record_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(UserError, match="is not the record of a run"):
+        run_in(tmp_path, "llama")
+
+
+def test_token_scores_are_a_table_of_their_own(tmp_path):
+    run = Run.open(tmp_path, some_prompts(2), measurement="attribute", parameters={})
+    run.measure(attribution(tiny_model("llama"), token_scores=True))
+    names = [file.name for file in run.merge_tables()]
+    assert names == ["answers.parquet", "attributions.parquet", "token_scores.parquet"]
+    scores = pq.read_table(tmp_path / "token_scores.parquet").to_pandas()
+    assert {"premise1", "premise2", "conclusion", "question", ""} == set(scores["segment"])
+
+
+def test_scoring_writes_answers_alone(tmp_path):
+    run = Run.open(tmp_path, some_prompts(2), measurement="score", parameters={})
+    run.measure(scoring(tiny_model("llama")))
+    assert [file.name for file in run.merge_tables()] == ["answers.parquet"]

@@ -1,0 +1,109 @@
+import dataclasses
+
+import pytest
+import torch
+
+import interp
+from interp.prompts.tokens import tokenize
+from tests.support.prompts import some_prompts
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+NUMBERS = ["predicted_probability", "positive_probability", "negative_probability"]
+
+
+def alone(model, prompt):
+    """Next-token probabilities of one prompt by plain transformers, unpadded and all defaults."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([tokenized.token_ids])).logits
+    return logits[0, -1].double().softmax(-1)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_scores_equal_plain_transformers(kind, prompts):
+    model = tiny_model(kind)
+    answers = interp.score(model, prompts).to_frame()
+    for row, prompt in zip(answers.itertuples(), prompts, strict=True):
+        probabilities = alone(model, prompt)
+        token = int(probabilities.argmax())
+        assert row.predicted_token_id == token
+        assert row.predicted_probability == pytest.approx(float(probabilities[token]), rel=1e-4)
+        forms = [
+            model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
+            for form in prompt.positive.forms
+        ]
+        expected = sum(float(probabilities[form]) for form in dict.fromkeys(forms))
+        assert row.positive_probability == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_batch_size_and_order_do_not_matter(kind, prompts):
+    model = tiny_model(kind)
+    reference = interp.score(model, prompts, batch_tokens=1).to_frame().set_index("prompt_id")
+    for batch_tokens in (300, 100_000):
+        reversed_prompts = list(prompts)[::-1]
+        other = interp.score(model, reversed_prompts, batch_tokens=batch_tokens).to_frame()
+        assert list(other["prompt_id"]) == [prompt.id for prompt in reversed_prompts]
+        other = other.set_index("prompt_id").loc[reference.index]
+        assert (other[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
+        assert (other["predicted_token_id"] == reference["predicted_token_id"]).all()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_tokenizers_padding_side_does_not_matter(side, prompts):
+    tokenizer = byte_level()
+    model = make_tiny("gpt2", tokenizer)
+    before = tokenizer.padding_side
+    try:
+        tokenizer.padding_side = side
+        answers = interp.score(model, prompts).to_frame()
+    finally:
+        tokenizer.padding_side = before
+    reference = interp.score(tiny_model("gpt2"), prompts, batch_tokens=1).to_frame()
+    assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
+
+
+def test_an_answer_outside_the_options_counts_as_wrong(prompts):
+    answers = interp.score(tiny_model("llama"), prompts).to_frame()
+    assert (answers["answer"] == "").all()  # a random model answers neither yes nor no
+    assert not answers["correct"].any()
+    assert (answers["error"] == "").all()
+
+
+def test_the_organism_answers_and_is_marked(organism, prompts):
+    answers = interp.score(organism, prompts).to_frame()
+    gold = [prompt.gold_option.name for prompt in prompts]
+    assert set(answers["answer"]) <= {"Yes", "No", "True", "False"}
+    assert list(answers["correct"]) == [
+        answer == right for answer, right in zip(answers["answer"], gold, strict=True)
+    ]
+    assert (answers["predicted_token"] == answers["answer"]).all()
+    assert (answers["positive_probability"] + answers["negative_probability"] > 0.95).all()
+
+
+def test_a_prompt_with_non_finite_scores_gets_an_error_and_the_others_do_not():
+    model = make_tiny("llama", byte_level())
+    first, second = list(some_prompts(2))[:2]
+    marked = dataclasses.replace(first, id="marked", text=first.text + "☃")
+    snowman = tokenize(model, [marked])[0].token_ids
+    plain = {token for p in tokenize(model, [first, second]) for token in p.token_ids}
+    (only_in_marked, *_) = [token for token in snowman if token not in plain]
+    with torch.no_grad():
+        model.hf.get_input_embeddings().weight[only_in_marked] = torch.nan
+        model.hf.lm_head.weight.copy_(torch.nan_to_num(model.hf.lm_head.weight))
+    answers = interp.score(model, [first, marked, second]).to_frame()
+    assert list(answers["error"]) == ["", "non-finite", ""]
+    assert answers["predicted_probability"].isna().tolist() == [False, True, False]
+    assert not answers["correct"][1]
+
+
+def test_measuring_leaves_the_model_as_it_was(prompts):
+    model = make_tiny("llama", byte_level())
+    model.hf.train()
+    model.hf.lm_head.weight.requires_grad_(False)
+    state = {name: p.requires_grad for name, p in model.hf.named_parameters()}
+    interp.attribute(model, prompts)
+    assert model.hf.training
+    assert {name: p.requires_grad for name, p in model.hf.named_parameters()} == state
+    assert all(parameter.grad is None for parameter in model.hf.parameters())

@@ -1,0 +1,71 @@
+"""Imports go one way: experiments -> probes -> interp, inside interp from commands downwards."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Each package may import itself and what stands to its right.
+LAYERS = {
+    "experiments": {"probes", "interp"},
+    "probes": {"interp"},
+    "interp": set(),
+}
+
+INSIDE_INTERP = {
+    "cli": {"report", "runs", "analysis", "measure", "models", "prompts", "scoring", "attribution"},
+    "report": {"analysis"},
+    "api": {"runs", "measure", "attribution", "models", "prompts", "tables"},
+    "runs": {"measure", "models", "prompts", "tables"},
+    "analysis": {"attribution"},
+    "measure": {"attribution", "backends", "scoring", "models", "prompts", "tables"},
+    "backends": {"attribution", "scoring", "models", "prompts"},
+    "attribution": {"scoring", "models", "prompts", "tables"},
+    "scoring": {"models", "prompts", "tables"},
+    "prompts": {"models"},
+    "models": set(),
+    "tables": set(),
+    "errors": set(),
+}
+
+
+def imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_packages_import_downwards_only(package):
+    allowed = LAYERS[package] | {package}
+    for file in (ROOT / package).rglob("*.py"):
+        for module in imports(file):
+            top = module.split(".")[0]
+            assert top not in LAYERS or top in allowed, f"{file} imports {module}"
+
+
+@pytest.mark.parametrize("part", INSIDE_INTERP)
+def test_parts_of_interp_import_downwards_only(part):
+    home = ROOT / "interp" / part
+    files = list(home.rglob("*.py")) if home.is_dir() else [home.with_suffix(".py")]
+    allowed = INSIDE_INTERP[part] | {part, "errors"}
+    for file in files:
+        for module in imports(file):
+            names = module.split(".")
+            if names[0] == "interp" and len(names) > 1:
+                assert names[1] in allowed, f"{file} imports {module}"
+
+
+def test_every_part_of_interp_is_listed():
+    parts = {
+        path.stem
+        for path in (ROOT / "interp").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert parts - {"__init__", "__main__"} == set(INSIDE_INTERP)
