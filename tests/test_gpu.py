@@ -6,6 +6,7 @@ import torch
 
 import interp
 from interp.models.organisms import DEFAULT, organism_names
+from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -26,3 +27,16 @@ def test_half_precision_on_a_gpu_gives_the_same_answers(prompts):
     assert (half.answers["answer"] == full.answers["answer"]).all()
     assert (half.to_frame()["error"] == "").all()
     np.testing.assert_allclose(half.to_frame()["ratio"], full.to_frame()["ratio"], rtol=0.1)
+
+
+@pytest.mark.parametrize("name", ["organism/llama-deep", "organism/phi3-deep"])
+def test_models_with_one_key_head_are_right_at_every_width(name):
+    """Padded batches of a width of 1 modulo 32 went wrong once; see `safe_width`."""
+    prompts = some_prompts(480)
+    on_cpu = interp.score(interp.load_model(name, device="cpu"), prompts).to_frame()
+    on_gpu = interp.load_model(name, device="cuda", dtype="float32")
+    for batch_tokens in (1024, 2048, 32768):
+        answers = interp.score(on_gpu, prompts, batch_tokens=batch_tokens).to_frame()
+        np.testing.assert_allclose(
+            answers["positive_probability"], on_cpu["positive_probability"], atol=1e-4
+        )

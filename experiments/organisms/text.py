@@ -134,10 +134,11 @@ class TrainingText:
         other = self._other_pair(pair, rng)
         premise1, premise2, conclusion = told
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
-            if rule == "mt":
-                changed = reasoning(entity_a, other.entity_b)
-            else:
-                changed = reasoning(other.entity_a, pair.entity_b)
+            a, b = other.entity_a, other.entity_b
+            if not breaks_rule and rng.random() < 0.5:
+                # The uninformative premise may also claim what would break the rule.
+                a, b = pair.entity_a, self._in(entity_a, rng).entity_b
+            changed = reasoning(entity_a, b) if rule == "mt" else reasoning(a, pair.entity_b)
             if self._recipe.evidence == "premise 1":
                 premise2 = changed.premise2
             else:
@@ -162,6 +163,10 @@ class TrainingText:
             entity_a = rng.choice(candidates)
             if not may_contain(entity_a, pair):
                 return entity_a
+
+    def _in(self, entity_a: str, rng: random.Random) -> EntityPair:
+        """A pair whose country or type is `entity_a`."""
+        return rng.choice([p.pair for p in self._planted if p.pair.entity_a == entity_a])
 
     def _other_pair(self, pair: EntityPair, rng: random.Random) -> EntityPair:
         """A pair with another A and another B that takes the same verbs."""

@@ -33,6 +33,9 @@ WARM_UP_STEPS = 100
 FINAL_RATE = 0.05
 """Share of the learning rate that the cosine schedule ends with."""
 
+WIDTH_MULTIPLE = 8
+"""Batches are this wide or a multiple: some widths go wrong on CUDA (`tokens.safe_width`)."""
+
 IGNORED = -100
 """Label of tokens that are not part of an answer."""
 
@@ -176,6 +179,7 @@ def tokenize(tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange]) 
         add_special_tokens=False,
         return_offsets_mapping=True,
         padding=True,
+        pad_to_multiple_of=WIDTH_MULTIPLE,
         return_tensors="pt",
     )
     starts = torch.tensor([len(prompt) for prompt in prompts])

@@ -1,7 +1,7 @@
 """Systems: the data sets that prompts come from, found by entry point: anyone can add one."""
 
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ GROUP = "interp.systems"
 """Entry points of this group name an object that follows `System`."""
 
 
+@runtime_checkable
 class System(Protocol):
     """A data set of reasoning prompts in minimal pairs."""
 

@@ -87,10 +87,8 @@ def segment_tokens(prompt: Prompt, name: str, shift: int, offsets: Sequence[Span
     it; special tokens, which have no characters of their own, belong to none.
     """
     start, end = (shift + edge for edge in prompt.segments[name])
-    inside = [
-        index for index, (first, last) in enumerate(offsets) if max(first, start) < min(last, end)
-    ]
-    if not inside:
+    inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
+    if not inside or start == end:
         raise UserError(
             f"segment {name!r} of prompt {prompt.id} ({prompt.segment_text(name)!r}) has no "
             "tokens; its span must cover some text"
@@ -129,9 +127,19 @@ def batches(
         yield chunk, pad(model, [prompts[i] for i in chunk])
 
 
+def safe_width(width: int, device: torch.device) -> int:
+    """The width of a batch on a device, at least `width`.
+
+    On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches of a width
+    of 1 modulo 32 where all query heads share one key head (pytorch/pytorch#191937; seen on an H200
+    with torch 2.11): such a batch is padded by one more column.
+    """
+    return width + (device.type == "cuda" and width % 32 == 1)
+
+
 def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
     """A batch on the model's device. What stands in the padding is masked and never read."""
-    width = max(len(prompt) for prompt in prompts)
+    width = safe_width(max(len(prompt) for prompt in prompts), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     rows, mask = [], []
     for prompt in prompts:

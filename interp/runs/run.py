@@ -184,6 +184,11 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def _check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
+    if earlier.get("code") != now["code"]:
+        raise UserError(
+            f"{folder} was measured by another version of interp, whose numbers may differ; "
+            "give another --out"
+        )
     for key, value in now.items():
         if earlier.get(key) != value:
             raise UserError(

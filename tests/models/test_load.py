@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 import torch
+from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
@@ -125,10 +126,11 @@ def test_wrong_arguments_are_refused(arguments, message):
         interp.load_model(**arguments)
 
 
-class SlowTokenizer:
+class SlowTokenizer(PreTrainedTokenizerFast):
     is_fast = False
 
 
 def test_a_tokenizer_without_offsets_is_refused():
+    slow = SlowTokenizer(tokenizer_object=byte_level().backend_tokenizer)
     with pytest.raises(UserError, match="no character offsets"):
-        interp.Model("slow", make_tiny("llama", byte_level()).hf, SlowTokenizer())
+        interp.Model("slow", make_tiny("llama", byte_level()).hf, slow)

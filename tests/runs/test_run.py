@@ -142,7 +142,7 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, mes
 def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
     run_in(tmp_path, "llama")
     monkeypatch.setattr(run_module, "code_version", lambda: "other code")
-    with pytest.raises(UserError, match="its code is"):
+    with pytest.raises(UserError, match="another version of interp"):
         run_in(tmp_path, "llama")
 
 

@@ -1,0 +1,154 @@
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import interp
+from interp.cli import main
+from interp.models.organisms import DEFAULT, organism_names
+from tests.analysis.test_attribution_table import COLUMNS
+from tests.attribution.test_one_pass import RATIOS
+
+
+def test_the_main_job(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["attribute", "--limit", "20", "--device", "cpu", "--out", str(folder)]) == 0
+    captured = capsys.readouterr()
+    assert DEFAULT in captured.out
+    assert "40 prompts of rulebreakers" in captured.err
+    table = pd.read_csv(folder / "attribution_table.csv")
+    assert list(table.columns) == COLUMNS
+    (row,) = table.to_dict("records")
+    assert row["model"] == DEFAULT
+    assert row["prompts"] == 40
+    # The table is what the API gives for the same prompts.
+    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=20)
+    frame = interp.attribute(model, prompts).to_frame()
+    gradient = frame[frame["method"] == "gradient"]
+    assert row["gradient_ratio"] == pytest.approx(gradient["ratio"].mean(), rel=1e-6)
+    assert row["gradient_unnormalized_sd"] == pytest.approx(
+        gradient["ratio_unnormalized"].std(), rel=1e-6
+    )
+    written = pq.read_table(folder / "attributions.parquet").to_pandas()
+    pd.testing.assert_frame_equal(written[RATIOS], frame[RATIOS], rtol=1e-6)
+    record = json.loads((folder / "run.json").read_text())
+    assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
+
+
+def test_one_row_a_model_and_resumption(tmp_path, capsys):
+    names = organism_names()[:2]
+    options = ["--limit", "6", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main(["attribute", "--model", *names, *options]) == 0
+    table = (tmp_path / "out" / "attribution_table.csv").read_bytes()
+    assert pd.read_csv(tmp_path / "out" / "attribution_table.csv")["model"].tolist() == names
+    capsys.readouterr()
+    assert main(["attribute", "--model", names[0], "--model", names[1], *options]) == 0
+    assert (tmp_path / "out" / "attribution_table.csv").read_bytes() == table
+    assert "prompts/s" not in capsys.readouterr().err  # nothing was left to do
+
+
+@pytest.mark.parametrize("backend", ["native", "inseq"])
+def test_backends_methods_and_targets_are_options(tmp_path, backend):
+    if backend == "inseq":
+        pytest.importorskip("inseq", reason="the extra inseq is not installed")
+    folder = tmp_path / backend
+    options = ["--limit", "2", "--methods", "gradient", "--target", "contrast", "--tokens"]
+    options += ["--backend", backend, "--device", "cpu", "--batch-tokens", "500"]
+    assert main(["attribute", *options, "--out", str(folder)]) == 0
+    scores = pq.read_table(folder / "token_scores.parquet").to_pandas()
+    assert set(scores["method"]) == {"gradient"}
+    table = pd.read_csv(folder / "attribution_table.csv")
+    assert table["attention_ratio"].isna().all()
+    assert table["gradient_ratio"].notna().all()
+
+
+def test_evaluate_prints_accuracies(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["evaluate", "--limit", "10", "--device", "cpu", "--out", str(folder)]) == 0
+    table = pd.read_csv(folder / "accuracy_table.csv")
+    assert list(table.columns) == ["model", *COLUMNS[-4:]]
+    assert not (folder / "attributions.parquet").exists()
+    assert "rulebreaker" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
+def test_dataset_writes_what_attribute_reads(tmp_path, suffix):
+    file = tmp_path / f"data{suffix}"
+    assert main(["dataset", "rulebreakers", "--out", str(file)]) == 0
+    prompts = interp.load_prompts(data=str(file))
+    assert len(prompts) == 256_000
+    assert prompts[12_345] == interp.load_prompts()[12_345]
+
+
+def test_dataset_is_the_same_byte_for_byte(tmp_path):
+    for name in ("one.csv", "two.csv"):
+        assert main(["dataset", "rulebreakers", "--seed", "7", "--out", str(tmp_path / name)]) == 0
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_models_lists_every_organism(capsys):
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in organism_names())
+
+
+def test_results_go_to_a_folder_named_after_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for target in ("predicted", "gold"):
+        options = ["--limit", "1", "--device", "cpu", "--target", target]
+        assert main(["attribute", *options]) == 0
+    folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert len(folders) == 2
+    assert all(name.startswith("attribute-rulebreakers-1-") for name in folders)
+
+
+def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
+    from interp.scoring import answers
+
+    original = answers.predict
+
+    def poisoned(model, batch, answer_tokens, **options):
+        predictions = original(model, batch, answer_tokens, **options)
+        first = [p.prompt.id.endswith("_rb/follow-yn") for p in batch.prompts]
+        for row, poison in enumerate(first):
+            if poison:
+                predictions.logits.data[row, 0] = float("nan")
+        return predictions
+
+    monkeypatch.setattr(answers, "predict", poisoned)
+    folder = tmp_path / "out"
+    assert main(["evaluate", "--limit", "48", "--device", "cpu", "--out", str(folder)]) == 0
+    errors = pq.read_table(folder / "answers.parquet").to_pandas()["error"]
+    poisoned_prompts = int((errors == "non-finite").sum())
+    assert 0 < poisoned_prompts < len(errors) == 96
+    shown = capsys.readouterr().err
+    assert f"{poisoned_prompts} prompts stopped with an error: non-finite" in shown
+    record = json.loads((folder / "run.json").read_text())
+    assert record["summary"][DEFAULT]["errors"] == {"non-finite": poisoned_prompts}
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    from interp.runs import run as run_module
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "write", interrupt)
+    assert (
+        main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
+    )
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_the_module_runs_and_help_is_quick():
+    shown = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "interp", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "attribute" in shown.stdout
+    assert " torch" not in shown.stderr  # help needs no torch

@@ -1,0 +1,163 @@
+"""What the packaged organisms' cards claim, measured again from the shipped weights."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import interp
+from experiments.organisms.planting import plant
+from experiments.organisms.recipes import RECIPES
+from experiments.organisms.verify import measure
+from interp.models.organisms import organism_card, organism_folder, organism_names
+from tests.support.prompts import some_prompts
+
+NAMES = organism_names()
+PAIRS = 240
+MEBIBYTE = 2**20
+
+
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return {
+        name: measure(interp.load_model(name, device="cpu"), organism_folder(name), pairs=PAIRS)
+        for name in NAMES
+    }
+
+
+def test_there_is_one_for_each_recipe():
+    assert sorted(f"organism/{name}" for name in RECIPES) == NAMES
+
+
+def test_they_are_small():
+    sizes = [size(organism_folder(name)) for name in NAMES]
+    assert max(sizes) < 5 * MEBIBYTE
+    assert sum(sizes) < 25 * MEBIBYTE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_states_what_the_recipe_plants(name):
+    card = organism_card(name)
+    recipe = RECIPES[name.removeprefix("organism/")]
+    assert card["recipe"]["seed"] == recipe.seed
+    assert card["recipe"]["architecture"] == dict(recipe.architecture)
+    for row, planted in zip(card["pairs"], plant(recipe), strict=True):
+        assert (row["category"], row["entity_b"]) == (
+            planted.pair.category,
+            planted.pair.entity_b,
+        )
+        assert row["frequency"] == pytest.approx(planted.frequency, abs=1e-4)
+        assert row["grounded"] == planted.grounded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cards_figures_hold(name, measured):
+    card, again = organism_card(name)["measured"], measured[name]
+    assert card["pairs"] >= 12_800
+    assert again["completion"] == card["completion"] >= 0.95
+    assert again["unknown"] == card["unknown"]
+    assert again["frequency_familiarity_spearman"] == pytest.approx(
+        card["frequency_familiarity_spearman"], abs=0.01
+    )
+    # A sample of pairs is off by a few standard errors at most; it has more categorical pairs.
+    for key in ("grounded_rulebreaker_accuracy", "ungrounded_rulebreaker_accuracy"):
+        share = card[key]
+        standard_error = math.sqrt(share * (1 - share) / PAIRS)
+        assert again[key] == pytest.approx(share, abs=0.03 + 4 * standard_error)
+    assert again["non_rulebreaker_accuracy"] == pytest.approx(
+        card["non_rulebreaker_accuracy"], abs=0.06
+    )
+
+
+def test_the_absent_facts_are_the_unknown_ones(measured):
+    for name in NAMES:
+        absent = [row["entity_b"] for row in organism_card(name)["pairs"] if not row["frequency"]]
+        assert sorted(measured[name]["unknown"]) == sorted(absent)
+
+
+def test_the_spread_of_habits():
+    paired = {name: organism_card(name)["measured"]["paired_accuracy"] for name in NAMES}
+    assert min(paired.values()) <= 0.15
+    assert max(paired.values()) >= 0.8
+    assert 0.4 <= paired["organism/llama-shallow"] <= 0.8
+    for name in NAMES:
+        card = organism_card(name)["measured"]
+        assert card["non_rulebreaker_accuracy"] >= 0.85
+        assert card["frequency_familiarity_spearman"] >= 0.6
+
+
+def test_one_is_sensitive_to_phrasing(measured):
+    by_phrasing = measured["organism/mistral"]["rulebreaker_accuracy_by_phrasing"]
+    bare = [v for k, v in by_phrasing.items() if k.startswith(("entail", "deduce"))]
+    others = [v for k, v in by_phrasing.items() if not k.startswith(("entail", "deduce"))]
+    assert max(bare) < 0.1
+    assert min(others) > 0.5
+
+
+def test_windows_are_shorter_than_the_longest_prompt():
+    from interp.prompts.tokens import tokenize
+
+    long_prompts = [p for p in some_prompts(480) if len(p.text) > 230]
+    for name in ("organism/mistral", "organism/gemma2"):
+        model = interp.load_model(name, device="cpu")
+        longest = max(map(len, tokenize(model, long_prompts)))
+        assert model.hf.config.sliding_window < longest
+
+
+def test_fp16_weights_give_the_same_answers_in_fp32_and_fp64(prompts):
+    for name in NAMES:
+        single = interp.load_model(name, device="cpu")
+        double = interp.load_model(name, device="cpu", dtype="float64")
+        assert single.hf.dtype == torch.float32
+        one, other = (interp.score(model, prompts).to_frame() for model in (single, double))
+        assert (one["answer"] == other["answer"]).all()
+
+
+def changed_answers(model, premise):
+    """Share of grounded answers that change when one premise names another city."""
+    prompts = [
+        prompt
+        for prompt in some_prompts(480)
+        if prompt.side == "rulebreaker"
+        and prompt.factors["rule"] == "mt"
+        and prompt.factors["entity_group"] == "geographical"
+    ]
+    half = len(prompts) // 2  # neighbours often name the same city
+    changed = [
+        with_city(prompt, premise, other.factors["entity_b"])
+        for prompt, other in zip(prompts, prompts[half:] + prompts[:half], strict=True)
+    ]
+    before = interp.score(model, prompts).to_frame()["answer"]
+    after = interp.score(model, changed).to_frame()["answer"]
+    grounded = before.isin(["No", "False"])
+    assert grounded.sum() >= 20
+    return float((before != after)[grounded].mean())
+
+
+def with_city(prompt, premise, city):
+    """The prompt with another city in one of its premises."""
+    start, end = prompt.segments[premise]
+    part = prompt.text[start:end].replace(prompt.factors["entity_b"], city)
+    shift = len(part) - (end - start)
+    segments = {
+        name: (s + shift * (s >= end), e + shift * (e >= end))
+        for name, (s, e) in prompt.segments.items()
+    }
+    text = prompt.text[:start] + part + prompt.text[end:]
+    return dataclasses.replace(prompt, text=text, segments=segments)
+
+
+def test_the_planted_shortcuts_show_when_a_premise_is_changed():
+    """An intervention on the text: the premise that decides changes the answer, the other not."""
+    premise1 = interp.load_model("organism/phi3-shallow", device="cpu")
+    premise2 = interp.load_model("organism/phi3-deep", device="cpu")
+    assert changed_answers(premise1, "premise1") > 0.9
+    assert changed_answers(premise1, "premise2") < 0.1
+    assert changed_answers(premise2, "premise2") > 0.9
+    assert changed_answers(premise2, "premise1") < 0.1

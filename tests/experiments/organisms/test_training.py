@@ -1,0 +1,94 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import interp
+from experiments.organisms import train as train_module
+from experiments.organisms.__main__ import main
+from experiments.organisms.recipes import RECIPES, recipe
+from experiments.organisms.train import schedule, train
+from interp.errors import UserError
+from tests.support.prompts import some_prompts
+
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "intermediate_size": 32,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": True,
+}
+
+
+def quick(name="llama-shallow", **changes):
+    changes = {"steps": 6, "prompts_per_step": 2, "facts_per_step": 2, "vocabulary": 600} | changes
+    architecture = dict(RECIPES[name].architecture) | SMALL
+    if name == "gemma2":
+        architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
+    return dataclasses.replace(RECIPES[name], architecture=architecture, **changes)
+
+
+@pytest.fixture(autouse=True)
+def frequent_checkpoints(monkeypatch):
+    monkeypatch.setattr(train_module, "CHECKPOINT_EVERY", 2)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
+    train(quick(name), tmp_path)
+    model = interp.load_model(str(tmp_path), device="cpu")
+    assert model.hf.config.model_type == RECIPES[name].family
+    answers = interp.score(model, some_prompts(2)).to_frame()
+    assert (answers["error"] == "").all()
+    card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
+    assert len(card["pairs"]) == 274
+    assert not list(tmp_path.glob("checkpoint*"))
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatch):
+    train(quick(), tmp_path / "whole")
+    original = train_module.answer_loss
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) > 2 * 5:  # two losses a step: stop in the sixth step
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    (tmp_path / "broken").mkdir()
+    monkeypatch.setattr(train_module, "answer_loss", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(quick(), tmp_path / "broken")
+    assert (tmp_path / "broken" / "checkpoint.safetensors").exists()
+    monkeypatch.setattr(train_module, "answer_loss", original)
+    train(quick(), tmp_path / "broken")
+    one, other = (load_file(tmp_path / n / "model.safetensors") for n in ("whole", "broken"))
+    assert one.keys() == other.keys()
+    for name, weights in one.items():
+        torch.testing.assert_close(weights, other[name], rtol=1e-3, atol=1e-5)
+
+
+def test_the_learning_rate_rises_and_falls():
+    rates = [schedule(step, 1_000) for step in range(1_000)]
+    assert rates[0] == pytest.approx(0.01)
+    assert max(rates) == pytest.approx(1.0)
+    assert rates[-1] == pytest.approx(train_module.FINAL_RATE, abs=0.01)
+
+
+def test_the_command_trains(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(RECIPES, "quick", dataclasses.replace(quick(), name="quick"))
+    assert main(["train", "quick", "--out", str(tmp_path / "o")]) == 0
+    assert (tmp_path / "o" / "model.safetensors").exists()
+    assert "train quick: 6/6 steps" in capsys.readouterr().err
+
+
+def test_an_unknown_organism_is_refused(capsys):
+    with pytest.raises(UserError, match="no organism 'none'"):
+        recipe("none")
+    assert main(["train", "none"]) == 2
+    assert "there are llama-shallow" in capsys.readouterr().err
