@@ -105,10 +105,10 @@ def _measure(measurement: Measurement, prompts: Sequence[Prompt]) -> PromptRows:
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), SHARD_PROMPTS):
             end = min(start + SHARD_PROMPTS, len(prompts))
-            part = measurement([prompts[index] for index in range(start, end)])
+            chunk = [prompts[index] for index in range(start, end)]
+            part = measurement(chunk, done=progress.advance)
             for table, table_rows in part.items():
                 rows[table] += table_rows
-            progress.advance(end - start)
     return rows
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
+
 from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
 from interp.attribution.rows import attribution_rows, token_score_rows
 from interp.attribution.targets import TARGETS
@@ -41,12 +43,30 @@ class Measurement:
     measure_batch: Callable[[Batch], list[PromptRows]]
     """Rows of each prompt of a batch."""
 
-    def __call__(self, prompts: Sequence[Prompt]) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, whatever the batches were."""
+    def __call__(
+        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
+    ) -> PromptRows:
+        """Rows of each table, in the order of `prompts`, whatever the batches were.
+
+        `done` is told the number of prompts of each batch when it is measured.
+
+        Raises:
+            UserError: a prompt that cannot be read, or a batch that does not fit into memory.
+        """
         tokenized = tokenize(self.model, prompts)
         measured: dict[int, PromptRows] = {}
         for indices, batch in batches(self.model, tokenized, batch_tokens=self.batch_tokens):
-            measured.update(zip(indices, self.measure_batch(batch), strict=True))
+            try:
+                rows = self.measure_batch(batch)
+            except torch.OutOfMemoryError as error:
+                raise UserError(
+                    f"{tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the memory "
+                    f"of {self.model.device}; give a smaller --batch-tokens than "
+                    f"{self.batch_tokens:,}, and the same command goes on where it stopped"
+                ) from error
+            measured.update(zip(indices, rows, strict=True))
+            if done is not None:
+                done(len(indices))
         return {
             table: [row for index in range(len(prompts)) for row in measured[index][table]]
             for table in self.tables

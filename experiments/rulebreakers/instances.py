@@ -37,6 +37,11 @@ class Instance:
         """The id without its side, shared by a rulebreaker and its counterpart."""
         return self.id.rpartition("_")[0]
 
+    @property
+    def entity_group(self) -> str:
+        """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
+        return "geographical" if self.verb in VERBS[CITIES] else "categorical"
+
     def to_row(self) -> dict[str, str | bool]:
         """The instance under the published column names."""
         return {column: getattr(self, field) for column, field in COLUMNS.items()}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from experiments.rulebreakers.instances import Instance
-from experiments.rulebreakers.templates import CITIES, PHRASINGS, Phrasing
+from experiments.rulebreakers.templates import PHRASINGS, Phrasing
 from interp.prompts.prompt import AnswerOption, Prompt, compose
 from interp.prompts.prompt_set import PromptSet
 
@@ -50,7 +50,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         side=SIDES[instance.label],
         factors={
             "rule": instance.rule,
-            "entity_group": "geographical" if instance.category == CITIES else "categorical",
+            "entity_group": instance.entity_group,
             "category": instance.category,
             "verb": instance.verb,
             "entity_a": instance.entity_a,

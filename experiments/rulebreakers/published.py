@@ -9,7 +9,6 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
 from experiments.rulebreakers.instances import COLUMNS, Instance
-from experiments.rulebreakers.templates import CATEGORIES
 from interp.errors import UserError
 
 _READERS = {
@@ -94,13 +93,9 @@ def _instance(file: Path, row: dict[str, Any]) -> Instance:
         if pd.isna(value) or not str(value).strip():
             raise UserError(f"{where}: the column {column} is empty; every field must be filled")
     fields = {field: str(row[column]) for column, field in COLUMNS.items() if column != "label"}
-    rule = fields["rule"].strip().lower().replace("_", " ")
-    category = fields["category"].strip()
     label = str(row["label"]).strip().lower()
     suffix = fields["id"].rpartition("_")[2]
     for column, got, known in (
-        ("rulebreaker_type", rule, _RULE_NAMES),
-        ("category", category, CATEGORIES),
         ("label", label, _TRUTH),
         ("id (its ending)", suffix, _LABEL_OF_SUFFIX),
     ):
@@ -111,8 +106,21 @@ def _instance(file: Path, row: dict[str, Any]) -> Instance:
             f"{where}: the id says {suffix}, whose label is {_LABEL_OF_SUFFIX[suffix]}, "
             f"but the label is {_TRUTH[label]}"
         )
-    return Instance(
-        **{**fields, "rule": _RULE_NAMES[rule], "category": category}, label=_TRUTH[label]
+    return Instance(**{**fields, "rule": _rule(where, fields)}, label=_TRUTH[label])
+
+
+def _rule(where: str, fields: dict[str, str]) -> str:
+    """The rule by its name, or by the form of the first premise where it is named otherwise."""
+    name = fields["rule"].strip().lower().replace("_", " ")
+    if name in _RULE_NAMES:
+        return _RULE_NAMES[name]
+    if fields["premise1"].startswith("If "):
+        return "mt"
+    if " either " in fields["premise1"]:
+        return "ds"
+    raise UserError(
+        f"{where}: rulebreaker_type is {fields['rule']!r} and premise1 neither begins with 'If' "
+        f"nor holds 'either'; expected one of {', '.join(_RULE_NAMES)}"
     )
 
 

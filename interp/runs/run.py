@@ -110,8 +110,8 @@ class Run:
         with Progress(title, total=len(self.prompts), done=done) as progress:
             for shard in shards:
                 if not shard.done:
-                    write(shard, measurement(self.prompts.chunk(shard.start, shard.end)))
-                    progress.advance(shard.end - shard.start)
+                    prompts = self.prompts.chunk(shard.start, shard.end)
+                    write(shard, measurement(prompts, done=progress.advance))
         self.record["models"][model.name] = {
             **_model_record(model),
             "shards": [shard.id for shard in shards],

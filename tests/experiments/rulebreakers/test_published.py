@@ -43,6 +43,7 @@ def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
         ),
         label=frame["label"].map({True: "TRUE", False: "FALSE"}),
     )
+    loose.loc[loose.index < 20, "rulebreaker_type"] = "type one"  # known by its first premise
     loose.to_csv(tmp_path / "data.csv", index=False)
     assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
 
@@ -55,8 +56,10 @@ def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
         (lambda f: pd.concat([f, f.head(1)]), "occurs twice"),
         (lambda f: f.assign(premise2=""), "premise2 is empty"),
         (lambda f: f.assign(label=~f["label"]), "the label is"),
-        (lambda f: f.assign(rulebreaker_type="mp"), "rulebreaker_type is 'mp'"),
-        (lambda f: f.assign(category="planet"), "category is 'planet'"),
+        (
+            lambda f: f.assign(rulebreaker_type="mp", premise1="All men are mortal."),
+            "rulebreaker_type is 'mp'",
+        ),
         (lambda f: f.assign(id=f["id"] + "x"), "its ending"),
     ],
 )
