@@ -105,7 +105,7 @@ def _measure(measurement: Measurement, prompts: Sequence[Prompt]) -> PromptRows:
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), SHARD_PROMPTS):
             end = min(start + SHARD_PROMPTS, len(prompts))
-            chunk = [prompts[index] for index in range(start, end)]
+            chunk = list(prompts[start:end])
             part = measurement(chunk, done=progress.advance)
             for table, table_rows in part.items():
                 rows[table] += table_rows

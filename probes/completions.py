@@ -7,6 +7,8 @@ import torch
 from interp.models.model import Model
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.tokens import batches, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import predict
 
 COMPLETION_TOKENS = 16
 """Tokens that a completion may have."""
@@ -59,9 +61,6 @@ def first_token_probabilities(
 
     This is the paper's familiarity, when the message is the completion probe (Section 6).
     """
-    from interp.scoring.answer_tokens import AnswerTokenizer
-    from interp.scoring.answers import predict
-
     answer_tokens = AnswerTokenizer(model)
     probabilities = [0.0] * len(prompts)
     with model.measuring():

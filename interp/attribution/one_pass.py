@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from interp.attribution.attention import attention_scores
 from interp.attribution.gradient import gradient_scores
-from interp.attribution.targets import TARGETS
+from interp.attribution.targets import objective
 from interp.models.attention_rows import last_token_attention
 from interp.models.model import Model
 from interp.prompts.tokens import Batch
@@ -49,8 +49,8 @@ def attribute_in_one_pass(
         predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
         scores: TokenScores = {}
         if "gradient" in methods:
-            objective = TARGETS[target](batch, predictions)
-            scores["gradient"] = gradient_scores(objective, embeddings, batch).cpu().numpy()
+            attributed = objective(target, batch, predictions)
+            scores["gradient"] = gradient_scores(attributed, embeddings, batch).cpu().numpy()
         if "attention" in methods:
             scores["attention"] = attention_scores(rows, batch).cpu().numpy()
     return predictions, scores

@@ -1,6 +1,6 @@
 """What is attributed: a scalar for each prompt, computed from its next-token logits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -12,35 +12,40 @@ from interp.scoring.answers import Predictions
 Objective = Float[Tensor, " batch"]
 
 
-def predicted(batch: Batch, predictions: Predictions) -> Objective:
-    """Log-odds of the most probable token: the answer that the model itself prefers."""
-    return log_odds(predictions.logits, predictions.token_ids)
+TARGETS = ("predicted", "gold", "contrast")
+"""Values of --target: the most probable token, which is the answer that the model itself prefers;
+the correct answer; the positive answer against the negative one. Answers count in their most
+probable form."""
+
+Tokens = Int[Tensor, " batch"]
 
 
-def gold(batch: Batch, predictions: Predictions) -> Objective:
-    """Log-odds of the correct answer, in its most probable form."""
-    options = [
-        answers.positive if tokenized.prompt.gold else answers.negative
-        for tokenized, answers in zip(batch.prompts, predictions.answers, strict=True)
-    ]
-    return log_odds(predictions.logits, _most_probable(predictions.logits, options))
+def target_tokens(
+    target: str, batch: Batch, predictions: Predictions
+) -> tuple[Tokens, Tokens | None]:
+    """The token of each prompt that is attributed and, for a contrast, the one against it."""
+    logits, answers = predictions.logits, predictions.answers
+    if target == "predicted":
+        return predictions.token_ids, None
+    if target == "gold":
+        options = [
+            tokens.positive if tokenized.prompt.gold else tokens.negative
+            for tokenized, tokens in zip(batch.prompts, answers, strict=True)
+        ]
+        return _most_probable(logits, options), None
+    return (
+        _most_probable(logits, [tokens.positive for tokens in answers]),
+        _most_probable(logits, [tokens.negative for tokens in answers]),
+    )
 
 
-def contrast(batch: Batch, predictions: Predictions) -> Objective:
-    """Logit of the positive answer minus logit of the negative one, each in its likeliest form."""
+def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
+    """What is differentiated: log-odds of the target token, or the difference of two logits."""
+    tokens, other = target_tokens(target, batch, predictions)
     logits = predictions.logits
-    positive = _most_probable(logits, [answers.positive for answers in predictions.answers])
-    negative = _most_probable(logits, [answers.negative for answers in predictions.answers])
-    difference = logits.gather(1, positive[:, None]) - logits.gather(1, negative[:, None])
-    return difference.squeeze(1)
-
-
-TARGETS: dict[str, Callable[[Batch, Predictions], Objective]] = {
-    "predicted": predicted,
-    "gold": gold,
-    "contrast": contrast,
-}
-"""Values of --target."""
+    if other is None:
+        return log_odds(logits, tokens)
+    return (logits.gather(1, tokens[:, None]) - logits.gather(1, other[:, None])).squeeze(1)
 
 
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:

@@ -16,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from interp.attribution.one_pass import TokenScores
+from interp.attribution.targets import target_tokens
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.tokens import Batch, TokenizedPrompt
-from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
+from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
 
 try:
@@ -35,7 +36,7 @@ _METHODS = {"gradient": "saliency", "attention": "attention"}
 """Our method names to inseq's."""
 
 
-class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]
+class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has no types
     """inseq's model, encoding each text to the token ids that it was told."""
 
     def __init__(self, model: Model) -> None:
@@ -88,11 +89,12 @@ class InseqBackend:
         }
         with model.measuring(), _settings_restored(model):
             model.hf.set_attn_implementation("eager")
+            tokens, others = target_tokens(target, batch, predictions)
             for index, prompt in enumerate(batch.prompts):
-                positive, negative = _target_tokens(prompt, predictions, index, target)
+                other = None if others is None else int(others[index])
                 for method in methods:
                     scores[method][index, batch.unpadded(index)] = self._scores(
-                        prompt, method, positive, negative
+                        prompt, method, int(tokens[index]), other
                     )
         return predictions, scores
 
@@ -117,7 +119,8 @@ class InseqBackend:
             )
         (sequence,) = output.sequence_attributions
         (scores,) = sequence.aggregate().target_attributions.T
-        return scores[: len(prompt)].float().cpu().numpy()  # type: ignore[no-any-return]
+        own: NDArray[np.float32] = scores[: len(prompt)].float().cpu().numpy()
+        return own
 
 
 def _logit_difference(negative: int) -> Any:
@@ -128,23 +131,6 @@ def _logit_difference(negative: int) -> Any:
         return own - other
 
     return difference
-
-
-def _target_tokens(
-    prompt: TokenizedPrompt, predictions: Predictions, index: int, target: str
-) -> tuple[int, int | None]:
-    """The token to attribute and, for a contrast, the one to subtract."""
-    answers: AnswerTokens = predictions.answers[index]
-    logits = predictions.logits[index]
-
-    def likeliest(tokens: tuple[int, ...]) -> int:
-        return tokens[int(logits[list(tokens)].argmax())]
-
-    if target == "predicted":
-        return int(predictions.token_ids[index]), None
-    if target == "gold":
-        return likeliest(answers.positive if prompt.prompt.gold else answers.negative), None
-    return likeliest(answers.positive), likeliest(answers.negative)
 
 
 @contextmanager

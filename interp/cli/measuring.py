@@ -28,6 +28,7 @@ def run_measurement(
 ) -> Run:
     """Measure all models of the command line on its prompts and merge their tables."""
     if not sys.stderr.isatty():
+        # transformers gives this function no types.
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     models = list(unique_models(arguments.models, DEFAULT))
     prompts = load_prompts(

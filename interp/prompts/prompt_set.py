@@ -5,8 +5,9 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import overload
 
 import pandas as pd
 
@@ -39,15 +40,19 @@ class PromptSet(Sequence[Prompt]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, index: int) -> Prompt:  # type: ignore[override]
+    @overload
+    def __getitem__(self, index: int) -> Prompt: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "PromptSet": ...
+
+    def __getitem__(self, index: int | slice) -> "Prompt | PromptSet":
+        if isinstance(index, slice):
+            return replace(self, numbers=self.numbers[index])
         return self.build(self.numbers[index])
 
     def __iter__(self) -> Iterator[Prompt]:
         return map(self.build, self.numbers)
-
-    def chunk(self, start: int, end: int) -> list[Prompt]:
-        """The prompts from `start` to before `end`."""
-        return [self.build(number) for number in self.numbers[start:end]]
 
     def content_hash(self) -> str:
         """A hash over everything in the prompts, in order: the data that results depend on."""
@@ -95,14 +100,10 @@ class PromptSet(Sequence[Prompt]):
         rng = random.Random(f"spread {seed}")
         drawn = islice(_evenly({cell: list(ids) for cell, ids in cells.items()}, rng), pairs)
         chosen = {number for pair_id in drawn for number in members[pair_id]}
-        return PromptSet(
-            self.system,
-            self.sides,
-            self.strata,
-            self.build,
-            [number for number in self.numbers if number in chosen],
-            self.seed,
-            {**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
+        return replace(
+            self,
+            numbers=[number for number in self.numbers if number in chosen],
+            description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -110,7 +110,7 @@ class Run:
         with Progress(title, total=len(self.prompts), done=done) as progress:
             for shard in shards:
                 if not shard.done:
-                    prompts = self.prompts.chunk(shard.start, shard.end)
+                    prompts = list(self.prompts[shard.start : shard.end])
                     write(shard, measurement(prompts, done=progress.advance))
         self.record["models"][model.name] = {
             **_model_record(model),
@@ -144,7 +144,7 @@ class Run:
         schema = pa.Table.from_pylist([prompt_row(self.prompts[0])]).schema
         parts = (
             pa.Table.from_pylist(
-                [prompt_row(prompt) for prompt in self.prompts.chunk(start, start + SHARD_PROMPTS)],
+                [prompt_row(prompt) for prompt in self.prompts[start : start + SHARD_PROMPTS]],
                 schema=schema,
             )
             for start in range(0, len(self.prompts), SHARD_PROMPTS)

@@ -54,7 +54,7 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
     for start in range(0, len(prompts), SHARD_PROMPTS):
         end = min(start + SHARD_PROMPTS, len(prompts))
         digest = hashlib.sha256(json.dumps(origin).encode())
-        for prompt in prompts.chunk(start, end):
+        for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))

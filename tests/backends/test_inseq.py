@@ -52,6 +52,13 @@ def test_parity_on_the_organism(organism, prompts, target):
     assert_parity(organism, prompts, reference=double, target=target)
 
 
+def test_parity_on_the_organism_in_float64_on_both_sides(prompts):
+    double = interp.load_model(DEFAULT, device="cpu", dtype="float64")
+    tokens, ratios = differences(double, prompts)
+    assert tokens < 1e-6
+    assert ratios < 1e-5
+
+
 def test_where_the_model_is_sure_float32_still_equals_inseq_in_float64(prompts):
     models = []
     for dtype in ("float32", "float64"):

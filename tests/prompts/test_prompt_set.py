@@ -97,3 +97,10 @@ def test_the_frame_has_factors_and_spans():
 def test_an_unknown_system_is_refused():
     with pytest.raises(UserError, match="unknown system 'none'; installed are rulebreakers"):
         interp.load_prompts("none")
+
+
+def test_a_slice_is_a_set_of_its_prompts():
+    prompts = some_prompts(12)
+    assert list(prompts[3:9:2]) == [prompts[3], prompts[5], prompts[7]]
+    assert prompts[-1] == list(prompts)[-1]
+    assert prompts[:4].strata == prompts.strata
