@@ -6,12 +6,18 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 import torch
+from hypothesis import settings
 
 import interp
 from interp.models.organisms import DEFAULT
 from tests.support.prompts import some_prompts
 
 torch.set_num_threads(1)
+
+# The same examples in every run: what is green on one machine is green on all. Search further by
+# HYPOTHESIS_PROFILE=default.
+settings.register_profile("reproducible", derandomize=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ _SHAPE = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "intermediate_size": 64,
-    "max_position_embeddings": 256,
+    "max_position_embeddings": 512,
 }
 
 CONFIGS = {
