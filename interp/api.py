@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+import pyarrow as pa
 
 from interp.attribution.one_pass import METHODS
 from interp.measure import Measurement, PromptRows, attribution, scoring
@@ -11,7 +12,6 @@ from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.runs.progress import Progress
 from interp.runs.shards import SHARD_PROMPTS
-from interp.tables import to_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Attributions:
     """The answers table: one row a prompt."""
     attributions: pd.DataFrame
     """The attributions table: one row a prompt and method."""
-    token_scores: pd.DataFrame | None
+    token_scores: pd.DataFrame | None = None
     """The token_scores table: one row a prompt, method and token; None if not asked for."""
 
     def to_frame(self) -> pd.DataFrame:
@@ -53,8 +53,7 @@ def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None =
     Raises:
         UserError: a prompt that the model cannot read, answers that cannot be told apart.
     """
-    rows = _measure(scoring(model, batch_tokens=batch_tokens), prompts)
-    return Scores(_frame("answers", rows))
+    return Scores(**measure(scoring(model, batch_tokens=batch_tokens), prompts))
 
 
 def attribute(
@@ -91,15 +90,11 @@ def attribute(
         token_scores=token_scores,
         batch_tokens=batch_tokens,
     )
-    rows = _measure(measurement, prompts)
-    return Attributions(
-        _frame("answers", rows),
-        _frame("attributions", rows),
-        _frame("token_scores", rows) if token_scores else None,
-    )
+    return Attributions(**measure(measurement, prompts))
 
 
-def _measure(measurement: Measurement, prompts: Sequence[Prompt]) -> PromptRows:
+def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
+    """The tables of a measurement of prompts, in memory, by name."""
     rows: PromptRows = {table: [] for table in measurement.tables}
     title = f"{measurement.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
@@ -109,9 +104,7 @@ def _measure(measurement: Measurement, prompts: Sequence[Prompt]) -> PromptRows:
             part = measurement(chunk, done=progress.advance)
             for table, table_rows in part.items():
                 rows[table] += table_rows
-    return rows
-
-
-def _frame(table: str, rows: PromptRows) -> pd.DataFrame:
-    frame: pd.DataFrame = to_table(table, rows[table]).to_pandas()
-    return frame
+    return {
+        table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
+        for table, schema in measurement.tables.items()
+    }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import torch
 
 from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
@@ -14,7 +15,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
-from interp.tables import Row
+from interp.tables import SCHEMAS, Row
 
 PromptRows = dict[str, list[Row]]
 """Rows of one prompt, by table."""
@@ -36,8 +37,8 @@ class Measurement:
     """What is measured: "score" or "attribute"."""
     parameters: Mapping[str, object]
     """Everything but model and prompts that the numbers depend on."""
-    tables: tuple[str, ...]
-    """Names of the tables that are filled."""
+    tables: Mapping[str, pa.Schema]
+    """Names and columns of the tables that are filled."""
     batch_tokens: int
     """Budget of tokens a batch, padding included."""
     measure_batch: Callable[[Batch], list[PromptRows]]
@@ -81,9 +82,8 @@ def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
         with model.measuring():
             return [{"answers": [row]} for row in score_batch(model, batch, answer_tokens)]
 
-    return Measurement(
-        model, "score", {}, ("answers",), _budget(model, batch_tokens), measure_batch
-    )
+    tables = {"answers": SCHEMAS["answers"]}
+    return Measurement(model, "score", {}, tables, token_budget(model, batch_tokens), measure_batch)
 
 
 def attribution(
@@ -108,7 +108,8 @@ def attribution(
         attribute = InseqBackend(model).attribute
     else:
         attribute = attribute_in_one_pass
-    tables = ("answers", "attributions") + (("token_scores",) if token_scores else ())
+    names = ("answers", "attributions") + (("token_scores",) if token_scores else ())
+    tables = {name: SCHEMAS[name] for name in names}
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         predictions, scores = attribute(model, batch, answer_tokens, methods=methods, target=target)
@@ -122,7 +123,7 @@ def attribution(
 
     parameters = {"methods": list(methods), "target": target, "backend": backend}
     return Measurement(
-        model, "attribute", parameters, tables, _budget(model, batch_tokens), measure_batch
+        model, "attribute", parameters, tables, token_budget(model, batch_tokens), measure_batch
     )
 
 
@@ -151,7 +152,12 @@ def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
             raise UserError(f"unknown {kind} {got!r}; expected one of {', '.join(known)}")
 
 
-def _budget(model: Model, batch_tokens: int | None) -> int:
+def token_budget(model: Model, batch_tokens: int | None) -> int:
+    """The budget of tokens a batch that was asked for, or the device's default.
+
+    Raises:
+        UserError: a budget of less than one token.
+    """
     if batch_tokens is None:
         return CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
     if batch_tokens < 1:

@@ -1,4 +1,4 @@
-"""The tables that measurements fill: their names, columns and units, in one place."""
+"""The tables that the toolkit's measurements fill: their names, columns and units."""
 
 from typing import Any
 
@@ -57,8 +57,3 @@ shares of the whole prompt's score, token counts, and premise 2 over premise 1: 
 
 token_scores: one row a model, prompt, method and token; `segment` is empty outside all segments.
 """
-
-
-def to_table(name: str, rows: list[Row]) -> pa.Table:
-    """Rows as an Arrow table with the schema of that name."""
-    return pa.Table.from_pylist(rows, schema=SCHEMAS[name])

@@ -3,13 +3,13 @@
 import pandas as pd
 
 
-def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, str]) -> pd.Series:
+def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]) -> pd.Series:
     """Accuracies of one model.
 
     Args:
         answers: the model's rows of the answers table.
         prompts: the prompts table, with prompt_id, pair_id and side.
-        sides: names of the two sides of a pair.
+        sides: names of the sides of a pair.
 
     Returns:
         paired_accuracy (1): share of pairs with both sides correct; one {side}_accuracy for each
@@ -27,7 +27,7 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, s
 
 
 def accuracy_table(
-    answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, str]
+    answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]
 ) -> pd.DataFrame:
     """One row a model: model, paired_accuracy, accuracy of each side, prompts."""
     rows = {

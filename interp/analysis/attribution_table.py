@@ -16,7 +16,7 @@ def attribution_table(
     attributions: pd.DataFrame,
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
-    sides: tuple[str, str],
+    sides: tuple[str, ...],
 ) -> pd.DataFrame:
     """One row a model, in the column order of the published tables.
 

@@ -24,8 +24,9 @@ class PromptSet(Sequence[Prompt]):
 
     system: str
     """Name of the system that the prompts come from."""
-    sides: tuple[str, str]
-    """Names of the two sides of a pair, such as ("rulebreaker", "non_rulebreaker")."""
+    sides: tuple[str, ...]
+    """Names of the two sides of a pair, such as ("rulebreaker", "non_rulebreaker"); one name where
+    prompts stand alone."""
     strata: tuple[str, ...]
     """Factors over which `spread` takes pairs evenly."""
     build: Callable[[int], Prompt]
@@ -62,7 +63,7 @@ class PromptSet(Sequence[Prompt]):
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Check that ids are unique and that every pair has both sides once.
+        """Check that ids are unique and that every pair has each side once.
 
         Raises:
             UserError: a duplicate id, or a pair that lacks or repeats a side.
@@ -78,7 +79,7 @@ class PromptSet(Sequence[Prompt]):
             if sorted(found) != sorted(self.sides):
                 raise UserError(
                     f"pair {pair_id!r} has the sides {', '.join(found)}; expected one "
-                    f"{self.sides[0]} and one {self.sides[1]}"
+                    f"{' and one '.join(self.sides)}"
                 )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":

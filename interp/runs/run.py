@@ -38,7 +38,6 @@ from interp.runs.shards import (
     write_parquet,
     write_whole,
 )
-from interp.tables import SCHEMAS
 
 RECORD = "run.json"
 
@@ -111,7 +110,7 @@ class Run:
             for shard in shards:
                 if not shard.done:
                     prompts = list(self.prompts[shard.start : shard.end])
-                    write(shard, measurement(prompts, done=progress.advance))
+                    write(shard, measurement, measurement(prompts, done=progress.advance))
         self.record["models"][model.name] = {
             **_model_record(model),
             "shards": [shard.id for shard in shards],
@@ -121,7 +120,7 @@ class Run:
     def merge_tables(self) -> list[Path]:
         """Join the shards of all models of the run into one file a table; returns the files."""
         folders = list(self._finished_shards())
-        tables = [table for table in SCHEMAS if (folders[0] / f"{table}.parquet").exists()]
+        tables = sorted(path.stem for path in folders[0].glob("*.parquet"))
         files = [self.folder / f"{table}.parquet" for table in tables]
         for table, file in zip(tables, files, strict=True):
             merge(table, folders, file)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ import pyarrow.parquet as pq
 
 from interp.measure import Measurement, PromptRows
 from interp.prompts.prompt_set import PromptSet, prompt_record
-from interp.tables import SCHEMAS, to_table
 
 SHARD_PROMPTS = 1024
 """Prompts in a shard; what is lost at most when a run is killed."""
@@ -41,14 +41,15 @@ class Shard:
 def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts."""
     model = measurement.model
+    home = measurement.measure_batch.__module__.partition(".")[0]
     origin = [
-        code_version(),
+        *(code_version(package) for package in sorted({"interp", home})),
         model.identity,
         model.dtype,
         model.attn_implementation,
         measurement.name,
         dict(measurement.parameters),
-        measurement.tables,
+        sorted(measurement.tables),
     ]
     shards = []
     for start in range(0, len(prompts), SHARD_PROMPTS):
@@ -61,13 +62,14 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
     return shards
 
 
-def write(shard: Shard, rows: PromptRows) -> None:
+def write(shard: Shard, measurement: Measurement, rows: PromptRows) -> None:
     """Write a shard's tables into a folder beside its own, then rename that into place."""
     unfinished = shard.folder.with_name(f".{shard.id}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    for table, table_rows in rows.items():
-        pq.write_table(to_table(table, table_rows), unfinished / f"{table}.parquet")
+    for table, schema in measurement.tables.items():
+        rows_of_table = pa.Table.from_pylist(rows[table], schema=schema)
+        pq.write_table(rows_of_table, unfinished / f"{table}.parquet")
     unfinished.rename(shard.folder)
 
 
@@ -79,9 +81,8 @@ def remove_unfinished(folder: Path) -> None:
 
 def merge(table: str, folders: list[Path], file: Path) -> None:
     """Join a table of all shard folders into one file, one shard in memory at a time."""
-    write_parquet(
-        file, SCHEMAS[table], (pq.read_table(folder / f"{table}.parquet") for folder in folders)
-    )
+    parts = [folder / f"{table}.parquet" for folder in folders]
+    write_parquet(file, pq.read_schema(parts[0]), (pq.read_table(part) for part in parts))
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
@@ -106,9 +107,10 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
 
 
 @cache
-def code_version() -> str:
-    """A hash over the toolkit's source: other code's results are never taken for this one's."""
-    root = Path(__file__).parent.parent
+def code_version(package: str = "interp") -> str:
+    """A hash over a package's source: other code's results are never taken for this one's."""
+    (location,) = import_module(package).__path__
+    root = Path(location)
     digest = hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         digest.update(str(file.relative_to(root)).encode())

@@ -82,11 +82,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     written = []
     original = run_module.write
 
-    def interrupted(shard, rows):
+    def interrupted(shard, measurement, rows):
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(shard.id)
-        original(shard, rows)
+        original(shard, measurement, rows)
 
     monkeypatch.setattr(run_module, "write", interrupted)
     folder = tmp_path / "run"
@@ -95,7 +95,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     (folder / "shards" / "tiny_llama" / ".torn.123").mkdir()
     resumed = []
     monkeypatch.setattr(
-        run_module, "write", lambda shard, rows: (resumed.append(shard.id), original(shard, rows))
+        run_module,
+        "write",
+        lambda shard, *rest: (resumed.append(shard.id), original(shard, *rest)),
     )
     run_in(folder, "llama")
     assert len(resumed) == 1
