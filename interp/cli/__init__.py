@@ -3,16 +3,17 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
 
-from interp.cli import attribute, dataset, evaluate, models
 from interp.errors import UserError
 
-COMMANDS = {
-    "attribute": attribute,
-    "evaluate": evaluate,
-    "dataset": dataset,
-    "models": models,
-}
+COMMANDS = ("attribute", "evaluate", "run", "report", "dataset", "models")
+"""The toolkit's own commands, each a module of this package."""
+
+GROUP = "interp.commands"
+"""Entry points of this group name modules with further commands, made like those here."""
 
 USER_ERROR = 2
 """Exit code of a mistake in the input."""
@@ -28,11 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Attribution and mechanistic interpretability on reasoning prompts in pairs.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, command in COMMANDS.items():
+    known = find_commands()
+    for name, command in known.items():
         command.configure(commands.add_parser(name, help=command.HELP, description=command.HELP))
     parsed = parser.parse_args(arguments)
     try:
-        COMMANDS[parsed.command].run(parsed)
+        known[parsed.command].run(parsed)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return USER_ERROR
@@ -40,3 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("stopped; the same command goes on where it stopped\n")
         return INTERRUPTED
     return 0
+
+
+def find_commands() -> dict[str, ModuleType]:
+    """Every command by name: a module with HELP, configure(parser) and run(arguments)."""
+    own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
+    return own | {point.name: point.load() for point in entry_points(group=GROUP)}

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.attribution_table import attribution_table
-    from interp.cli.measuring import read_table, run_measurement, say, summarize
+    from interp.cli.measuring import run_measurement, say, summarize
     from interp.measure import attribution
     from interp.report.console import print_table
     from interp.runs.shards import write_whole
@@ -58,13 +58,12 @@ def run(arguments: argparse.Namespace) -> None:
             batch_tokens=arguments.batch_tokens,
         ),
     )
-    answers = read_table(finished, "answers", ["model", "prompt_id", "answer", "correct", "error"])
-    attributions = read_table(
-        finished,
+    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    attributions = finished.table(
         "attributions",
         ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"],
     )
-    prompts = read_table(finished, "prompts", ["prompt_id", "pair_id", "side"])
+    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side"])
     table = attribution_table(attributions, answers, prompts, finished.prompts.sides)
     file = finished.folder / "attribution_table.csv"
     write_whole(file, lambda path: table.to_csv(path, index=False))

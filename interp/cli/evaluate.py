@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.accuracy import accuracy_table
-    from interp.cli.measuring import read_table, run_measurement, say, summarize
+    from interp.cli.measuring import run_measurement, say, summarize
     from interp.measure import scoring
     from interp.report.console import print_table
     from interp.runs.shards import write_whole
@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> None:
         parameters={},
         measurement=lambda model: scoring(model, batch_tokens=arguments.batch_tokens),
     )
-    answers = read_table(finished, "answers", ["model", "prompt_id", "answer", "correct", "error"])
-    prompts = read_table(finished, "prompts", ["prompt_id", "pair_id", "side"])
+    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side"])
     table = accuracy_table(answers, prompts, finished.prompts.sides)
     file = finished.folder / "accuracy_table.csv"
     write_whole(file, lambda path: table.to_csv(path, index=False))

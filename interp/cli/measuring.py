@@ -4,7 +4,7 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +12,7 @@ from transformers.utils import logging as transformers_logging
 
 from interp.cli.options import load_options, unique_models
 from interp.measure import Measurement
-from interp.models.load import load_model
+from interp.models.load import find_model, load_model
 from interp.models.model import Model
 from interp.models.organisms import DEFAULT
 from interp.prompts.systems import load_prompts
@@ -27,31 +27,44 @@ def run_measurement(
     measurement: Callable[[Model], Measurement],
 ) -> Run:
     """Measure all models of the command line on its prompts and merge their tables."""
-    if not sys.stderr.isatty():
-        # transformers gives this function no types.
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    models = list(unique_models(arguments.models, DEFAULT))
+    models = checked_models(arguments, [DEFAULT])
     prompts = load_prompts(
         arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
     )
-    folder = arguments.out or _default_folder(arguments, command, parameters)
+    folder = arguments.out or default_folder(arguments, command, arguments.system, parameters)
     run: Run | None = None
     for name in models:
         # A model is loaded and checked before the folder is touched.
-        model = load_model(name, **load_options(arguments))
-        measure = measurement(model)
+        measure = measurement(load_model(name, **load_options(arguments)))
         if run is None:
             run = Run.open(folder, prompts, measurement=command, parameters=dict(parameters))
             say(f"{len(prompts):,} prompts of {arguments.system}, results in {folder}")
         run.measure(measure)
+        # Before the next one is loaded: two may not fit into memory.
+        del measure
     assert run is not None
     run.merge_tables()
     return run
 
 
-def read_table(run: Run, table: str, columns: list[str]) -> pd.DataFrame:
-    """Columns of a merged table of the run."""
-    return pd.read_parquet(run.folder / f"{table}.parquet", columns=columns)
+def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> list[str]:
+    """The models of the command line, each found to be there before anything long begins.
+
+    Raises:
+        UserError: a model that is named twice, cannot be found or is incomplete.
+    """
+    if not sys.stderr.isatty():
+        # transformers gives this function no types.
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    names = unique_models(arguments.models, default)
+    for name in names:
+        find_model(
+            name,
+            revision=arguments.revision,
+            allow_pickle=arguments.allow_pickle,
+            trust_remote_code=arguments.trust_remote_code,
+        )
+    return names
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
@@ -79,10 +92,11 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def _default_folder(
-    arguments: argparse.Namespace, command: str, parameters: Mapping[str, object]
+def default_folder(
+    arguments: argparse.Namespace, command: str, subject: str, parameters: Mapping[str, object]
 ) -> Path:
-    options = [arguments.system, arguments.data, arguments.limit, arguments.seed, dict(parameters)]
+    """The folder of a command without --out: in runs/, named after command and options."""
+    options = [subject, arguments.data, arguments.limit, arguments.seed, dict(parameters)]
     digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:8]
     pairs = "all" if arguments.limit is None else str(arguments.limit)
-    return Path("runs") / f"{command}-{arguments.system}-{pairs}-{digest}"
+    return Path("runs") / f"{command}-{subject}-{pairs}-{digest}"

@@ -1,7 +1,7 @@
 """Options that commands share, so that one thing has one name everywhere."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ DEFAULT_LIMIT = 480
 """Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Which models, and how to load them."""
+def add_model_options(
+    parser: argparse.ArgumentParser, *, default: str = "the packaged organism/llama-shallow"
+) -> None:
+    """Which models, and how to load them; `default` tells in words what is taken without any."""
     group = parser.add_argument_group("models")
     group.add_argument(
         "--model",
@@ -21,7 +23,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         dest="models",
         metavar="NAME",
         help="hub name, local folder, or organism/NAME; several give one row each "
-        "(default: the packaged organism/llama-shallow)",
+        f"(default: {default})",
     )
     group.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)")
     group.add_argument(
@@ -58,11 +60,17 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
-    """Which prompts."""
-    group = parser.add_argument_group("prompts")
-    group.add_argument(
+    """Which prompts of which system."""
+    parser.add_argument(
         "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
     )
+    add_selection_options(parser, default_limit=f"{DEFAULT_LIMIT}")
+    parser.set_defaults(limit=DEFAULT_LIMIT)
+
+
+def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str) -> None:
+    """Which prompts of a system, whose default number of pairs is told in words."""
+    group = parser.add_argument_group("prompts")
     group.add_argument(
         "--data",
         metavar="SOURCE",
@@ -72,10 +80,10 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--limit",
         type=limit,
-        default=DEFAULT_LIMIT,
+        default=argparse.SUPPRESS,
         metavar="N",
         help="take N pairs, both sides of each, spread evenly over rules, groups, verbs and "
-        f"phrasings; or all (default: {DEFAULT_LIMIT})",
+        f"phrasings; or all (default: {default_limit})",
     )
     group.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of data and selection (default: 0)"
@@ -119,14 +127,14 @@ def names(text: str) -> list[str]:
     return list(found)
 
 
-def unique_models(models: list[str] | None, default: str) -> Iterator[str]:
-    """The models that were named, or the default one.
+def unique_models(models: list[str] | None, default: Sequence[str]) -> list[str]:
+    """The models that were named, or the default ones.
 
     Raises:
         UserError: a model that is named twice.
     """
-    chosen = models or [default]
+    chosen = list(models or default)
     for index, name in enumerate(chosen):
         if name in chosen[:index]:
             raise UserError(f"--model {name} is given twice; name each model once")
-        yield name
+    return chosen

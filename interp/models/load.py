@@ -1,6 +1,7 @@
 """Load a model by hub name, local folder or organism name."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,6 +24,8 @@ DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+_LOADING_ERRORS = (OSError, ValueError, ImportError, KeyError, SafetensorError)
 
 
 def load_model(
@@ -58,35 +61,65 @@ def load_model(
         )
     if dtype not in DTYPES:
         raise UserError(f"unknown dtype {dtype!r}; expected one of {', '.join(DTYPES)}")
-    location, source = _locate(name, revision)
     if device is None and device_map is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(device)
+    found = find_model(
+        name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
+    )
+    on_cpu = device is not None and torch.device(device).type == "cpu"
+    try:
+        hf = AutoModelForCausalLM.from_pretrained(
+            found.location,
+            dtype="float32" if dtype == "auto" and on_cpu else dtype,
+            device_map=device_map,
+            attn_implementation=attn_implementation,
+            use_safetensors=None if allow_pickle else True,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+        )
+    except _LOADING_ERRORS as error:
+        raise UserError(_loading_problem(name, error)) from error
+    if device is not None:
+        nn.Module.to(hf, device)
+    return Model(name=name, hf=hf.train(False), tokenizer=found.tokenizer, source=found.source)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model that is there, with its weights not yet loaded."""
+
+    location: Path | str
+    """Local folder, or name on the hub."""
+    source: dict[str, str]
+    """Where it comes from, for records."""
+    tokenizer: PreTrainedTokenizerBase
+
+
+def find_model(
+    name: str,
+    *,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+) -> FoundModel:
+    """Find a model and read its configuration and tokenizer, which takes little time and memory.
+
+    Raises:
+        UserError: the model cannot be found or is incomplete.
+    """
+    location, source = _locate(name, revision)
     if isinstance(location, Path):
         _check_folder(location, allow_pickle)
-    on_cpu = device is not None and torch.device(device).type == "cpu"
-    torch_dtype = "float32" if dtype == "auto" and on_cpu else dtype
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
         config = AutoConfig.from_pretrained(location, **options)
         tokenizer = AutoTokenizer.from_pretrained(location, **options)
-        hf = AutoModelForCausalLM.from_pretrained(
-            location,
-            dtype=torch_dtype,
-            device_map=device_map,
-            attn_implementation=attn_implementation,
-            use_safetensors=None if allow_pickle else True,
-            **options,
-        )
-    except (OSError, ValueError, ImportError, KeyError, SafetensorError) as error:
+    except _LOADING_ERRORS as error:
         raise UserError(_loading_problem(name, error)) from error
     _check_tokenizer(name, tokenizer, config)
-    if device is not None:
-        nn.Module.to(hf, device)
     commit = getattr(config, "_commit_hash", None)
-    if commit:
-        source["commit"] = commit
-    return Model(name=name, hf=hf.train(False), tokenizer=tokenizer, source=source)
+    return FoundModel(location, {**source, "commit": commit} if commit else source, tokenizer)
 
 
 def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:

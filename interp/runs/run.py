@@ -3,31 +3,25 @@
 1. Open the folder: take it if it is empty or holds this very run, refuse it otherwise.
 2. Write the prompts.
 3. Measure model by model, shard by shard; shards that are there already are left alone.
-4. Merge the shards of all models that the folder holds into one file a table.
+4. Merge the shards of all models that the folder holds whole into one file a table.
 """
 
 import json
-import platform
-import re
-import resource
-import shlex
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import torch
 
 from interp.errors import UserError
 from interp.measure import Measurement
 from interp.models.model import Model
 from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet, prompt_row
+from interp.runs.folder import RECORD, RunFolder
 from interp.runs.progress import Progress
+from interp.runs.record import beginning, ending, read_record, write_record
 from interp.runs.shards import (
     SHARD_PROMPTS,
     code_version,
@@ -36,22 +30,14 @@ from interp.runs.shards import (
     remove_unfinished,
     write,
     write_parquet,
-    write_whole,
 )
-
-RECORD = "run.json"
-
-_PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "inseq")
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(RunFolder):
     """A run folder that was opened for a prompt set and a kind of measurement."""
 
-    folder: Path
     prompts: PromptSet
-    record: dict[str, Any]
-    """What run.json says."""
 
     @classmethod
     def open(
@@ -72,27 +58,12 @@ class Run:
             "data_hash": prompts.content_hash(),
             "code": code_version(),
         }
-        earlier = _read_record(folder)
+        earlier = read_record(folder / RECORD, ("run", "models"))
         if earlier is not None:
             _check_same_run(folder, earlier["run"], json.loads(json.dumps(origin)))
-        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(
-                f"{folder} exists and is not a run folder (it has no {RECORD}); "
-                "give an empty or new folder as --out"
-            )
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
-        record = {
-            "run": origin,
-            "models": earlier["models"] if earlier else {},
-            "command": shlex.join(sys.argv),
-            "started": _now(),
-            "finished": None,
-            "versions": _versions(),
-        }
-        run = cls(folder, prompts, record)
+        take_folder(folder, RECORD)
+        models = earlier["models"] if earlier else {}
+        run = cls(folder, {"run": origin, "models": models, **beginning()}, prompts)
         run._write_record()
         run._write_prompts()
         return run
@@ -100,10 +71,16 @@ class Run:
     def measure(self, measurement: Measurement) -> None:
         """Measure all prompts on one model; what an earlier call finished is not done again."""
         model = measurement.model
-        folder = self._shard_folder(model.name)
+        folder = self.shard_folder(model.name)
         folder.mkdir(parents=True, exist_ok=True)
         remove_unfinished(folder)
         shards = cut(measurement, self.prompts, folder)
+        self.record["models"][model.name] = {
+            **_model_record(model),
+            "data_hash": self.record["run"]["data_hash"],
+            "shards": [shard.id for shard in shards],
+        }
+        self._write_record()
         done = sum(shard.end - shard.start for shard in shards if shard.done)
         title = f"{measurement.name} {model.name}"
         with Progress(title, total=len(self.prompts), done=done) as progress:
@@ -111,33 +88,21 @@ class Run:
                 if not shard.done:
                     prompts = list(self.prompts[shard.start : shard.end])
                     write(shard, measurement, measurement(prompts, done=progress.advance))
-        self.record["models"][model.name] = {
-            **_model_record(model),
-            "shards": [shard.id for shard in shards],
-        }
-        self._write_record()
 
     def merge_tables(self) -> list[Path]:
-        """Join the shards of all models of the run into one file a table; returns the files."""
-        folders = list(self._finished_shards())
-        tables = sorted(path.stem for path in folders[0].glob("*.parquet"))
-        files = [self.folder / f"{table}.parquet" for table in tables]
-        for table, file in zip(tables, files, strict=True):
-            merge(table, folders, file)
+        """Join the shards of all finished models into one file a table; returns the files."""
+        missing = self.missing()
+        finished = [model for model in self.record["models"] if model not in missing]
+        folders = [shard for model in finished for shard in self.shards(model)]
+        files = [self.folder / f"{table}.parquet" for table in self.tables()]
+        for file in files:
+            merge(file.stem, folders, file)
         return files
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Note the end of the run and its summary in the record."""
-        self.record.update(finished=_now(), peak_memory_bytes=_peak_memory(), summary=summary)
+        self.record.update(ending(), summary=summary)
         self._write_record()
-
-    def _shard_folder(self, model: str) -> Path:
-        return self.folder / "shards" / re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")
-
-    def _finished_shards(self) -> Iterator[Path]:
-        for model, record in self.record["models"].items():
-            for shard in record["shards"]:
-                yield self._shard_folder(model) / shard
 
     def _write_prompts(self) -> None:
         schema = pa.Table.from_pylist([prompt_row(self.prompts[0])]).schema
@@ -151,8 +116,25 @@ class Run:
         write_parquet(self.folder / "prompts.parquet", schema, parts)
 
     def _write_record(self) -> None:
-        text = json.dumps(self.record, indent=2, ensure_ascii=False) + "\n"
-        write_whole(self.folder / RECORD, lambda path: path.write_text(text, encoding="utf-8"))
+        write_record(self.folder / RECORD, self.record)
+
+
+def take_folder(folder: Path, record: str) -> None:
+    """Make a folder for results; one that is there must be empty or hold the named record.
+
+    Raises:
+        UserError: it holds other files, or cannot be made.
+    """
+    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken and not (folder / record).exists():
+        raise UserError(
+            f"{folder} exists and is not a run folder (it has no {record}); "
+            "give an empty or new folder as --out"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
 
 
 def _model_record(model: Model) -> dict[str, Any]:
@@ -168,20 +150,6 @@ def _model_record(model: Model) -> dict[str, Any]:
     }
 
 
-def _read_record(folder: Path) -> dict[str, Any] | None:
-    file = folder / RECORD
-    if not file.exists():
-        return None
-    try:
-        record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        _ = record["run"], record["models"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{file} is not the record of a run; give an empty or new folder as --out"
-        ) from error
-    return record
-
-
 def _check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
     if earlier.get("code") != now["code"]:
         raise UserError(
@@ -194,27 +162,3 @@ def _check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) 
                 f"{folder} belongs to a different run: its {key} is {earlier.get(key)!r}, this "
                 f"run's is {value!r}; repeat that run's options, or give another --out"
             )
-
-
-def _peak_memory() -> dict[str, int]:
-    """The most memory that the process has held, in bytes, by device."""
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if platform.system() == "Darwin" else 1024
-    peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
-    for index in range(torch.cuda.device_count()):
-        peak[f"cuda:{index}"] = torch.cuda.max_memory_allocated(index)
-    return peak
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
