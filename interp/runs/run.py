@@ -23,6 +23,7 @@ import pyarrow as pa
 import torch
 
 from interp.errors import UserError
+from interp.files import write_whole
 from interp.measure import Measurement
 from interp.models.model import Model
 from interp.prompts.chat import has_chat_template
@@ -36,7 +37,6 @@ from interp.runs.shards import (
     remove_unfinished,
     write,
     write_parquet,
-    write_whole,
 )
 
 RECORD = "run.json"
