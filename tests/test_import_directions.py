@@ -27,7 +27,7 @@ INSIDE_INTERP = {
         "files",
     },
     "report": {"analysis", "files"},
-    "api": {"report", "runs", "measure", "attribution", "models", "prompts", "tables"},
+    "api": {"report", "analysis", "runs", "measure", "attribution", "models", "prompts", "tables"},
     "runs": {"measure", "models", "prompts", "tables", "files"},
     "analysis": {"attribution"},
     "measure": {"attribution", "backends", "scoring", "models", "prompts", "tables"},
