@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from interp.report.cells import UNDEFINED, number_text
 from interp.report.style import COUNTS, QUIET, house_style, look, new_axes
@@ -198,7 +199,7 @@ def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
 def _bars(
     ax: Axes,
     rows: pd.DataFrame,
-    places: np.ndarray[Any, Any],
+    places: NDArray[np.float64],
     *,
     y: str,
     interval: Interval | None,
@@ -206,7 +207,7 @@ def _bars(
     index: int,
     label: object,
 ) -> None:
-    heights, style = rows[y].astype(float).to_numpy(), look(index)
+    heights, style = np.asarray(rows[y], dtype=np.float64), look(index)
     ax.bar(
         places,
         np.nan_to_num(heights),
@@ -237,14 +238,14 @@ def _bars(
 def _whiskers(
     ax: Axes,
     rows: pd.DataFrame,
-    places: np.ndarray[Any, Any],
+    places: NDArray[np.float64],
     *,
     x: str,
     interval: Interval,
     index: int,
     label: object,
 ) -> None:
-    values, style = rows[x].astype(float).to_numpy(), look(index)
+    values, style = np.asarray(rows[x], dtype=np.float64), look(index)
     ax.errorbar(
         values,
         places,
@@ -268,8 +269,8 @@ def _whiskers(
 
 
 def _errors(
-    rows: pd.DataFrame, values: np.ndarray[Any, Any], interval: Interval
-) -> np.ndarray[Any, Any]:
+    rows: pd.DataFrame, values: NDArray[np.float64], interval: Interval
+) -> NDArray[np.float64]:
     """Distances from the values down and up to the ends of their intervals, (2, row)."""
     low, high = (rows[column].astype(float).to_numpy() for column in interval)
     return np.maximum([values - low, high - values], 0.0)
@@ -306,7 +307,7 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
         place = max(up[index], free)
         free = place + _LABEL_GAP
         ahead = across - across[index]
-        hidden = (np.abs(up - place) < _LABEL_GAP) & (0 <= ahead) & (ahead < len(name) * _LETTER)
+        hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
         ax.annotate(
             name,
             (points[x].iloc[index], points[y].iloc[index]),
@@ -342,7 +343,7 @@ def _order(values: pd.Series) -> list[Any]:
     return values.drop_duplicates().tolist()
 
 
-def _places(values: pd.Series, order: list[Any]) -> np.ndarray[Any, Any]:
+def _places(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
     return np.array([order.index(value) for value in values], dtype=float)
 
 
