@@ -35,8 +35,9 @@ class Scores:
         """One row: paired accuracy, accuracy of each side, number of prompts."""
         return accuracy_table(self.answers, self.prompts, _sides(self.prompts))
 
-    def _repr_html_(self) -> str:
-        return scores_html(self.summary())
+    def _repr_html_(self) -> str | None:
+        # Without prompts there is nothing to sum up, and the notebook shows the plain text.
+        return None if self.answers.empty else scores_html(self.summary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ class Attributions:
         sides = _sides(self.prompts)
         return attribution_table(self.attributions, self.answers, self.prompts, sides)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if self.answers.empty:
+            return None
         return attributions_html(
             self.summary(),
             prompts=self.prompts,

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import pandas as pd
@@ -59,7 +60,7 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     """A number as text, "undefined" if it is none."""
     if pd.isna(value):
         return UNDEFINED
-    if isinstance(value, int):
+    if isinstance(value, Integral):
         return _typographic(f"{value:,}")
     number = float(str(value))
     if math.isinf(number):

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from interp.report.cells import UNDEFINED, number_text
-from interp.report.style import QUIET, house_style, look, new_axes
+from interp.report.style import COUNTS, QUIET, house_style, look, new_axes
 
 Interval = tuple[str, str]
 """The columns that hold the lower and the upper end of an interval."""
@@ -19,6 +20,9 @@ _MANY_POINTS = 400
 
 _LABEL_GAP = 13.0
 """Least distance between the labels of two points, in typographic points."""
+
+_LETTER = 5.5
+"""About the width of a letter of such a label, in typographic points."""
 
 
 def grouped_bars(
@@ -96,6 +100,7 @@ def interval_points(
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=True, axis="x")
+        ax.grid(visible=False, axis="y")
         ax.set_xlabel(_words(x))
         if p is not None:
             _p_values(ax, table.groupby(y)[p].first()[names].tolist())
@@ -181,8 +186,8 @@ def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
         if len(points) < _MANY_POINTS:
             ax.scatter(points[x], points[y], s=22, color=look(0).colour, alpha=0.45, linewidths=0)
         else:
-            cells = ax.hexbin(points[x], points[y], gridsize=32, mincnt=1, cmap="cividis_r")
-            ax.figure.colorbar(cells, ax=ax, label="rows", shrink=0.8)
+            cells = ax.hexbin(points[x], points[y], gridsize=24, mincnt=1, cmap=COUNTS)
+            ax.figure.colorbar(cells, ax=ax, label="points", shrink=0.8)
         left_out = len(table) - len(points)
         remark = f"; {UNDEFINED}: {left_out:,}" if left_out else ""
         ax.grid(visible=True, axis="x")
@@ -194,7 +199,7 @@ def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
 def _bars(
     ax: Axes,
     rows: pd.DataFrame,
-    places: np.ndarray[Any, Any],
+    places: NDArray[np.float64],
     *,
     y: str,
     interval: Interval | None,
@@ -202,7 +207,7 @@ def _bars(
     index: int,
     label: object,
 ) -> None:
-    heights, style = rows[y].astype(float).to_numpy(), look(index)
+    heights, style = np.asarray(rows[y], dtype=np.float64), look(index)
     ax.bar(
         places,
         np.nan_to_num(heights),
@@ -233,14 +238,14 @@ def _bars(
 def _whiskers(
     ax: Axes,
     rows: pd.DataFrame,
-    places: np.ndarray[Any, Any],
+    places: NDArray[np.float64],
     *,
     x: str,
     interval: Interval,
     index: int,
     label: object,
 ) -> None:
-    values, style = rows[x].astype(float).to_numpy(), look(index)
+    values, style = np.asarray(rows[x], dtype=np.float64), look(index)
     ax.errorbar(
         values,
         places,
@@ -264,8 +269,8 @@ def _whiskers(
 
 
 def _errors(
-    rows: pd.DataFrame, values: np.ndarray[Any, Any], interval: Interval
-) -> np.ndarray[Any, Any]:
+    rows: pd.DataFrame, values: NDArray[np.float64], interval: Interval
+) -> NDArray[np.float64]:
     """Distances from the values down and up to the ends of their intervals, (2, row)."""
     low, high = (rows[column].astype(float).to_numpy() for column in interval)
     return np.maximum([values - low, high - values], 0.0)
@@ -286,27 +291,40 @@ def _p_values(ax: Axes, values: Sequence[float]) -> None:
 
 
 def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str) -> None:
-    """Names to the inner side of their points, moved apart where they would overlap."""
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    assert ax.figure is not None
-    height = 72 * ax.figure.get_figure(root=True).get_figheight() * 0.75
-    ends: dict[bool, float] = {}
-    for row in points.sort_values(y).itertuples():
-        across, up = float(getattr(row, x)), float(getattr(row, y))
-        inner = across > (left + right) / 2
-        place = (up - bottom) / (top - bottom) * height
-        moved = max(place, ends.get(inner, -np.inf) + _LABEL_GAP)
-        ends[inner] = moved
+    """Names to the right of their points, moved off other names and off other points."""
+    points = points.sort_values(y)
+    names = points[label].astype(str).tolist()
+    width, height = _size(ax)
+    room = min(max(map(len, names), default=0) * _LETTER / width, 0.7)
+    left, right = ax.get_xlim()
+    right = left + (right - left) / (1 - room)
+    ax.set_xlim(left, right)
+    bottom, top = ax.get_ylim()
+    across = (points[x].to_numpy(float) - left) / (right - left) * width
+    up = (points[y].to_numpy(float) - bottom) / (top - bottom) * height
+    free = -np.inf
+    for index, name in enumerate(names):
+        place = max(up[index], free)
+        free = place + _LABEL_GAP
+        ahead = across - across[index]
+        hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
         ax.annotate(
-            str(getattr(row, label)),
-            (across, up),
-            xytext=(-8 if inner else 8, moved - place),
+            name,
+            (points[x].iloc[index], points[y].iloc[index]),
+            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index]),
             textcoords="offset points",
-            ha="right" if inner else "left",
             va="center",
             fontsize=9,
             arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6},
         )
+
+
+def _size(ax: Axes) -> tuple[float, float]:
+    """About the width and height of the axes, in typographic points, before they are laid out."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    box = ax.get_position()
+    return 72 * figure.get_figwidth() * box.width, 72 * figure.get_figheight() * box.height
 
 
 def _legend(ax: Axes, groups: Sequence[object]) -> None:
@@ -325,7 +343,7 @@ def _order(values: pd.Series) -> list[Any]:
     return values.drop_duplicates().tolist()
 
 
-def _places(values: pd.Series, order: list[Any]) -> np.ndarray[Any, Any]:
+def _places(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
     return np.array([order.index(value) for value in values], dtype=float)
 
 

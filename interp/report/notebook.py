@@ -20,7 +20,7 @@ def attributions_html(
 ) -> str:
     """The attribution table of a model and, from token scores, the heat maps of its first pair."""
     heat_maps = []
-    if token_scores is not None and not token_scores.empty:
+    if token_scores is not None:
         pair = prompts[prompts["pair_id"] == prompts["pair_id"].iloc[0]]
         heat_maps = [
             token_heat_map(token_scores, prompts=pair, answers=answers, method=method)

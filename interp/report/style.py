@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 _INK = "#1b1f24"
@@ -49,6 +50,9 @@ _OPTIONS: dict[Any, object] = {
     # A name with two dollar signs is a name, not a formula.
     "text.parse_math": False,
 }
+
+COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
+"""Colours of counts, from few (light, yet visible on white) to many (dark)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import io
 import re
 
 import matplotlib as mpl
-from markupsafe import escape
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 # Letters are drawn as outlines: the figure looks the same wherever it is opened, whatever fonts
@@ -20,7 +20,7 @@ def figure_svg(figure: Figure, *, name: str) -> str:
     return file.getvalue()
 
 
-def inline_svg(svg: str, *, name: str, label: str) -> str:
+def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
     Matplotlib numbers its ids anew in each file; side by side on one page, clip paths and markers
@@ -32,4 +32,5 @@ def inline_svg(svg: str, *, name: str, label: str) -> str:
         r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", element, flags=re.S
     )
     element = re.sub(r'((?:\bid="|href="#|url\(#))', rf"\g<1>{name}-", element)
-    return element.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    labelled = f'<svg role="img" aria-label="{escape(label)}" '
+    return Markup(element.replace("<svg ", labelled, 1))
