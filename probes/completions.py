@@ -43,7 +43,9 @@ def _continue(
 ) -> Int[Tensor, "batch completion"]:
     """The most probable tokens, one after the other, until all prompts came to an end."""
     ends = torch.tensor(sorted(_end_tokens(model)), device=token_ids.device)
-    cache, steps, ended = None, [], torch.zeros(len(token_ids), dtype=torch.bool).to(ends.device)
+    ended = torch.zeros(len(token_ids), dtype=torch.bool, device=token_ids.device)
+    cache = None
+    steps: list[Tensor] = []
     while len(steps) < COMPLETION_TOKENS and not ended.all():
         output = model.hf(
             input_ids=steps[-1] if steps else token_ids,

@@ -9,6 +9,7 @@
 5. Drop the pairs whose entities came to lie in both halves: those at the two cuts of a cycle.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -31,7 +32,7 @@ def entity_halves(prompts: pd.DataFrame) -> pd.Series:
         prompts: the prompts table, with prompt_id, pair_id, entity_a and entity_b.
     """
     members = _entities_of_pairs(prompts)
-    weights = prompts.drop_duplicates("pair_id")["entity_b"].value_counts().to_dict()
+    weights = Counter(prompts.drop_duplicates("pair_id")["entity_b"])
     half = _halve(_components(_neighbours(prompts)), weights)
     of_pair = {}
     for pair_id, entities in members.items():
@@ -71,17 +72,17 @@ def _components(neighbours: Neighbours) -> list[list[str]]:
             if entity not in seen:
                 seen.add(entity)
                 component.append(entity)
-                waiting.extend(reversed(neighbours[entity]))
+                waiting.extend(reversed(list(neighbours[entity])))
         if component:
             components.append(component)
     return components
 
 
-def _halve(components: list[list[str]], weights: Mapping[str, int]) -> dict[str, int]:
+def _halve(components: list[list[str]], weights: Counter[str]) -> dict[str, int]:
     """The half of each entity. A weight is how many pairs are about an entity."""
 
     def weight(entities: Sequence[str]) -> int:
-        return sum(weights.get(entity, 0) for entity in entities)
+        return sum(weights[entity] for entity in entities)
 
     components = sorted(components, key=weight, reverse=True)
     half, loads = _place_whole(components, weight)
@@ -92,7 +93,7 @@ def _halve(components: list[list[str]], weights: Mapping[str, int]) -> dict[str,
     room = (weight(components[0]) + loads[1 - lighter] - loads[lighter]) / 2
     for entity in components[0]:
         half[entity] = lighter if room > 0 else 1 - lighter
-        room -= weights.get(entity, 0)
+        room -= weights[entity]
     return half
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
-_POSSESSIVE = re.compile(r"['’ʼ]s\b")
+_POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
 _INITIAL = re.compile(r"\b(\w)\.")
 _NO_WORD = re.compile(r"[\W_]+")
 _ARTICLE = re.compile(r"\bthe\b", re.IGNORECASE)
@@ -26,26 +26,26 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
         lookalikes: names of other things that hold one of `names`, such as "South Sudan" for
             "Sudan". What is part of a lookalike, read from the left, is no mention.
     """
-    pattern = _pattern(tuple(names), tuple(lookalikes))
+    pattern, terms = _search(tuple(names), tuple(lookalikes))
     for match in pattern.finditer(_normalized(text)):
-        index = match.lastindex
-        assert index is not None
-        term = _terms(tuple(names), tuple(lookalikes))[index - 1]
+        assert match.lastindex is not None
+        term = terms[match.lastindex - 1]
         if term in names:
             return term
     return ""
 
 
-def _terms(names: tuple[str, ...], lookalikes: tuple[str, ...]) -> list[str]:
-    """All terms, longest first, so that the longest one that begins at a place is found there."""
-    return sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
-
-
 @lru_cache(maxsize=4096)
-def _pattern(names: tuple[str, ...], lookalikes: tuple[str, ...]) -> re.Pattern[str]:
-    """One group for each term; a term is followed by the end of the word."""
-    groups = "|".join(f"({_term_pattern(term)})" for term in _terms(names, lookalikes))
-    return re.compile(rf"\b(?:{groups})s?\b")
+def _search(
+    names: tuple[str, ...], lookalikes: tuple[str, ...]
+) -> tuple[re.Pattern[str], list[str]]:
+    """A pattern with one group for each term, and the terms in the order of their groups.
+
+    Longer terms come first, so that of those that begin at a place the longest is found.
+    """
+    terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
+    groups = "|".join(f"({_term_pattern(term)})" for term in terms)
+    return re.compile(rf"\b(?:{groups})s?\b"), terms
 
 
 def _term_pattern(term: str) -> str:

@@ -37,8 +37,12 @@ class RulebreakersStudy:
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
         return (
-            Stage("answers", prompts, lambda model, budget: attribution(model, batch_tokens=budget)),
-            Stage("familiarity", facts, lambda model, budget: familiarity(model, batch_tokens=budget)),
+            Stage(
+                "answers", prompts, lambda model, budget: attribution(model, batch_tokens=budget)
+            ),
+            Stage(
+                "familiarity", facts, lambda model, budget: familiarity(model, batch_tokens=budget)
+            ),
             Stage("knowledge", facts, lambda model, budget: knowledge(model, batch_tokens=budget)),
             Stage("residuals", probed, lambda model, budget: residuals(model, batch_tokens=budget)),
             Stage(
@@ -97,9 +101,7 @@ def accuracy_section(results: Results) -> Section:
             ),
             TableItem("accuracy", "Accuracy by model (1, 2, 3)", by_side),
             TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
-            TableItem(
-                "accuracy_by_verb", "Accuracy by verb", tables.accuracy(results, "verb")
-            ),
+            TableItem("accuracy_by_verb", "Accuracy by verb", tables.accuracy(results, "verb")),
         ),
     )
 
@@ -128,8 +130,8 @@ def knowledge_section(results: Results) -> Section:
     table = tables.familiarity(results)
     return Section(
         "Knowledge and familiarity",
-        "Familiarity is the probability of the first token of the country after \"Complete the "
-        "sentence: [city] is in\". Some countries share their first token, which familiarity then "
+        'Familiarity is the probability of the first token of the country after "Complete the '
+        'sentence: [city] is in". Some countries share their first token, which familiarity then '
         "cannot tell apart: the comparison is made once with all cities and once with those whose "
         "country has a first token of its own.",
         (

@@ -60,6 +60,7 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+<<<<<<< HEAD
     """Which prompts of which system."""
     parser.add_argument(
         "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
@@ -77,6 +78,10 @@ def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str
         help="published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, "
         "or a hub name",
     )
+=======
+    """Which prompts."""
+    group = add_system_options(parser)
+>>>>>>> probes
     group.add_argument(
         "--limit",
         type=limit,
@@ -88,6 +93,21 @@ def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str
     group.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of data and selection (default: 0)"
     )
+
+
+def add_system_options(parser: argparse.ArgumentParser) -> "argparse._ArgumentGroup":
+    """Which data set; the group of options is returned for more of them."""
+    group = parser.add_argument_group("prompts")
+    group.add_argument(
+        "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
+    )
+    group.add_argument(
+        "--data",
+        metavar="SOURCE",
+        help="published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, "
+        "or a hub name",
+    )
+    return group
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

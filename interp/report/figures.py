@@ -153,6 +153,38 @@ def lines(
         return ax
 
 
+def matrix(
+    table: pd.DataFrame, *, x: str, y: str, value: str, n: str, ax: Axes | None = None
+) -> Axes:
+    """A grid of shares from 0 to 1, each written in its cell.
+
+    Args:
+        table: one row a cell; rows and columns keep the order in which they first occur.
+        x: column of the grid's columns.
+        y: column of the grid's rows.
+        value: column of the shares; where it is empty, the cell is blank.
+        n: column of the counts behind each cell.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        columns, rows = _order(table[x]), _order(table[y])
+        grid = table.pivot(index=y, columns=x, values=value).loc[rows, columns].astype(float)
+        ax = ax or new_axes(width=2.0 + 0.75 * len(columns), height=1.4 + 0.42 * len(rows))
+        ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        for (down, across), share in np.ndenumerate(grid.to_numpy()):
+            if not np.isnan(share):
+                # Light ink on the dark half of the colour map.
+                ink = "white" if share < 0.55 else "black"
+                text = number_text(share)
+                ax.text(across, down, text, ha="center", va="center", color=ink, fontsize=8)
+        ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
+        ax.set_yticks(range(len(rows)), rows)
+        ax.tick_params(length=0)
+        ax.grid(visible=False)
+        ax.set_xlabel(f"{_words(value)} by {_words(x)} ({_n(table[n])})")
+        return ax
+
+
 def labelled_points(
     table: pd.DataFrame, *, x: str, y: str, label: str, ax: Axes | None = None
 ) -> Axes:

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import write_whole
 from interp.measure import Measurement
 from interp.models.model import Model
 from interp.prompts.chat import has_chat_template
