@@ -93,7 +93,7 @@ def _measure_facts(
     arguments: argparse.Namespace, measurement: "Callable[..., Measurement]"
 ) -> "tuple[Run, pd.DataFrame, pd.DataFrame]":
     """The finished run, its facts, and the table that is named after the probe."""
-    from interp.cli.measuring import read_table, run_measurement
+    from interp.cli.measuring import run_measurement
     from probes.facts import load_facts
 
     finished = run_measurement(
@@ -103,12 +103,12 @@ def _measure_facts(
         measurement=lambda model: measurement(model, batch_tokens=arguments.batch_tokens),
         prompts=load_facts(arguments.system, data=arguments.data),
     )
-    facts = read_table(finished, "prompts", _FACTS)
+    facts = finished.table("prompts", _FACTS)
     return finished, facts, pd.read_parquet(finished.folder / f"{arguments.probe}.parquet")
 
 
 def _linear(arguments: argparse.Namespace) -> None:
-    from interp.cli.measuring import read_table, run_measurement, summarize
+    from interp.cli.measuring import run_measurement, summarize
     from interp.report.console import print_table
     from probes.linear import linear_probes
     from probes.residuals import residuals
@@ -121,10 +121,8 @@ def _linear(arguments: argparse.Namespace) -> None:
             model, positions=arguments.positions, batch_tokens=arguments.batch_tokens
         ),
     )
-    prompts = read_table(
-        finished, "prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"]
-    )
-    answers = read_table(finished, "answers", ["model", "prompt_id", "answer", "correct", "error"])
+    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
+    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     table = linear_probes(
         finished.folder / "residuals.parquet", prompts, answers, seed=arguments.seed
     )
@@ -160,7 +158,7 @@ def _finish(
 ) -> None:
     """Write tables as CSV into the run's folder and close its record."""
     from interp.cli.measuring import say
-    from interp.runs.shards import write_whole
+    from interp.files import write_whole
 
     for name, table in tables.items():
         file = finished.folder / f"{name}.csv"

@@ -28,28 +28,16 @@ def run_measurement(
     measurement: Callable[[Model], Measurement],
     prompts: PromptSet | None = None,
 ) -> Run:
-<<<<<<< HEAD
-    """Measure all models of the command line on its prompts and merge their tables."""
-    models = checked_models(arguments, [DEFAULT])
-    prompts = load_prompts(
-        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
-    )
-    folder = arguments.out or default_folder(arguments, command, arguments.system, parameters)
-=======
     """Measure all models of the command line and merge their tables.
 
     Prompts are those of the command line where none are given.
     """
-    if not sys.stderr.isatty():
-        # transformers gives this function no types.
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    models = list(unique_models(arguments.models, DEFAULT))
+    models = checked_models(arguments, [DEFAULT])
     if prompts is None:
         prompts = load_prompts(
             arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
         )
-    folder = arguments.out or _default_folder(arguments, command, parameters)
->>>>>>> probes
+    folder = arguments.out or default_folder(arguments, command, arguments.system, parameters)
     run: Run | None = None
     for name in models:
         # A model is loaded and checked before the folder is touched.
