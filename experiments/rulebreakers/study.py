@@ -1,6 +1,7 @@
 """The study of RULEBREAKERS: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from experiments.rulebreakers import figures, tables
 from experiments.rulebreakers.prompts import SIDES
@@ -37,19 +38,11 @@ class RulebreakersStudy:
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
         return (
-            Stage(
-                "answers", prompts, lambda model, budget: attribution(model, batch_tokens=budget)
-            ),
-            Stage(
-                "familiarity", facts, lambda model, budget: familiarity(model, batch_tokens=budget)
-            ),
-            Stage("knowledge", facts, lambda model, budget: knowledge(model, batch_tokens=budget)),
-            Stage("residuals", probed, lambda model, budget: residuals(model, batch_tokens=budget)),
-            Stage(
-                "examples",
-                examples,
-                lambda model, budget: attribution(model, token_scores=True, batch_tokens=budget),
-            ),
+            Stage("answers", prompts, attribution),
+            Stage("familiarity", facts, familiarity),
+            Stage("knowledge", facts, knowledge),
+            Stage("residuals", probed, residuals),
+            Stage("examples", examples, partial(attribution, token_scores=True)),
         )
 
     def report(self, folder: StudyFolder) -> Report:

@@ -38,7 +38,7 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
 
 
 def confidence(results: Results) -> pd.DataFrame:
-    """Confidence in positive answers on either side, with Welch's test (Figure 5; formulas 6, 7)."""
+    """Confidence in positive answers by side, with Welch's test (Figure 5; formulas 6, 7)."""
     answers = results.answers.merge(results.prompts[["prompt_id", "side"]], on="prompt_id")
     positive = answers[answers["positive_probability"] > answers["negative_probability"]]
     table = welch_table(

@@ -33,9 +33,8 @@ def report_of_run(run: RunFolder) -> Report:
         table = attribution_table(attributions, answers, prompts, sides)
         items.append(TableItem("attribution_table", "Premise 2 over premise 1", table))
     else:
-        items.append(
-            TableItem("accuracy_table", "Accuracy", accuracy_table(answers, prompts, sides))
-        )
+        table = accuracy_table(answers, prompts, sides)
+        items.append(TableItem("accuracy_table", "Accuracy", table))
     if "token_scores" in run.tables():
         items += heat_maps(run.table("token_scores"), prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record["run"]
