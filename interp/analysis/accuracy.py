@@ -68,7 +68,7 @@ def accuracy_by(
 
     Raises:
         UserError: a factor or cluster that is no column, or that differs between the sides of a
-            pair.
+            pair; a prompt that a model answered twice.
     """
     kept = [*factors, *([cluster] if cluster is not None and cluster not in factors else [])]
     pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
@@ -89,23 +89,27 @@ def pairs_of(
     Columns are model, pair_id, those to keep, and for each side whether it was answered correctly.
 
     Raises:
-        UserError: a column to keep that is missing or differs between the sides of a pair.
+        UserError: a column to keep that is missing or differs between the sides of a pair, or a
+            prompt that a model answered twice.
     """
     _check_pair_columns(prompts, keep)
+    prompts = prompts[prompts["side"].isin(sides)]
     pairs = prompts.drop_duplicates("pair_id")[["pair_id", *keep]]
     models = pd.Index(answers["model"].unique())
     # Strings are compared once; from here on everything is counted by number.
-    prompt = pd.Index(prompts["prompt_id"]).get_indexer(answers["prompt_id"])
+    prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
     rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
     cell = (
         models.get_indexer(pd.Index(rows["model"])),
-        pd.Index(pairs["pair_id"]).get_indexer(prompts["pair_id"])[prompt],
-        pd.Index(sides).get_indexer(prompts["side"])[prompt],
+        pd.factorize(prompts["pair_id"])[0][prompt],
+        pd.Index(sides).get_indexer(pd.Index(prompts["side"]))[prompt],
     )
     answered = np.zeros((len(models), len(pairs), len(sides)), dtype=bool)
     correct = answered.copy()
     answered[cell] = True
     correct[cell] = is_correct(rows)
+    if answered.sum() < len(rows):
+        raise UserError("a model answered a prompt twice; expected one answer a model and prompt")
     model, pair = np.nonzero(answered.all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])

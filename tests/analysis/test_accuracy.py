@@ -130,6 +130,19 @@ def test_models_keep_their_order_and_none_gives_no_row():
     assert by(answers[:0], prompts).empty
 
 
+def test_two_answers_of_one_model_are_refused():
+    answers, prompts = tables([(True, True)])
+    with pytest.raises(UserError, match="answered a prompt twice"):
+        by(pd.concat([answers, answers]), prompts)
+
+
+def test_prompts_of_other_sides_are_left_out():
+    answers, prompts = tables([(True, True), (False, True)])
+    other = prompts.assign(prompt_id="x" + prompts["prompt_id"], side="other")
+    more = pd.concat([answers, answers.assign(prompt_id="x" + answers["prompt_id"])])
+    pd.testing.assert_frame_equal(by(more, pd.concat([other, prompts])), by(answers, prompts))
+
+
 @pytest.mark.parametrize(
     ("factor", "message"),
     [
