@@ -21,7 +21,9 @@ def trials(clusters):
 
 
 def interval(clusters, cluster="cluster"):
-    (row,) = proportions(trials(clusters), value="hit", by=["model"], cluster=cluster).itertuples()
+    (row,) = proportions(
+        trials(clusters), values=["hit"], by=["model"], cluster=cluster
+    ).itertuples()
     return row
 
 
@@ -75,7 +77,7 @@ def test_the_interval_holds_the_truth_where_clusters_are_few_and_hang_together()
         trials(zip(rng.binomial(40, rng.beta(4.5, 4.5, 9)), [40] * 9, strict=True)).assign(model=k)
         for k in range(300)
     ]
-    table = proportions(pd.concat(samples), value="hit", by=["model"], cluster="cluster")
+    table = proportions(pd.concat(samples), values=["hit"], by=["model"], cluster="cluster")
     assert 0.92 < ((table["low"] <= 0.5) & (table["high"] >= 0.5)).mean() < 0.98
 
 
@@ -88,6 +90,6 @@ def test_one_cluster_alone_has_no_interval():
 
 def test_the_rows_keep_the_order_in_which_their_values_appear():
     rows = pd.concat([trials([(1, 2), (2, 2)]).assign(model=name) for name in "zab"])
-    table = proportions(rows, value="hit", by=["model"], cluster="cluster")
+    table = proportions(rows, values=["hit"], by=["model"], cluster="cluster")
     assert table["model"].tolist() == ["z", "a", "b"]
     assert table["low"].nunique() == 1
