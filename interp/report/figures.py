@@ -49,7 +49,7 @@ def grouped_bars(
     with house_style():
         clusters, groups = _order(table[x]), _order(table[hue])
         ax = ax or new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
-        width = 0.82 / len(groups)
+        width = 0.82 / max(len(groups), 1)
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
             places = _places(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
@@ -347,7 +347,7 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
             textcoords="offset points",
             va="center",
             fontsize=9,
-            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6},
+            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
         )
 
 
@@ -361,6 +361,8 @@ def _size(ax: Axes) -> tuple[float, float]:
 
 def _legend(ax: Axes, groups: Sequence[object]) -> None:
     """A legend above the axes, in as many columns as its names leave room for."""
+    if not groups:
+        return
     longest = max(len(str(group)) for group in groups)
     ax.legend(
         loc="lower left",
@@ -380,6 +382,8 @@ def _places(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
 
 
 def _n(counts: pd.Series) -> str:
+    if counts.empty:
+        return "n = 0"
     low, high = int(counts.min()), int(counts.max())
     return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
 
