@@ -22,8 +22,8 @@ DEFAULT_LIMIT = 4800
 PROBED_PAIRS = 960
 """Pairs whose residual stream is kept, at most; it takes a vector a layer and position."""
 
-EXAMPLE_PAIRS = 4
-"""Pairs that are shown token by token: one a rule and entity group."""
+EXAMPLE_PAIRS = 2
+"""Pairs that are shown token by token, by every model and method."""
 
 
 class RulebreakersStudy:
