@@ -45,7 +45,7 @@ def frame():
 def test_simulated_coefficients_are_found_within_their_intervals():
     found = [fit(simulated(seed)).terms for seed in range(12)]
     held = [(terms["low"] <= TRUTH) & (terms["high"] >= TRUTH) for terms in found]
-    # 48 intervals of 95%: 42 and more hold in 98.6% of such simulations if each does so by chance.
+    # 48 intervals of 95%: 42 and more of them hold in 99% of cases.
     assert np.sum(held) >= 42
     errors = [(terms["estimate"] - TRUTH) / terms["se"] for terms in found]
     assert np.abs(np.mean(errors)) < 0.6

@@ -41,6 +41,14 @@ def test_without_clusters_the_interval_is_that_of_wilson(hits):
     assert (row.share, row.n) == (hits / 20, 20)
 
 
+def test_the_effective_number_of_trials_by_hand():
+    # Deviations 2, 0, 0, -2: v = 4/3 * 8 / 40^2 = 1/150, and 0.25 / v = 37.5 of 40 trials.
+    row = interval([(7, 10), (5, 10), (5, 10), (3, 10)])
+    shrink = stats.t.ppf(0.975, 3) ** 2 / 37.5
+    half = np.sqrt(shrink * 0.25 + shrink**2 / 4) / (1 + shrink)
+    assert (row.low, row.high) == pytest.approx((0.5 - half, 0.5 + half))
+
+
 def test_clusters_that_agree_within_count_once_each():
     # Of 8 clusters 2 hit always, 6 never: v = 8/7 * (2 * 0.75^2 + 6 * 0.25^2) / 8^2 = 0.0267857,
     # so 0.1875 / v = 7 trials, fewer than clusters: 8 it is.
