@@ -268,8 +268,8 @@ def _line(
 ) -> None:
     style = look(index)
     if interval is not None:
-        ends = (rows[column].astype(float) for column in interval)
-        ax.fill_between(rows[x], *ends, color=style.colour, alpha=0.15, linewidth=0)
+        low, high = (rows[column].astype(float) for column in interval)
+        ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
     ax.plot(
         rows[x],
         rows[y].astype(float),
