@@ -94,9 +94,8 @@ def interval_points(
             rows = table[table[hue] == group]
             places = _places(rows[y], names) + (index - (len(groups) - 1) / 2) * step
             _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
-        counts = ["n = " + ", ".join(f"{c:,}" for c in table.loc[table[y] == v, n]) for v in names]
-        labels = [f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
-        ax.set_yticks(range(len(names)), labels)
+        counts = [", ".join(f"{count:,}" for count in table.loc[table[y] == v, n]) for v in names]
+        ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=True, axis="x")
@@ -133,19 +132,8 @@ def lines(
         ax = ax or new_axes()
         groups = _order(table[hue])
         for index, group in enumerate(groups):
-            rows, style = table[table[hue] == group].sort_values(x), look(index)
-            if interval is not None:
-                ends = (rows[column].astype(float) for column in interval)
-                ax.fill_between(rows[x], *ends, color=style.colour, alpha=0.15, linewidth=0)
-            ax.plot(
-                rows[x],
-                rows[y].astype(float),
-                color=style.colour,
-                linestyle=style.line,
-                marker=style.marker,
-                markersize=4.5,
-                label=str(group),
-            )
+            rows = table[table[hue] == group].sort_values(x)
+            _line(ax, rows, x=x, y=y, interval=interval, index=index, label=group)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"{_words(x)} ({_n(table[n])})")
         ax.set_ylabel(_words(y))
@@ -298,6 +286,31 @@ def _whiskers(
             color=QUIET,
             fontsize=8,
         )
+
+
+def _line(
+    ax: Axes,
+    rows: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    interval: Interval | None,
+    index: int,
+    label: object,
+) -> None:
+    style = look(index)
+    if interval is not None:
+        low, high = (rows[column].astype(float) for column in interval)
+        ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
+    ax.plot(
+        rows[x],
+        rows[y].astype(float),
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        markersize=4.5,
+        label=str(label),
+    )
 
 
 def _errors(

@@ -117,8 +117,8 @@ def token_heat_map(
     largest = max((_largest(rows) for rows in scores.values()), default=0.0)
     given = _answers(answers, prompts, model=models[0])
     sides = [
-        _Side(row["side"], row["gold"], given[str(id_)], _segments(scores[id_], largest))
-        for id_, row in prompts.set_index("prompt_id").to_dict("index").items()
+        _Side(row["side"], row["gold"], given[id_], _segments(scores[id_], largest))
+        for id_, row in zip(prompts["prompt_id"], prompts.to_dict("records"), strict=True)
     ]
     return render(
         "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
