@@ -16,8 +16,8 @@ from probes.familiarity import familiarity
 from probes.knowledge import knowledge
 from probes.residuals import residuals
 
-DEFAULT_LIMIT = 4800
-"""Pairs: each combination of rule, entity group, verb and phrasing twenty times."""
+DEFAULT_LIMIT = 2400
+"""Pairs: each combination of rule, entity group, verb and phrasing ten times."""
 
 PROBED_PAIRS = 960
 """Pairs whose residual stream is kept, at most; it takes a vector a layer and position."""
