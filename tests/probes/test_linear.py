@@ -159,7 +159,7 @@ def test_bad_input_is_named(tmp_path):
         linear_probes([file], prompts[prompts["side"] == "rulebreaker"], answers)
     frame = pd.read_parquet(file)
     frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)
-    with pytest.raises(UserError, match="the residuals lack of 1 prompts of m"):
+    with pytest.raises(UserError, match="the residuals lack 1 prompts of m"):
         linear_probes([file], prompts, answers)
 
 
