@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from interp.attribution.one_pass import METHODS
 from interp.measure import Measurement, PromptRows, attribution, scoring
+from interp.measure_patching import patching
 from interp.models.model import Model
+from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import Prompt
 from interp.runs.progress import Progress
 from interp.runs.shards import SHARD_PROMPTS
@@ -40,6 +42,20 @@ class Attributions:
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt and method."""
         return self.attributions
+
+
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """What patches did to the answers of one model."""
+
+    patches: pd.DataFrame
+    """The patches table: one row a pair, method and cell."""
+    pairs: pd.DataFrame
+    """The pairs table: one row a pair."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a pair, method and cell."""
+        return self.patches
 
 
 def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None) -> Scores:
@@ -91,6 +107,64 @@ def attribute(
         batch_tokens=batch_tokens,
     )
     return Attributions(**measure(measurement, prompts))
+
+
+def patch(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    sites: Sequence[str] = ("resid_pre",),
+    granularity: str = "role",
+    direction: str = "denoising",
+    policy: str = "last",
+    clean: str | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    estimate: str | None = None,
+    verify: int = 0,
+    backend: str = "native",
+    remote: bool = False,
+    batch_tokens: int | None = None,
+) -> Patches:
+    """The effect on a model's answers of activations that come from each prompt's counterpart.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: both sides of pairs, in any order.
+        sites: some of `interp.patching.sites.SITES`, such as "resid_pre", "attn_out", "z".
+        granularity: what is patched at once: the tokens of a "role" or of a "segment", each
+            "position" alone, or "all" tokens.
+        direction: "denoising" (clean activations into the corrupt prompt) or "noising".
+        policy: where differing spans have unequal numbers of tokens: "last", "mean" or "all"
+            (`interp.patching.alignment.POLICIES`).
+        clean: the side whose prompts are clean; that of the first prompt if not given.
+        layers: the layers to patch; all if not given.
+        heads: the heads to patch, of sites that have heads; all if not given.
+        estimate: "gradient" or "integrated" to estimate the effects instead of running each patch.
+        verify: run so many of the cells with the largest estimates exactly, for each pair.
+        backend: "native", "transformer-lens" or "nnsight".
+        remote: run a model of the hub on NDIF's servers, by nnsight.
+        batch_tokens: budget of tokens in one forward pass; it shrinks when memory ends.
+
+    Raises:
+        UserError: an unknown choice, prompts that are no pairs, pairs that the policy does not
+            align, a site, layer or head that the model lacks.
+    """
+    measurement = patching(
+        model,
+        sites=sites,
+        granularity=granularity,
+        direction=direction,
+        policy=policy,
+        layers=layers,
+        heads=heads,
+        estimate=estimate,
+        verify=verify,
+        backend=backend,
+        remote=remote,
+        batch_tokens=batch_tokens,
+    )
+    return Patches(**measure(measurement, in_pairs(prompts, clean=clean)))
 
 
 def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:

@@ -1,6 +1,6 @@
 """Measurements: pure functions of model, prompts and parameters that give rows of tables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from interp.attribution.targets import TARGETS
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import Batch, batches, tokenize
+from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
 from interp.tables import SCHEMAS, Row
@@ -56,7 +56,7 @@ class Measurement:
         """
         tokenized = tokenize(self.model, prompts)
         measured: dict[int, PromptRows] = {}
-        for indices, batch in batches(self.model, tokenized, batch_tokens=self.batch_tokens):
+        for indices, batch in self.batches(tokenized):
             try:
                 rows = self.measure_batch(batch)
             except torch.OutOfMemoryError as error:
@@ -72,6 +72,10 @@ class Measurement:
             table: [row for index in range(len(prompts)) for row in measured[index][table]]
             for table in self.tables
         }
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """The batches that the prompts are measured in, with the indices of their prompts."""
+        return batches(self.model, prompts, batch_tokens=self.batch_tokens)
 
 
 def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
