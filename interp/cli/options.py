@@ -136,6 +136,14 @@ def names(text: str) -> list[str]:
     return list(found)
 
 
+def numbers(text: str) -> list[int]:
+    """A comma-separated list of numbers without repetition."""
+    try:
+        return [int(name) for name in names(text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 0,1,2") from error
+
+
 def unique_models(models: list[str] | None, default: Sequence[str]) -> list[str]:
     """The models that were named, or the default ones.
 

@@ -1,0 +1,221 @@
+"""`python -m interp patch`: what activations of each prompt's counterpart do to its answer."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interp.cli import options
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from interp.runs.run import Run
+
+HELP = "patch activations between the prompts of pairs and print the effects by role"
+
+_CHOICES = (
+    "granularity",
+    "direction",
+    "policy",
+    "layers",
+    "heads",
+    "estimate",
+    "verify",
+    "backend",
+    "remote",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    options.add_model_options(parser)
+    options.add_prompt_options(parser)
+    group = parser.add_argument_group("patching")
+    group.add_argument(
+        "--site",
+        type=options.names,
+        default=["resid_pre"],
+        dest="sites",
+        metavar="LIST",
+        help="comma-separated: resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, "
+        "pattern (default: resid_pre)",
+    )
+    group.add_argument(
+        "--granularity",
+        default="role",
+        help="what is patched at once: role, segment, position or all (default: role)",
+    )
+    group.add_argument(
+        "--direction",
+        default="denoising",
+        help="denoising: clean activations into the corrupt prompt; noising: the other way "
+        "(default: denoising)",
+    )
+    group.add_argument(
+        "--clean", metavar="SIDE", help="the clean side of a pair (default: the system's first)"
+    )
+    group.add_argument(
+        "--policy",
+        default="last",
+        help="where differing spans have unequal numbers of tokens: last, mean, or all to refuse "
+        "such pairs (default: last)",
+    )
+    group.add_argument("--layers", type=options.numbers, metavar="LIST", help="(default: all)")
+    group.add_argument("--heads", type=options.numbers, metavar="LIST", help="(default: all)")
+    group.add_argument(
+        "--estimate",
+        nargs="?",
+        const="gradient",
+        help="estimate all effects from one backward pass (gradient) or five (integrated)",
+    )
+    group.add_argument(
+        "--verify",
+        type=int,
+        default=0,
+        metavar="K",
+        help="run the K cells with the largest estimates of each pair exactly (default: 0)",
+    )
+    group.add_argument(
+        "--backend",
+        default="native",
+        help="native, transformer-lens or nnsight (default: native)",
+    )
+    group.add_argument(
+        "--remote", action="store_true", help="run a hub model on NDIF's servers, by nnsight"
+    )
+    group.add_argument(
+        "--attributions",
+        type=Path,
+        metavar="DIR",
+        help="folder of a run of attribute on the same prompts, to compare scores with effects",
+    )
+    options.add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.analysis.patching_effects import effect_table, verification_table
+    from interp.cli.measuring import run_measurement, say
+    from interp.measure_patching import patching
+    from interp.patching.pairs import in_pairs
+    from interp.prompts.systems import load_prompts
+    from interp.report.console import print_table
+
+    # Pairs are checked before any model is loaded.
+    prompts = load_prompts(
+        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
+    )
+    choices = {name: getattr(arguments, name) for name in ("sites", *_CHOICES)}
+    finished = run_measurement(
+        arguments,
+        command="patch",
+        parameters={**choices, "clean": arguments.clean},
+        measurement=lambda model: patching(model, **choices, batch_tokens=arguments.batch_tokens),
+        prompts=in_pairs(prompts, clean=arguments.clean),
+    )
+    patches, pairs = finished.table("patches"), finished.table("pairs")
+    effects = effect_table(patches, pairs)
+    _write_csv(finished, "effect_table", effects)
+    _draw_effects(finished, effects, patches)
+    finished.finish(_summary(pairs))
+    print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
+    if arguments.verify:
+        verified = verification_table(patches)
+        _write_csv(finished, "verification_table", verified)
+        print_table(verified, title="Estimates against exact effects, in logits")
+    if arguments.attributions is not None:
+        _compare(finished, arguments.attributions, patches, pairs)
+    say(f"written to {finished.folder}")
+
+
+def _compare(
+    finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame"
+) -> None:
+    """The table and figures of effects beside attribution scores."""
+    from interp.analysis.cells import cells
+    from interp.analysis.patching_attribution import agreement_table, premise_effects
+    from interp.report.console import print_table
+    from interp.report.patch_figures import scores_and_effects
+    from interp.runs.folder import RunFolder
+
+    effects = premise_effects(patches, pairs, RunFolder.read(folder).table("attributions"))
+    table = agreement_table(effects)
+    _write_csv(finished, "premise_effects", effects)
+    _write_csv(finished, "agreement_table", table)
+    for cell, rows in cells(effects, ["model", "site"]):
+        _save(finished, "scores_and_effects", cell, scores_and_effects(rows))
+    print_table(table, title="Does the premise with the higher score carry the larger effect?")
+
+
+def _draw_effects(finished: "Run", effects: "pd.DataFrame", patches: "pd.DataFrame") -> None:
+    """Heat maps of each model, method and site: layers by roles, layers by tokens of one pair."""
+    from interp.analysis.cells import cells
+    from interp.report.patch_figures import layers_by_roles, layers_by_tokens
+
+    by = ["model", "method", "site", "head"]
+    for cell, rows in cells(effects, by):
+        _save(finished, "layers_by_roles", cell, layers_by_roles(rows, head=_head(cell)))
+    tokens = patches[patches["position"].notna()]
+    for cell, rows in cells(tokens, by):
+        first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+        _save(finished, "layers_by_tokens", cell, layers_by_tokens(first, head=_head(cell)))
+
+
+def _head(cell: dict[str, object]) -> int | None:
+    import pandas as pd
+
+    return None if pd.isna(cell["head"]) else int(str(cell["head"]).removesuffix(".0"))
+
+
+def _save(finished: "Run", kind: str, cell: dict[str, object], axes: "Axes") -> None:
+    import re
+
+    import pandas as pd
+
+    from interp.files import write_whole
+
+    parts = [kind, *(str(value) for value in cell.values() if not pd.isna(value))]
+    name = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(parts))
+    folder = finished.folder / "figures"
+    folder.mkdir(exist_ok=True)
+    write_whole(folder / f"{name}.png", lambda path: axes.figure.savefig(path, format="png"))
+
+
+def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
+    from interp.files import write_whole
+
+    file = finished.folder / f"{name}.csv"
+    write_whole(file, lambda path: table.to_csv(path, index=False))
+
+
+def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
+    """Pairs, recognized ones and errors, by model, and a line on each error."""
+    from interp.cli.measuring import say
+
+    summary: dict[str, dict[str, object]] = {}
+    for model, rows in pairs.groupby("model", sort=False):
+        errors = rows.loc[rows["error"] != "", "error"].value_counts().to_dict()
+        recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
+        summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
+        for error, count in errors.items():
+            say(f"{model}: {count:,} pairs stopped with an error: {error}")
+    return summary
+
+
+def _for_people(effects: "pd.DataFrame") -> "pd.DataFrame":
+    """All pairs; roles down, layers across, shares as text; heads keep rows of their own."""
+    from interp.report.cells import number_text
+
+    shown = effects[effects["recognized"] == "all"].dropna(axis="columns", how="all")
+    share = [
+        f"{number_text(row.recovered)} [{number_text(row.recovered_low)}, "
+        f"{number_text(row.recovered_high)}]"
+        for row in shown.itertuples()
+    ]
+    index = [name for name in ("model", "method", "site", "head", "role", "pairs") if name in shown]
+    columns = "layer_" + shown["layer"].astype(str)
+    table = shown.assign(share=share, column=columns)
+    wide = table.pivot(index=index, columns="column", values="share")
+    order = table[index].drop_duplicates()
+    return wide.loc[list(order.itertuples(index=False, name=None)), columns.unique()].reset_index()
