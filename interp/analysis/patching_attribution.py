@@ -8,9 +8,6 @@ import pandas as pd
 from interp.analysis.cells import cells
 from interp.analysis.spearman import spearman
 
-EXACT = "exact"
-
-
 def premise_effects(
     patches: pd.DataFrame, pairs: pd.DataFrame, attributions: pd.DataFrame
 ) -> pd.DataFrame:
@@ -19,13 +16,13 @@ def premise_effects(
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect, over
     layers and heads, of patching that premise in logits (over its parts, where roles were patched);
-    effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
+    effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing. `patches` are
+    those of one method, of every cell.
     """
     premises = patches["role"].str.extract(r"^(premise[12])")[0]
-    exact = patches.assign(premise=premises, size=patches["effect"].abs())
-    exact = exact[(exact["method"] == EXACT) & premises.notna()]
+    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
     key = ["model", "pair_id", "direction", "site"]
-    sizes = exact.groupby([*key, "premise"], sort=False)["size"].max().unstack("premise")
+    sizes = parts.groupby([*key, "premise"], sort=False)["size"].max().unstack("premise")
     effects = pd.DataFrame(
         {f"premise{number}_effect": sizes.get(f"premise{number}") for number in (1, 2)},
         index=sizes.index,

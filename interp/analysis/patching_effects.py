@@ -44,10 +44,22 @@ def effect_table(patches: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     joined = means.merge(gaps, on=_KEY, validate="many_to_one").dropna(subset=["effect"])
     rows = [
         {**cell, "recognized": group, **_statistics(members[members["recognized"].isin(values)])}
-        for cell, members in cells(joined, CELL)
+        for cell, members in cells(_ordered(joined), CELL)
         for group, values in GROUPS.items()
     ]
     return pd.DataFrame(rows)
+
+
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows by `CELL`, its values in order of appearance, but roles beside their segment's."""
+    roles = rows["role"].drop_duplicates().tolist()
+    beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
+    ranks = {role: (first, index) for index, (role, first) in enumerate(zip(roles, beside))}
+    order = sorted(roles, key=ranks.__getitem__)
+    keys = {name: pd.Series(pd.factorize(rows[name])[0], index=rows.index) for name in CELL}
+    keys["role"] = rows["role"].map(order.index)
+    ranked = pd.DataFrame(keys).sort_values(CELL, kind="stable")
+    return rows.loc[ranked.index]
 
 
 def _statistics(rows: pd.DataFrame) -> dict[str, object]:
@@ -93,7 +105,7 @@ def _recovered(
 ) -> tuple[float, float, float]:
     if abs(gaps.mean()) < _NO_GAP:
         return math.nan, math.nan, math.nan
-    share = float(effects.mean() / gaps.mean())
+    share = float(effects.mean() / gaps.mean()) + 0.0
     resampled_gaps = weights @ gaps
     if len(effects) < 2 or (np.abs(resampled_gaps) < _NO_GAP).any():
         return share, math.nan, math.nan

@@ -22,7 +22,7 @@ from interp.patching.cells import (
     has_counterpart,
 )
 from interp.patching.metric import logit_difference
-from interp.patching.sites import Location, locate
+from interp.patching.sites import ACTS_THROUGH, Location, locate
 from interp.patching.transfer import bring
 
 try:
@@ -84,6 +84,12 @@ class NnsightBackend:
         location = locate(self._model, site, layer)
         source = location.view(self._activation(location, pair.source.token_ids))[0]
         written = bring(source, pair.alignment, start=0)
+        if site == "resid_mid":
+            before = self._activation(
+                locate(self._model, "resid_pre", layer), pair.base.token_ids
+            )
+            written = written - before[0][:, None]
+            location = locate(self._model, ACTS_THROUGH[site], layer)
         indices = [
             index
             for index, cell in enumerate(cells)

@@ -6,7 +6,7 @@ tokenizer from a saved folder.
 
 import copy
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,17 @@ from transformers import AutoTokenizer
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, has_counterpart
+from interp.patching.cells import (
+    UNDEFINED,
+    Cell,
+    PatchedMetrics,
+    PatchingPair,
+    has_counterpart,
+)
 from interp.patching.metric import logit_difference
 from interp.patching.sites import HEAD_SITES
 from interp.patching.transfer import bring, bring_pattern
+from interp.prompts.tokens import TokenizedPrompt
 
 try:
     from transformer_lens.model_bridge import TransformerBridge
@@ -29,6 +36,10 @@ except ImportError as error:
         "the backend transformer-lens is not installed; install it by "
         "pip install 'interp[transformer-lens]'"
     ) from error
+
+
+Cache = Mapping[str, Tensor]
+"""Activations of one prompt by hook name."""
 
 
 class TransformerLensBackend:
@@ -49,33 +60,44 @@ class TransformerLensBackend:
     @torch.no_grad()
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell."""
-        names = sorted({_hook_name(cell) for cell in cells})
-        logits, cache = self._bridge.run_with_cache(
-            self._ids(pair.source.token_ids), names_filter=names
-        )
-        metrics = []
-        for cell in cells:
-            if not has_counterpart(pair, cell):
-                metrics.append(float("nan"))
-                continue
-            name = _hook_name(cell)
-            write = partial(_write, cell=cell, pair=pair, source=cache[name][0])
-            metrics.append(self._metric(pair, [(name, write)]))
-        return PatchedMetrics(
-            self._metric(pair, []), _metric_of(logits, pair), tuple(metrics)
-        )
+        base_metric, base = self._cached(pair.base, pair)
+        source_metric, source = self._cached(pair.source, pair)
+        metrics = [
+            self._patched(pair, cell, base, source) if has_counterpart(pair, cell) else UNDEFINED
+            for cell in cells
+        ]
+        return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
-    def _metric(self, pair: PatchingPair, hooks: list[tuple[str, Callable[..., Tensor]]]) -> float:
-        logits = self._bridge.run_with_hooks(self._ids(pair.base.token_ids), fwd_hooks=hooks)
+    def _cached(self, prompt: TokenizedPrompt, pair: PatchingPair) -> tuple[float, Cache]:
+        logits, cache = self._bridge.run_with_cache(self._ids(prompt.token_ids))
+        return _metric_of(logits, pair), cache
+
+    def _patched(self, pair: PatchingPair, cell: Cell, base: Cache, source: Cache) -> float:
+        activations = source[hook_name(cell.site, cell.layer)][0]
+        if cell.site == "pattern":
+            written = bring_pattern(activations, pair.alignment, start=0)
+        else:
+            written = bring(_with_heads(activations), pair.alignment, start=0)
+        acts_at = cell.site
+        if cell.site == "resid_mid":
+            # TransformerLens's hook of this name reaches the MLP alone, not the stream beside it.
+            written = written - base[hook_name("resid_pre", cell.layer)][0][:, None]
+            acts_at = "attn_out"
+        write = partial(_write, cell=cell, pair=pair, written=written)
+        logits = self._bridge.run_with_hooks(
+            self._ids(pair.base.token_ids),
+            fwd_hooks=[(hook_name(acts_at, cell.layer), write)],
+        )
         return _metric_of(logits, pair)
 
     def _ids(self, token_ids: Sequence[int]) -> Tensor:
         return torch.tensor([token_ids], device=self._device)
 
 
-def _hook_name(cell: Cell) -> str:
-    within = "attn." if cell.site in HEAD_SITES else ""
-    return f"blocks.{cell.layer}.{within}hook_{cell.site}"
+def hook_name(site: str, layer: int) -> str:
+    """TransformerLens's name of a site of a layer."""
+    within = "attn." if site in HEAD_SITES else ""
+    return f"blocks.{layer}.{within}hook_{site}"
 
 
 def _metric_of(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> float:
@@ -83,16 +105,16 @@ def _metric_of(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) 
     return float(logit_difference(logits[:, -1, tokens].float(), len(pair.answers.positive)))
 
 
-def _write(tensor: Tensor, hook: Any, *, cell: Cell, pair: PatchingPair, source: Tensor) -> Tensor:
-    """The tensor of a hook with a cell's activations from the source prompt."""
+def _with_heads(tensor: Tensor) -> Float[Tensor, "token head size"]:
+    return tensor if tensor.dim() == 3 else tensor[:, None]
+
+
+def _write(tensor: Tensor, hook: Any, *, cell: Cell, pair: PatchingPair, written: Tensor) -> Tensor:
+    """The tensor of a hook with what a cell writes into it."""
     positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
     patched = tensor.clone()
     if cell.site == "pattern":
-        written = bring_pattern(source, pair.alignment, start=0)
         patched[0, cell.head, positions] = written[cell.head, positions]
-    elif cell.head is None:
-        patched[0, positions] = bring(source[:, None], pair.alignment, start=0)[positions, 0]
     else:
-        written = bring(source, pair.alignment, start=0)
-        patched[0, positions, cell.head] = written[positions, cell.head]
+        _with_heads(patched[0])[positions, cell.head or 0] = written[positions, cell.head or 0]
     return patched

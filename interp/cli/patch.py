@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.patching_effects import effect_table, verification_table
     from interp.cli.measuring import run_measurement, say
-    from interp.measure_patching import patching
+    from interp.measure_patching import EXACT, patching
     from interp.patching.pairs import in_pairs
     from interp.prompts.systems import load_prompts
     from interp.report.console import print_table
@@ -114,14 +114,16 @@ def run(arguments: argparse.Namespace) -> None:
         measurement=lambda model: patching(model, **choices, batch_tokens=arguments.batch_tokens),
         prompts=in_pairs(prompts, clean=arguments.clean),
     )
-    patches, pairs = finished.table("patches"), finished.table("pairs")
+    every, pairs = finished.table("patches"), finished.table("pairs")
+    # The cells that were verified are the largest ones: their mean would say nothing of the others.
+    patches = every[every["method"] == (arguments.estimate or EXACT)]
     effects = effect_table(patches, pairs)
     _write_csv(finished, "effect_table", effects)
     _draw_effects(finished, effects, patches)
     finished.finish(_summary(pairs))
     print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
     if arguments.verify:
-        verified = verification_table(patches)
+        verified = verification_table(every)
         _write_csv(finished, "verification_table", verified)
         print_table(verified, title="Estimates against exact effects, in logits")
     if arguments.attributions is not None:

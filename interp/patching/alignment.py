@@ -29,7 +29,7 @@ class Alignment:
     """How the tokens of a base prompt correspond to those of a source prompt."""
 
     shared: int
-    """Number of leading tokens that are the same: no activation there can differ."""
+    """Number of leading tokens that are the same and aligned: no activation there can differ."""
     sources: tuple[tuple[int, ...], ...]
     """For each base token the source tokens whose mean activation it takes; none if it has no
     counterpart."""
@@ -40,12 +40,9 @@ class Alignment:
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: str) -> Alignment | None:
     """The alignment of two prompts; None if the policy "all" does not apply to them."""
-    shared = _common(base.token_ids, source.token_ids)
-    # The last token is always computed: it is where the answer is read.
-    shared = min(shared, len(base) - 1, len(source) - 1)
-    sources: list[tuple[int, ...]] = [(index,) for index in range(shared)]
-    bases: list[tuple[int, ...]] = list(sources)
-    for own, other in _spans(base, source, shared):
+    sources: list[tuple[int, ...]] = []
+    bases: list[tuple[int, ...]] = []
+    for own, other in _spans(base, source):
         own_tokens, other_tokens = range(*own), range(*other)
         if len(own_tokens) == len(other_tokens):
             sources += [(token,) for token in other_tokens]
@@ -58,7 +55,7 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: str) -> Ali
         else:
             sources += [()] * (len(own_tokens) - 1) + [(other_tokens[-1],)]
             bases += [(own_tokens[-1],)] * len(other_tokens)
-    return Alignment(shared, tuple(sources), tuple(bases))
+    return Alignment(_shared(base, source, sources), tuple(sources), tuple(bases))
 
 
 def check_alignments(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: str) -> None:
@@ -94,11 +91,19 @@ def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
     )
 
 
-def _spans(
-    base: TokenizedPrompt, source: TokenizedPrompt, shared: int
-) -> Iterator[tuple[Span, Span]]:
-    """Pairs of token ranges, from `shared` to the end, that correspond as wholes."""
-    for (start, other_start), (end, other_end) in pairwise(_cuts(base, source, shared)):
+def _shared(
+    base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
+) -> int:
+    """How many leading tokens are the same and stand for themselves."""
+    common = _common(base.token_ids, source.token_ids)
+    # The last token is always computed: it is where the answer is read.
+    common = min(common, len(base) - 1, len(source) - 1)
+    return next((index for index in range(common) if sources[index] != (index,)), common)
+
+
+def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:
+    """Pairs of token ranges, first to last, that correspond as wholes."""
+    for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
         own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
         left = _common(own, other)
         right = _common(own[left:][::-1], other[left:][::-1])
@@ -110,12 +115,10 @@ def _spans(
         yield from zip(pairwise(edges), pairwise(other_edges), strict=True)
 
 
-def _cuts(
-    base: TokenizedPrompt, source: TokenizedPrompt, shared: int
-) -> list[tuple[int, int]]:
+def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
     """Positions in both prompts between which pieces correspond, each piece with tokens in both."""
     ends = (len(base), len(source))
-    cuts = [(shared, shared)]
+    cuts = [(0, 0)]
     for cut in sorted(_shared_edges(base, source)):
         later = all(new > old for new, old in zip(cut, cuts[-1], strict=True))
         if later and all(edge < end for edge, end in zip(cut, ends, strict=True)):

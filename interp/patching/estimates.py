@@ -121,9 +121,9 @@ def _contributions(
     if key[0] == "pattern":
         base, written = passes.patterns(key[1])
         return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
-    location = locate(model, *key)
-    base, written = passes.at(location, key)
-    return (location.view(gradient)[0].float() * (written - base).float()).sum(-1)
+    view = locate(model, *key).view
+    base, written = passes.activations(key, view)
+    return (view(gradient)[0].float() * (written - base).float()).sum(-1)
 
 
 def _total(

@@ -38,7 +38,14 @@ from interp.patching.passes import (
     run_pair,
     run_pass,
 )
-from interp.patching.sites import SUMMANDS, Location, check_sums, layer_count, locate
+from interp.patching.sites import (
+    ACTS_THROUGH,
+    SUMMANDS,
+    Location,
+    check_sums,
+    layer_count,
+    locate,
+)
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -84,8 +91,7 @@ class Grid:
         self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
     ) -> Iterator[tuple[_Row, float]]:
         """The cells of a site and layer that can change the answer, with their metrics."""
-        location = locate(self._model, *key)
-        base, written = passes.at(location, key)
+        location, base, written = self._acting(passes, *key)
         rows = list(_rows_to_run(passes.pair, key, cells, base != written, self._layers))
         rows.sort(key=lambda row: row.positions[0])
         while rows:
@@ -100,6 +106,21 @@ class Grid:
                 continue
             yield from zip(chunk, metrics, strict=True)
             rows = rows[len(chunk) :]
+
+    def _acting(
+        self, passes: PairPasses, site: str, layer: int
+    ) -> tuple[Location, Written, Written]:
+        """Where a site acts, what is there in the base prompt, and what a patch writes there."""
+        location = locate(self._model, ACTS_THROUGH.get(site, site), layer)
+        if site == "pattern":
+            return location, *passes.outputs_of_heads(layer)
+        view = locate(self._model, site, layer).view
+        base, written = passes.activations((site, layer), view)
+        if site == "resid_mid":
+            # The attention adds what is missing to the stream before it.
+            before = view(passes.base.values["resid_pre", layer])[0]
+            base, written = base - before, written - before
+        return location, base, written
 
     def _run_rows(
         self, passes: PairPasses, location: Location, written: Written, rows: Sequence[_Row]

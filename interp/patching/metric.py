@@ -96,7 +96,8 @@ def normalized(effect: float, *, base: float, source: float) -> float:
     0 is no effect, 1 the metric of the prompt that the activations come from.
     """
     gap = source - base
-    return effect / gap if abs(gap) >= NO_GAP else math.nan
+    # Adding zero makes of minus zero, no effect against a negative gap, a plain one.
+    return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan
 
 
 def prefers(metric: float, positive: bool) -> bool:

@@ -21,7 +21,7 @@ from interp.models.architectures import attentions_of
 from interp.models.model import Model
 from interp.patching.cells import PatchingPair
 from interp.patching.hooks import recorded
-from interp.patching.sites import Location, layer_count, locate
+from interp.patching.sites import View, layer_count, locate
 from interp.patching.transfer import bring, bring_pattern
 from interp.prompts.tokens import safe_width
 
@@ -107,14 +107,12 @@ class PairPasses:
     base: Pass
     source: Pass
 
-    def at(self, location: Location, key: SiteKey) -> tuple[Written, Written]:
-        """The base's activations at a site, and those that a patch writes in their place.
+    def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
+        """The base's activations at a site, and those that a patch puts in their place.
 
         Both run over the base's tokens from the first difference.
         """
-        if key[0] == "pattern":
-            return self._at_pattern(key)
-        base, source = (location.view(p.values[key])[0] for p in (self.base, self.source))
+        base, source = (view(p.values[key])[0] for p in (self.base, self.source))
         return base, bring(source, self.pair.alignment, start=self.pair.shared)
 
     def patterns(self, layer: int) -> tuple[Pattern, Pattern]:
@@ -122,10 +120,10 @@ class PairPasses:
         base, source = (p.values["pattern", layer][0] for p in (self.base, self.source))
         return base, bring_pattern(source, self.pair.alignment, start=self.pair.shared)
 
-    def _at_pattern(self, key: SiteKey) -> tuple[Written, Written]:
-        """Outputs of the heads under the base's and under the written pattern, values unchanged."""
-        values = self.base.key_values[key[1]][1][0]
-        base, written = self.patterns(key[1])
+    def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
+        """What the base's pattern and the written one make of the base's values."""
+        values = self.base.key_values[layer][1][0]
+        base, written = self.patterns(layer)
         values = values.repeat_interleave(base.shape[0] // values.shape[0], dim=0)
         return (
             torch.einsum("hqk,hkd->qhd", base, values),

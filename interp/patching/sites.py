@@ -35,6 +35,10 @@ READ_BY_LATER_TOKENS = ("resid_pre", "k", "v")
 """Sites through which a token of the last layer still reaches the tokens after it; from all others
 it reaches its own residual stream alone."""
 
+ACTS_THROUGH = {"pattern": "z", "resid_mid": "attn_out"}
+"""Sites that are read in one place and patched in another: attention weights pass through no module,
+and the norm before the MLP reads a copy of the residual stream that goes on beside it."""
+
 View = Callable[
     [Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]
 ]
@@ -54,7 +58,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location of a site; an attention pattern acts through the outputs of its head, z.
+    """Where a site is read, and patched unless it acts through another (`ACTS_THROUGH`).
 
     Raises:
         UserError: the architecture has no such site.
@@ -77,9 +81,9 @@ def locate(model: Model, site: str, layer: int) -> Location:
     if site == "mlp_out":
         return Location(_module(model, own, architecture.mlp_out, site), "output", _whole, layer)
     attention = own.get_submodule(architecture.attention)
-    if site in ("z", "pattern"):
+    if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
-        return Location(module, "input", _own_heads(head_count(model, "z")), layer)
+        return Location(module, "input", _own_heads(head_count(model, site)), layer)
     projection = {"q": architecture.queries, "k": architecture.keys, "v": architecture.values}[site]
     module = _module(model, attention, projection.module, site)
     return Location(module, "output", _heads(model, site, projection), layer)
@@ -125,7 +129,8 @@ def check_sites(
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
         for layer in range(layer_count(model)):
-            locate(model, site, layer)
+            for needed in {site, ACTS_THROUGH.get(site, site)} - {"pattern"}:
+                locate(model, needed, layer)
 
 
 SUMMANDS = ("resid_pre", "attn_out", "mlp_out", "resid_post")

@@ -11,8 +11,8 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from interp.report.cells import number_text
 from interp.report.style import QUIET, house_style, look, new_axes
 
 COLOURS = "RdBu"
@@ -37,8 +37,8 @@ def layers_by_roles(
     shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
     grid = shown.pivot(index="role", columns="layer", values="recovered")
     grid = grid.reindex(shown["role"].drop_duplicates())
-    pairs = sorted({int(count) for count in shown["pairs"]})
-    n = "no pairs" if not pairs else f"n = {'-'.join(f'{c:,}' for c in {pairs[0]: 0, pairs[-1]: 0})} pairs"
+    counts = dict.fromkeys([shown["pairs"].min(), shown["pairs"].max()])
+    n = f"n = {' to '.join(f'{count:,}' for count in counts)} pairs" if len(shown) else "no pairs"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
         _heat_map(ax, grid.to_numpy(dtype=float), label="recovered share")
@@ -101,13 +101,15 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
                 linewidths=0,
                 label=f"{method} (n = {len(points):,} pairs)",
             )
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+            scale("log")
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
         ax.set_xlabel("score of premise 2 over premise 1")
         ax.set_ylabel("largest effect of premise 2\nover premise 1")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
         if left_out:
-            ax.text(1, 1.01, f"{left_out:,} undefined", transform=ax.transAxes, ha="right", color=QUIET)
+            ax.set_xlabel(f"{ax.get_xlabel()} ({left_out:,} points undefined)")
         return ax
 
 
@@ -127,7 +129,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest
-            text = number_text(round(float(value), 2)) if np.isfinite(value) else ""
+            text = f"{value:.2f}".replace("-", "−") if np.isfinite(value) else ""
             ax.text(column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k")
 
 
