@@ -119,7 +119,8 @@ def attribute(
     Args:
         model: from `load_model`, or `Model(name, hf, tokenizer)`.
         prompts: from `load_prompts`, or any sequence of prompts with premise1 and premise2.
-        methods: some of "gradient" (input gradient) and "attention".
+        methods: some of "gradient" (input gradient) and "attention"; and by captum, prompt by
+            prompt: "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion".
         target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
             the positive and the negative answer.
         backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import torch
@@ -17,11 +18,17 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
 from interp.tables import SCHEMAS, Row
 
+if TYPE_CHECKING:
+    from interp.backends.captum import CaptumMethods
+
 PromptRows = dict[str, list[Row]]
 """Rows of one prompt, by table."""
 
 BACKENDS = ("native", "inseq")
 """Values of --backend."""
+
+CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
+"""Further values of --methods, which captum computes whatever the backend."""
 
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 32768
@@ -114,21 +121,40 @@ def attribution(
         attribute = attribute_in_one_pass
     names = ("answers", "attributions") + (("token_scores",) if token_scores else ())
     tables = {name: SCHEMAS[name] for name in names}
+    own = [method for method in methods if method in METHODS]
+    captum = _captum(model, [method for method in methods if method in CAPTUM_METHODS])
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        predictions, scores = attribute(model, batch, answer_tokens, methods=methods, target=target)
+        predictions, scores = attribute(model, batch, answer_tokens, methods=own, target=target)
+        gaps: dict[str, list[float]] = {}
+        if captum is not None:
+            further, gaps = captum.attribute(batch, predictions, target=target)
+            scores = {**scores, **further}
         answers = answer_rows(model, batch, predictions)
-        return [
+        rows = [
             _prompt_rows(
                 model, batch, index, answer=answer, scores=scores, token_scores=token_scores
             )
             for index, answer in enumerate(answers)
         ]
+        for index, prompt_rows in enumerate(rows):
+            for row in prompt_rows["attributions"]:
+                if row["method"] in gaps:
+                    row["completeness_gap"] = gaps[row["method"]][index]
+        return rows
 
     parameters = {"methods": list(methods), "target": target, "backend": backend}
     return Measurement(
         model, "attribute", parameters, tables, token_budget(model, batch_tokens), measure_batch
     )
+
+
+def _captum(model: Model, methods: Sequence[str]) -> "CaptumMethods | None":
+    if not methods:
+        return None
+    from interp.backends.captum import CaptumMethods
+
+    return CaptumMethods(model, methods=methods)
 
 
 def _prompt_rows(
@@ -144,10 +170,11 @@ def _prompt_rows(
 
 
 def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
+    known_methods = (*METHODS, *CAPTUM_METHODS)
     if not methods:
-        raise UserError(f"no method given; expected some of {', '.join(METHODS)}")
+        raise UserError(f"no method given; expected some of {', '.join(known_methods)}")
     choices: list[tuple[str, str, Iterable[str]]] = [
-        *(("method", method, METHODS) for method in methods),
+        *(("method", method, known_methods) for method in methods),
         ("target", target, TARGETS),
         ("backend", backend, BACKENDS),
     ]

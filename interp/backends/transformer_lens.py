@@ -6,7 +6,7 @@ tokenizer from a saved folder.
 
 import copy
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -38,10 +38,6 @@ except ImportError as error:
     ) from error
 
 
-Cache = Mapping[str, Tensor]
-"""Activations of one prompt by hook name."""
-
-
 class TransformerLensBackend:
     """TransformerLens's model and hooks, behind the same cells."""
 
@@ -68,11 +64,13 @@ class TransformerLensBackend:
         ]
         return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
-    def _cached(self, prompt: TokenizedPrompt, pair: PatchingPair) -> tuple[float, Cache]:
+    def _cached(self, prompt: TokenizedPrompt, pair: PatchingPair) -> tuple[float, Any]:
+        """The metric of a prompt, and its activations by hook name."""
         logits, cache = self._bridge.run_with_cache(self._ids(prompt.token_ids))
         return _metric_of(logits, pair), cache
 
-    def _patched(self, pair: PatchingPair, cell: Cell, base: Cache, source: Cache) -> float:
+    def _patched(self, pair: PatchingPair, cell: Cell, base: Any, source: Any) -> float:
+        """The metric under one cell, from the cached activations of both prompts."""
         activations = source[hook_name(cell.site, cell.layer)][0]
         if cell.site == "pattern":
             written = bring_pattern(activations, pair.alignment, start=0)
