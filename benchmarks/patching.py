@@ -5,7 +5,7 @@
 In one process, on one CPU thread, same model, same pair, same metric:
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
      TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight's best batched form, and
-     by this toolkit, exact and estimated; the largest difference of the metric from TransformerLens;
+     by this toolkit, exact and estimated; the largest difference of the metric from the first;
   2. with --grown, how the grid's seconds grow with layers, tokens and pairs.
 """
 
@@ -39,7 +39,7 @@ from transformers import (
 import interp
 from interp.backends.nnsight import NnsightBackend
 from interp.measure import CPU_BATCH_TOKENS
-from interp.patching.cells import PatchedMetrics, PatchingPair, cells_of
+from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.prompts.prompt import AnswerOption, Prompt
@@ -110,7 +110,9 @@ def made(kind: str, layers: int) -> interp.Model:
     words = {f"w{index}": index for index in range(VOCABULARY)}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="w0", eos_token="w0", bos_token="w0")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="w0", eos_token="w0", bos_token="w0"
+    )
     shape = {
         "vocab_size": VOCABULARY,
         "hidden_size": 256,

@@ -17,7 +17,7 @@ from interp.patching.rows import pair_row, patch_rows
 from interp.patching.sites import check_sites
 from interp.prompts.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.tables import SCHEMAS, Row
+from interp.tables import SCHEMAS
 
 BACKENDS = ("native", "transformer-lens", "nnsight")
 """Values of --backend of patching."""
@@ -40,7 +40,9 @@ class PairMeasurement(Measurement):
             UserError: prompts that do not stand pair by pair, pairs that the policy does not align.
         """
         firsts = range(0, len(prompts), 2)
-        pairs = [(prompts[index], prompts[index + 1]) for index in firsts if index + 1 < len(prompts)]
+        pairs = [
+            (prompts[index], prompts[index + 1]) for index in firsts if index + 1 < len(prompts)
+        ]
         for one, other in pairs:
             if one.prompt.pair_id != other.prompt.pair_id:
                 raise UserError(
@@ -92,9 +94,7 @@ def patching(
         patches = [
             row
             for method, chosen, metrics in results
-            for row in patch_rows(
-                model, pair, chosen, metrics, direction=direction, method=method
-            )
+            for row in patch_rows(model, pair, chosen, metrics, direction=direction, method=method)
         ]
         summary = pair_row(model, pair, results[0][2], direction=direction, cells=len(cells))
         # The rows of a pair stand with its first prompt.

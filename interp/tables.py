@@ -87,8 +87,8 @@ belongs to (empty if to none), whether it is the correct one, and why there are 
 
 attributions: one row a model, prompt and method; sums of token scores over each premise, which are
 shares of the whole prompt's score, token counts, and premise 2 over premise 1: `ratio` of the means
-(paper, Table 2), `ratio_unnormalized` of the sums (Table 3). `completeness_gap`, for captum's methods:
-sum of attributions minus the difference of the target that they explain, in the target's unit.
+(paper, Table 2), `ratio_unnormalized` of the sums (Table 3). `completeness_gap`, for captum's
+methods: sum of attributions minus the difference of the target that they explain, in its unit.
 
 token_scores: one row a model, prompt, method and token; `segment` is empty outside all segments.
 

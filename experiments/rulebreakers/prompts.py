@@ -77,9 +77,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     )
 
 
-def entity_roles(
-    instance: Instance, sentences: Mapping[str, Span], text: str
-) -> dict[str, Span]:
+def entity_roles(instance: Instance, sentences: Mapping[str, Span], text: str) -> dict[str, Span]:
     """Where the sentences name A (country or type) and B (city or instance).
 
     The last mention is searched first: "Mexico City or somewhere in Mexico" names A at its end.

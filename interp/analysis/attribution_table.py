@@ -22,8 +22,9 @@ def attribution_table(
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
     standard deviation over all prompts of premise 2 over premise 1, normalised by token counts;
-    the same four unnormalised (each with further methods after these two); paired_accuracy, the accuracy of each side, prompts. A method that
-    was not run is empty; prompts whose ratio is undefined are left out of the means.
+    the same four unnormalised; paired_accuracy, the accuracy of each side, prompts. Further
+    methods follow these two in both fours. A method that was not run is empty; prompts whose ratio
+    is undefined are left out of the means.
     """
     statistics: dict[str, pd.Series] = {}
     for column, names in _RATIOS.items():

@@ -8,16 +8,17 @@ import pandas as pd
 from interp.analysis.cells import cells
 from interp.analysis.spearman import spearman
 
+
 def premise_effects(
     patches: pd.DataFrame, pairs: pd.DataFrame, attributions: pd.DataFrame
 ) -> pd.DataFrame:
     """One row a model, pair, direction, site and attribution method.
 
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
-    corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect, over
-    layers and heads, of patching that premise in logits (over its parts, where roles were patched);
-    effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing. `patches` are
-    those of one method, of every cell.
+    corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
+    logits of patching that premise, over layers and heads (and over its parts, where roles were
+    patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
+    `patches` are those of one method, of every cell.
     """
     premises = patches["role"].str.extract(r"^(premise[12])")[0]
     parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]

@@ -54,7 +54,9 @@ def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows by `CELL`, its values in order of appearance, but roles beside their segment's."""
     roles = rows["role"].drop_duplicates().tolist()
     beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
-    ranks = {role: (first, index) for index, (role, first) in enumerate(zip(roles, beside))}
+    ranks = {
+        role: (first, index) for index, (role, first) in enumerate(zip(roles, beside, strict=True))
+    }
     order = sorted(roles, key=ranks.__getitem__)
     keys = {name: pd.Series(pd.factorize(rows[name])[0], index=rows.index) for name in CELL}
     keys["role"] = rows["role"].map(order.index)

@@ -85,9 +85,7 @@ class NnsightBackend:
         source = location.view(self._activation(location, pair.source.token_ids))[0]
         written = bring(source, pair.alignment, start=0)
         if site == "resid_mid":
-            before = self._activation(
-                locate(self._model, "resid_pre", layer), pair.base.token_ids
-            )
+            before = self._activation(locate(self._model, "resid_pre", layer), pair.base.token_ids)
             written = written - before[0][:, None]
             location = locate(self._model, ACTS_THROUGH[site], layer)
         indices = [

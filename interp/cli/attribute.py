@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.names,
         default=["gradient", "attention"],
         metavar="LIST",
-        help="comma-separated: gradient,attention (default: both), and by captum, prompt by prompt: "
-        "integrated_gradients,input_x_gradient,deep_lift,occlusion",
+        help="comma-separated: gradient,attention (default: both); by captum, prompt by prompt, "
+        "also integrated_gradients,input_x_gradient,deep_lift,occlusion",
     )
     group.add_argument(
         "--target",

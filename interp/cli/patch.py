@@ -1,10 +1,13 @@
 """`python -m interp patch`: what activations of each prompt's counterpart do to its answer."""
 
 import argparse
+import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp.cli import options
+from interp.files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,9 +134,7 @@ def run(arguments: argparse.Namespace) -> None:
     say(f"written to {finished.folder}")
 
 
-def _compare(
-    finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame"
-) -> None:
+def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame") -> None:
     """The table and figures of effects beside attribution scores."""
     from interp.analysis.cells import cells
     from interp.analysis.patching_attribution import agreement_table, premise_effects
@@ -165,28 +166,25 @@ def _draw_effects(finished: "Run", effects: "pd.DataFrame", patches: "pd.DataFra
 
 
 def _head(cell: dict[str, object]) -> int | None:
-    import pandas as pd
-
-    return None if pd.isna(cell["head"]) else int(str(cell["head"]).removesuffix(".0"))
+    """The head of a group of rows; None where the site has none."""
+    head = cell["head"]
+    return int(head) if isinstance(head, int | float) and not math.isnan(head) else None
 
 
 def _save(finished: "Run", kind: str, cell: dict[str, object], axes: "Axes") -> None:
-    import re
-
-    import pandas as pd
-
-    from interp.files import write_whole
-
-    parts = [kind, *(str(value) for value in cell.values() if not pd.isna(value))]
+    """Write a figure, named after what it shows."""
+    parts = [kind, *(str(value) for name, value in cell.items() if name != "head")]
+    if "head" in cell and _head(cell) is not None:
+        parts.append(f"head{_head(cell)}")
     name = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(parts))
     folder = finished.folder / "figures"
     folder.mkdir(exist_ok=True)
-    write_whole(folder / f"{name}.png", lambda path: axes.figure.savefig(path, format="png"))
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    write_whole(folder / f"{name}.png", lambda path: figure.savefig(path, format="png"))
 
 
 def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
-    from interp.files import write_whole
-
     file = finished.folder / f"{name}.csv"
     write_whole(file, lambda path: table.to_csv(path, index=False))
 

@@ -3,7 +3,8 @@
 1. Both prompts are cut at the edges of the segments and roles that they share.
 2. Within each piece the tokens that both begin with are aligned from the left, those that both end
    with from the right.
-3. What differs in between is aligned token by token where it is equally long, by a policy elsewhere.
+3. What differs in between is aligned token by token where it is equally long, by a policy where it
+   is not.
 """
 
 from collections.abc import Iterator, Sequence

@@ -74,17 +74,13 @@ class Estimator:
         )
         return PatchedMetrics(base, source, tuple(base + effect for effect in estimates))
 
-    def _mean_gradients(
-        self, passes: PairPasses, keys: Sequence[SiteKey]
-    ) -> dict[SiteKey, Tensor]:
+    def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
         """The gradient of the metric with respect to each site, mean over the points."""
         start, written = self._embeddings(passes.pair)
         totals: dict[SiteKey, Tensor] = {}
         for point in self._points:
             embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
-            for key, gradient in zip(
-                keys, self._gradients(passes, embeddings, keys), strict=True
-            ):
+            for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
 
@@ -126,12 +122,8 @@ def _contributions(
     return (view(gradient)[0].float() * (written - base).float()).sum(-1)
 
 
-def _total(
-    pair: PatchingPair, cell: Cell, contributions: Contributions, layers: int
-) -> float:
+def _total(pair: PatchingPair, cell: Cell, contributions: Contributions, layers: int) -> float:
     if not has_counterpart(pair, cell):
         return UNDEFINED
-    rows = [
-        position - pair.shared for position in patched_positions(pair, cell, layers=layers)
-    ]
+    rows = [position - pair.shared for position in patched_positions(pair, cell, layers=layers)]
     return float(contributions[rows, cell.head or 0].sum())

@@ -47,6 +47,7 @@ from interp.patching.sites import (
     locate,
 )
 
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One cell that has to be run."""
@@ -129,7 +130,7 @@ class Grid:
         model, shared = self._model, passes.pair.shared
         start = rows[0].positions[0]
         into = entrance(model, location.enters)
-        unpatched = passes.base.values[into][:, start - shared :].expand(len(rows), -1, -1)
+        unpatched = passes.base.values[into][:, start - shared :].repeat(len(rows), 1, 1)
         final = entrance(model, self._layers)
         with ExitStack() as stack:
             before = layers_of(model.hf, model.architecture)[: location.enters]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from interp.patching.sites import Location
 
 Activation = Float[Tensor, "row token width"]
 Edit = Callable[[Activation], Activation]
+Key = TypeVar("Key", bound=Hashable)
 
 
 @contextmanager
@@ -25,11 +26,11 @@ def edited(location: Location, edit: Edit) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(locations: Mapping[Any, Location]) -> Iterator[dict[Hashable, Activation]]:
+def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
     """Within the block the tensor of each location is kept, whole, under the location's key."""
-    values: dict[Hashable, Activation] = {}
+    values: dict[Key, Activation] = {}
 
-    def keep(key: Hashable) -> Edit:
+    def keep(key: Key) -> Edit:
         def record(tensor: Activation) -> Activation:
             values[key] = tensor
             return tensor

@@ -2,11 +2,11 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from interp.errors import UserError
 from interp.models.model import Model
@@ -29,10 +29,11 @@ class Head:
     """
 
     def __init__(self, model: Model) -> None:
-        unembedding = model.hf.get_output_embeddings()
+        # transformers gives this function no types.
+        unembedding: Any = model.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
         final_norm = model.hf.get_submodule(model.architecture.final_norm)
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
-        self._norm = copy.deepcopy(final_norm).to(self._dtype)
+        self._norm: nn.Module = copy.deepcopy(final_norm).to(self._dtype)
         self._weight = unembedding.weight
         self._bias = getattr(unembedding, "bias", None)
         config = model.hf.config.get_text_config()
@@ -44,7 +45,7 @@ class Head:
         """Logits of some tokens from the input of the final norm, capped as the model caps them."""
         normed = self._norm(residual.to(self._dtype))
         rows = self._weight[tokens.to(self._weight.device)].to(self._dtype)
-        logits = normed @ rows.T.to(normed.device)
+        logits: Tensor = normed @ rows.T.to(normed.device)
         if self._bias is not None:
             logits = logits + self._bias[tokens.to(self._bias.device)].to(logits)
         if self._soft_cap is not None:
@@ -59,9 +60,7 @@ class Head:
         return logit_difference(self.logits(residual, tokens), len(answers.positive))
 
 
-def logit_difference(
-    logits: Float[Tensor, "row token"], positive: int
-) -> Float[Tensor, " row"]:
+def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
     """Log-sum-exp of the first `positive` logits minus that of the others, in logits.
 
     With one form an answer this is the plain difference of two logits; with several it is the
@@ -103,5 +102,3 @@ def normalized(effect: float, *, base: float, source: float) -> float:
 def prefers(metric: float, positive: bool) -> bool:
     """Whether a metric prefers the positive answer, or the negative one."""
     return metric > 0 if positive else metric < 0
-
-

@@ -5,7 +5,7 @@
 3. The source's activations are brought to the base's tokens by the alignment.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,7 @@ SiteKey = tuple[str, int]
 class Pass:
     """What the pass of one prompt leaves, from the first token that differs."""
 
-    values: dict[SiteKey, Tensor]
+    values: Mapping[SiteKey, Tensor]
     """The tensor at each site's location: (1, token, width), or (1, head, token, token) for
     patterns."""
     key_values: KeyValues
@@ -59,7 +59,7 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
 def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> KeyValues:
     """Run the layers on tokens that begin at position `start`, after the keys and values before."""
     rows, tokens, _ = embeddings.shape
-    cache = _cache(past, rows, start)
+    cache: Any = _cache(past, rows, start)
     with _sound_attention(start + tokens, embeddings.device):
         model.hf.base_model(
             inputs_embeds=embeddings,
@@ -179,9 +179,9 @@ def _cache(past: KeyValues, rows: int, start: int) -> Cache:
     """A cache of the first `start` tokens, the same for each row, which nothing is copied for."""
     if not start:
         return DynamicCache()
-    layers = []
+    layers: list[Any] = []
     for keys, values in past:
-        layer = DynamicLayer()
+        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers gives it no types
         layer.lazy_initialization(keys, values)
         layer.keys = keys[:, :, :start].expand(rows, -1, -1, -1)
         layer.values = values[:, :, :start].expand(rows, -1, -1, -1)

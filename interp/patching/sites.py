@@ -36,12 +36,10 @@ READ_BY_LATER_TOKENS = ("resid_pre", "k", "v")
 it reaches its own residual stream alone."""
 
 ACTS_THROUGH = {"pattern": "z", "resid_mid": "attn_out"}
-"""Sites that are read in one place and patched in another: attention weights pass through no module,
-and the norm before the MLP reads a copy of the residual stream that goes on beside it."""
+"""Sites that are read in one place and patched in another: attention weights pass through no
+module, and the norm before the MLP reads a residual stream that also goes on beside it."""
 
-View = Callable[
-    [Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]
-]
+View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The part of a module's tensor that is the site, as a view: head is 1 where there are no heads."""
 
 
@@ -71,16 +69,17 @@ def locate(model: Model, site: str, layer: int) -> Location:
         final_norm = model.hf.get_submodule(architecture.final_norm)
         after = layers[layer + 1] if layer + 1 < len(layers) else final_norm
         return Location(after, "input", _whole, layer + 1)
+    if site in HEAD_SITES:
+        return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
     if site == "resid_mid":
         _refuse_parallel(model, own)
         return Location(_module(model, own, architecture.mlp_norm, site), "input", _whole, layer)
-    if site == "attn_out":
-        return Location(
-            _module(model, own, architecture.attention_out, site), "output", _whole, layer
-        )
-    if site == "mlp_out":
-        return Location(_module(model, own, architecture.mlp_out, site), "output", _whole, layer)
-    attention = own.get_submodule(architecture.attention)
+    path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
+    return Location(_module(model, own, path, site), "output", _whole, layer)
+
+
+def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
+    architecture = model.architecture
     if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
         return Location(module, "input", _own_heads(head_count(model, site)), layer)
@@ -163,8 +162,7 @@ def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Mo
     for index in given or ():
         if not 0 <= index < count:
             raise UserError(
-                f"no {kind} {index} in {model.name}, which has {count}; "
-                f"expected 0 to {count - 1}"
+                f"no {kind} {index} in {model.name}, which has {count}; expected 0 to {count - 1}"
             )
 
 
@@ -191,7 +189,7 @@ def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token
 
 
 def _own_heads(heads: int) -> View:
-    return lambda tensor: tensor.unflatten(-1, (heads, -1))
+    return lambda tensor: tensor.view(*tensor.shape[:-1], heads, -1)
 
 
 def _heads(model: Model, site: str, projection: Projection) -> View:
@@ -200,7 +198,7 @@ def _heads(model: Model, site: str, projection: Projection) -> View:
         return _own_heads(head_count(model, site))
     which = "qkv".index(site)
     if projection.layout == "interleaved":
-        return lambda tensor: tensor.unflatten(-1, (heads, 3, -1))[..., which, :]
-    first = (0, heads, heads + shared)[which]
-    own = head_count(model, site)
-    return lambda tensor: tensor.unflatten(-1, (heads + 2 * shared, -1)).narrow(-2, first, own)
+        return lambda tensor: tensor.view(*tensor.shape[:-1], heads, 3, -1)[..., which, :]
+    first, count = (0, heads, heads + shared)[which], head_count(model, site)
+    together = _own_heads(heads + 2 * shared)
+    return lambda tensor: together(tensor).narrow(-2, first, count)

@@ -1,7 +1,7 @@
 """Figures of patching: heat maps of effects, and effects beside attribution scores.
 
-Colours diverge from zero: what moves the metric towards the prompt that the activations come from is
-blue, what moves it away is red; both can be told apart without red-green colour vision.
+Colours diverge from zero: what moves the metric towards the prompt that the activations come from
+is blue, what moves it away is red; red-green colour vision is not needed to tell them apart.
 """
 
 from typing import Any
@@ -130,7 +130,9 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest
             text = f"{value:.2f}".replace("-", "−") if np.isfinite(value) else ""
-            ax.text(column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k")
+            ax.text(
+                column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k"
+            )
 
 
 def _title(rows: pd.DataFrame, n: str) -> str:
