@@ -38,7 +38,7 @@ from transformers import (
 
 import interp
 from interp.backends.nnsight import NnsightBackend
-from interp.measure import CPU_BATCH_TOKENS
+from interp.measure_patching import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
@@ -48,7 +48,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 LAYERS, TOKENS, FIRST_DIFFERENCE = 4, 60, 20
 VOCABULARY = 1000
-REPEATS = 3
+REPEATS = 5
 
 
 def main() -> None:
@@ -159,7 +159,7 @@ def residual_cells(model: interp.Model, pair: PatchingPair) -> list:
 
 
 def native_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[float]]:
-    grid, cells = Grid(model, batch_tokens=CPU_BATCH_TOKENS), residual_cells(model, pair)
+    grid, cells = Grid(model, batch_tokens=CPU_CELL_TOKENS), residual_cells(model, pair)
     return lambda: list(grid.patch(pair, cells).cells)
 
 

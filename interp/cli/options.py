@@ -106,7 +106,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--batch-tokens",
         type=int,
         metavar="N",
-        help="tokens in a batch, padding included (default: 2048 on a CPU, 32768 on a GPU)",
+        help="tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, "
+        "32768 on a GPU)",
     )
     group.add_argument(
         "--out",

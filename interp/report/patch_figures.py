@@ -115,6 +115,10 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
     """Cells coloured around zero, missing ones grey, with their numbers where there are few."""
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    if not values.size:
+        return
     largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     ax.set_facecolor("#e4e8ec")
     image = ax.imshow(
@@ -124,8 +128,6 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
         aspect="auto",
     )
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
-    ax.grid(visible=False)
-    ax.tick_params(length=0)
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest

@@ -90,28 +90,39 @@ def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
     ("options", "message"),
     [
         (["--site", "resid"], "unknown site 'resid'; expected one of resid_pre"),
-        (["--site", ","], "no site given"),
-        (["--layers", "7"], "no layer 7 in organism/llama-shallow, which has 3; expected 0 to 2"),
         (["--layers", "one"], "is no list of numbers"),
-        (["--site", "z", "--heads", "9"], "no z head 9"),
-        (["--site", "k", "--heads", "4"], "no k head 4 in organism/llama-shallow, which has 3"),
-        (["--heads", "1"], "resid_pre has none"),
-        (["--granularity", "word"], "expected one of role, segment, position, all"),
-        (["--direction", "back"], "expected one of denoising, noising"),
-        (["--policy", "first"], "expected one of last, mean, all"),
         (["--policy", "all"], "first difference at token"),
-        (["--estimate", "magic"], "expected one of gradient, integrated"),
-        (["--verify", "3"], "nothing is estimated"),
-        (["--estimate", "--verify", "-1"], "expected 0 or more"),
-        (["--backend", "magic"], "expected one of native, transformer-lens, nnsight"),
-        (["--remote"], "does not run remotely"),
         (["--clean", "good"], "the sides are rulebreaker, non_rulebreaker"),
-        (["--batch-tokens", "0"], "expected at least 1"),
     ],
 )
-def test_wrong_choices(options, message, capsys, tmp_path):
+def test_wrong_arguments(options, message, capsys, tmp_path):
     arguments = ["patch", "--limit", "12", "--device", "cpu", "--out", str(tmp_path / "out")]
     assert message in refused([*arguments, *options], capsys)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"sites": []}, "no site given"),
+        ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
+        ({"layers": []}, "leave the choice out to take all 2"),
+        ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
+        ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
+        ({"heads": [1]}, "resid_pre has none"),
+        ({"granularity": "word"}, "expected one of role, segment, position, all"),
+        ({"direction": "back"}, "expected one of denoising, noising"),
+        ({"policy": "first"}, "expected one of last, mean, all"),
+        ({"estimate": "magic"}, "expected one of gradient, integrated"),
+        ({"verify": 3}, "nothing is estimated"),
+        ({"estimate": "gradient", "verify": -1}, "expected 0 or more"),
+        ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
+        ({"remote": True}, "does not run remotely"),
+        ({"batch_tokens": 0}, "expected at least 1"),
+    ],
+)
+def test_wrong_choices(choice, message):
+    with pytest.raises(interp.UserError, match=message):
+        interp.patch(tiny_model("llama"), some_prompts(1), **choice)
 
 
 def test_a_site_that_the_architecture_lacks():

@@ -1,4 +1,4 @@
-"""The planted shortcuts, shown causally: the city of the premise that decides carries the answer."""
+"""The planted shortcuts, shown causally: the city of the deciding premise carries the answer."""
 
 import pytest
 
