@@ -27,8 +27,10 @@ INSIDE_INTERP = {
         "patching",
         "measure_patching",
         "files",
+        "studies",
     },
-    "report": {"analysis", "files"},
+    "studies": {"report", "runs", "measure", "models", "prompts"},
+    "report": {"analysis", "runs", "files"},
     "api": {
         "report",
         "analysis",
