@@ -44,19 +44,21 @@ class PairMeasurement(Measurement):
         Raises:
             UserError: prompts that do not stand pair by pair, pairs that the policy does not align.
         """
-        firsts = range(0, len(prompts), 2)
-        pairs = [
-            (prompts[index], prompts[index + 1]) for index in firsts if index + 1 < len(prompts)
-        ]
-        for one, other in pairs:
-            if one.prompt.pair_id != other.prompt.pair_id:
-                raise UserError(
-                    f"prompt {one.prompt.id} is followed by {other.prompt.id} of another pair; "
-                    "order the prompts by interp.patching.pairs.in_pairs"
-                )
+        pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
         check_alignments(pairs, self.policy)
-        for first, pair in zip(firsts, pairs, strict=True):
-            yield [first, first + 1], pad(self.model, pair)
+        for index, pair in enumerate(pairs):
+            yield [2 * index, 2 * index + 1], pad(self.model, pair)
+
+
+def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, TokenizedPrompt]:
+    if len({tokenized.prompt.pair_id for tokenized in prompts}) != 1 or len(prompts) != 2:
+        ids = " and ".join(tokenized.prompt.id for tokenized in prompts)
+        raise UserError(
+            f"{ids} stand where the two prompts of a pair should; order the prompts by "
+            "interp.patching.pairs.in_pairs"
+        )
+    one, other = prompts
+    return one, other
 
 
 def patching(

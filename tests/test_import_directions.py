@@ -44,7 +44,7 @@ INSIDE_INTERP = {
         "tables",
     },
     "runs": {"measure", "models", "prompts", "tables", "files"},
-    "analysis": {"attribution"},
+    "analysis": {"attribution", "patching"},
     "measure": {"attribution", "backends", "scoring", "models", "prompts", "tables"},
     "measure_patching": {
         "measure",

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from interp.analysis.cells import cells
 from interp.analysis.spearman import spearman
+from interp.patching.metric import NO_GAP
 
 RESAMPLES = 2000
 """Bootstrap resamples of the pairs, and random signs of the test."""
@@ -24,7 +25,6 @@ CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
 """What identifies a group of patches whose effects are averaged over pairs."""
 
 _KEY = ["model", "pair_id", "direction"]
-_NO_GAP = 1e-3
 
 
 def effect_table(patches: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -105,11 +105,11 @@ def _recovered(
     gaps: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "resample n"],
 ) -> tuple[float, float, float]:
-    if abs(gaps.mean()) < _NO_GAP:
+    if abs(gaps.mean()) < NO_GAP:
         return math.nan, math.nan, math.nan
     share = float(effects.mean() / gaps.mean()) + 0.0
     resampled_gaps = weights @ gaps
-    if len(effects) < 2 or (np.abs(resampled_gaps) < _NO_GAP).any():
+    if len(effects) < 2 or (np.abs(resampled_gaps) < NO_GAP).any():
         return share, math.nan, math.nan
     return share, *_interval((weights @ effects) / resampled_gaps)
 

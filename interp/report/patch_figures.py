@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from interp.report.style import QUIET, house_style, look, new_axes
 
@@ -103,10 +103,12 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
             )
         for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
             scale("log")
+            axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
         ax.set_xlabel("score of premise 2 over premise 1")
         ax.set_ylabel("largest effect of premise 2\nover premise 1")
+        ax.set_title(_title(effects, ""), loc="left", fontsize=10, pad=24)
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
         if left_out:
             ax.set_xlabel(f"{ax.get_xlabel()} ({left_out:,} points undefined)")
@@ -131,7 +133,9 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest
-            text = f"{value:.2f}".replace("-", "−") if np.isfinite(value) else ""
+            # Adding zero makes of a rounded minus zero a plain one.
+            shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+            text = shown if np.isfinite(value) else ""
             ax.text(
                 column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k"
             )
@@ -141,7 +145,7 @@ def _title(rows: pd.DataFrame, n: str) -> str:
     parts = [
         str(rows[name].iloc[0])
         for name in ("model", "site", "direction", "method")
-        if name in rows and len(rows)
+        if name in rows and rows[name].nunique() == 1
     ]
     return "\n".join(filter(None, [", ".join(parts), n]))
 

@@ -3,9 +3,11 @@ import dataclasses
 import pytest
 
 from interp.errors import UserError
+from interp.measure_patching import patching
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import AnswerOption
 from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
 
 
 def test_the_clean_prompt_comes_first_whatever_the_order():
@@ -48,6 +50,13 @@ def changed(**change):
 def test_what_is_no_pair_is_refused(prompts, message):
     with pytest.raises(UserError, match=message):
         in_pairs(prompts())
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 2]])
+def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
+    prompts = list(some_prompts(2))
+    with pytest.raises(UserError, match=r"order the prompts by interp\.patching\.pairs\.in_pairs"):
+        patching(tiny_model("llama"))([prompts[index] for index in order])
 
 
 def test_an_unknown_clean_side_is_refused():
