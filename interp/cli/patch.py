@@ -1,7 +1,6 @@
 """`python -m interp patch`: what activations of each prompt's counterpart do to its answer."""
 
 import argparse
-import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,10 +99,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.patching_effects import effect_table, verification_table
     from interp.cli.measuring import run_measurement, say
-    from interp.measure_patching import EXACT, patching
+    from interp.measure_patching import patching
     from interp.patching.pairs import in_pairs
     from interp.prompts.systems import load_prompts
     from interp.report.console import print_table
+    from interp.report.of_patching import asked_patches, heat_map_items
 
     # Pairs are checked before any model is loaded.
     prompts = load_prompts(
@@ -117,16 +117,15 @@ def run(arguments: argparse.Namespace) -> None:
         measurement=lambda model: patching(model, **choices, batch_tokens=arguments.batch_tokens),
         prompts=in_pairs(prompts, clean=arguments.clean),
     )
-    every, pairs = finished.table("patches"), finished.table("pairs")
-    # The cells that were verified are the largest ones: their mean would say nothing of the others.
-    patches = every[every["method"] == (arguments.estimate or EXACT)]
+    patches, pairs = asked_patches(finished), finished.table("pairs")
     effects = effect_table(patches, pairs)
     _write_csv(finished, "effect_table", effects)
-    _draw_effects(finished, effects, patches)
+    for item in heat_map_items(effects, patches):
+        _save(finished, item.name, item.draw())
     finished.finish(_summary(pairs))
     print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
     if arguments.verify:
-        verified = verification_table(every)
+        verified = verification_table(finished.table("patches"))
         _write_csv(finished, "verification_table", verified)
         print_table(verified, title="Estimates against exact effects, in logits")
     if arguments.attributions is not None:
@@ -147,36 +146,12 @@ def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.
     _write_csv(finished, "premise_effects", effects)
     _write_csv(finished, "agreement_table", table)
     for cell, rows in cells(effects, ["model", "site"]):
-        _save(finished, "scores_and_effects", cell, scores_and_effects(rows))
+        name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(map(str, cell.values())))
+        _save(finished, f"scores_and_effects-{name}", scores_and_effects(rows))
     print_table(table, title="Does the premise with the higher score carry the larger effect?")
 
 
-def _draw_effects(finished: "Run", effects: "pd.DataFrame", patches: "pd.DataFrame") -> None:
-    """Heat maps of each model, method and site: layers by roles, layers by tokens of one pair."""
-    from interp.analysis.cells import cells
-    from interp.report.patch_figures import layers_by_roles, layers_by_tokens
-
-    by = ["model", "method", "site", "head"]
-    for cell, rows in cells(effects, by):
-        _save(finished, "layers_by_roles", cell, layers_by_roles(rows, head=_head(cell)))
-    tokens = patches[patches["position"].notna()]
-    for cell, rows in cells(tokens, by):
-        first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
-        _save(finished, "layers_by_tokens", cell, layers_by_tokens(first, head=_head(cell)))
-
-
-def _head(cell: dict[str, object]) -> int | None:
-    """The head of a group of rows; None where the site has none."""
-    head = cell["head"]
-    return int(head) if isinstance(head, int | float) and not math.isnan(head) else None
-
-
-def _save(finished: "Run", kind: str, cell: dict[str, object], axes: "Axes") -> None:
-    """Write a figure, named after what it shows."""
-    parts = [kind, *(str(value) for name, value in cell.items() if name != "head")]
-    if "head" in cell and _head(cell) is not None:
-        parts.append(f"head{_head(cell)}")
-    name = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(parts))
+def _save(finished: "Run", name: str, axes: "Axes") -> None:
     folder = finished.folder / "figures"
     folder.mkdir(exist_ok=True)
     figure = axes.get_figure(root=True)
