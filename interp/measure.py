@@ -137,16 +137,21 @@ def attribution(
             )
             for index, answer in enumerate(answers)
         ]
-        for index, prompt_rows in enumerate(rows):
-            for row in prompt_rows["attributions"]:
-                if row["method"] in gaps:
-                    row["completeness_gap"] = gaps[row["method"]][index]
+        _note_gaps(rows, gaps)
         return rows
 
     parameters = {"methods": list(methods), "target": target, "backend": backend}
     return Measurement(
         model, "attribute", parameters, tables, token_budget(model, batch_tokens), measure_batch
     )
+
+
+def _note_gaps(rows: Sequence[PromptRows], gaps: Mapping[str, Sequence[float]]) -> None:
+    """Write the completeness gaps, by method and prompt, into the prompts' rows."""
+    for index, prompt_rows in enumerate(rows):
+        for row in prompt_rows["attributions"]:
+            if row["method"] in gaps:
+                row["completeness_gap"] = gaps[row["method"]][index]
 
 
 def _captum(model: Model, methods: Sequence[str]) -> "CaptumMethods | None":
