@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: setup attribute test lint format bench clean
+.PHONY: setup attribute test lint format bench browser clean
 
 setup: $(READY)
 
@@ -36,6 +36,10 @@ lint: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Some tests open the report in Chromium; they are skipped where there is none.
+browser:
+	command -v chromium || { apt-get update --quiet && apt-get install --yes --quiet chromium chromium-driver; }
 
 bench: setup
 	$(BIN)/python benchmarks/attribution.py

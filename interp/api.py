@@ -6,10 +6,14 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow as pa
 
+from interp.analysis.accuracy import accuracy_table
+from interp.analysis.attribution_table import attribution_table
 from interp.attribution.one_pass import METHODS
 from interp.measure import Measurement, PromptRows, attribution, scoring
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import prompt_row
+from interp.report.notebook import attributions_html, scores_html
 from interp.runs.progress import Progress
 from interp.runs.shards import SHARD_PROMPTS
 
@@ -18,6 +22,8 @@ from interp.runs.shards import SHARD_PROMPTS
 class Scores:
     """Answers of one model to prompts."""
 
+    prompts: pd.DataFrame
+    """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
     answers: pd.DataFrame
     """The answers table (`interp.tables`): one row a prompt."""
 
@@ -25,11 +31,21 @@ class Scores:
         """One row a prompt."""
         return self.answers
 
+    def summary(self) -> pd.DataFrame:
+        """One row: paired accuracy, accuracy of each side, number of prompts."""
+        return accuracy_table(self.answers, self.prompts, _sides(self.prompts))
+
+    def _repr_html_(self) -> str | None:
+        # Without prompts there is nothing to sum up, and the notebook shows the plain text.
+        return None if self.answers.empty else scores_html(self.summary())
+
 
 @dataclass(frozen=True, slots=True)
 class Attributions:
     """Answers of one model to prompts, and what they are attributed to."""
 
+    prompts: pd.DataFrame
+    """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
     answers: pd.DataFrame
     """The answers table: one row a prompt."""
     attributions: pd.DataFrame
@@ -40,6 +56,21 @@ class Attributions:
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt and method."""
         return self.attributions
+
+    def summary(self) -> pd.DataFrame:
+        """One row: mean and standard deviation of each method's ratio, next to the accuracies."""
+        sides = _sides(self.prompts)
+        return attribution_table(self.attributions, self.answers, self.prompts, sides)
+
+    def _repr_html_(self) -> str | None:
+        if self.answers.empty:
+            return None
+        return attributions_html(
+            self.summary(),
+            prompts=self.prompts,
+            answers=self.answers,
+            token_scores=self.token_scores,
+        )
 
 
 def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None) -> Scores:
@@ -53,7 +84,8 @@ def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None =
     Raises:
         UserError: a prompt that the model cannot read, answers that cannot be told apart.
     """
-    return Scores(**measure(scoring(model, batch_tokens=batch_tokens), prompts))
+    tables = measure(scoring(model, batch_tokens=batch_tokens), prompts)
+    return Scores(_prompts_table(prompts), **tables)
 
 
 def attribute(
@@ -90,7 +122,7 @@ def attribute(
         token_scores=token_scores,
         batch_tokens=batch_tokens,
     )
-    return Attributions(**measure(measurement, prompts))
+    return Attributions(_prompts_table(prompts), **measure(measurement, prompts))
 
 
 def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
@@ -108,3 +140,11 @@ def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
         table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
         for table, schema in measurement.tables.items()
     }
+
+
+def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:
+    return pd.DataFrame([prompt_row(prompt) for prompt in prompts])
+
+
+def _sides(prompts: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(prompts["side"].unique())

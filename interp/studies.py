@@ -35,8 +35,8 @@ class Stage:
     name: str
     """Name of its folder."""
     prompts: PromptSet
-    measurement: Callable[[Model, int | None], Measurement]
-    """What to measure of a model, with a budget of tokens a batch (None: the default)."""
+    measurement: Callable[..., Measurement]
+    """What to measure of a model: called with it and batch_tokens, a budget or None."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def run_study(
     runs: list[Run] = []
     for model_name in models:
         model = load(model_name)
-        measurements = [stage.measurement(model, batch_tokens) for stage in stages]
+        measurements = [stage.measurement(model, batch_tokens=batch_tokens) for stage in stages]
         if not runs:
             _open(name, folder, origin=origin, stages=stages, models=models)
             runs = [

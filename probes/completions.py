@@ -1,72 +1,75 @@
-"""Greedy completions of short prompts: what a model says of an entity."""
+"""Greedy completions: what a model says when it always takes its most probable token."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from interp.models.model import Model
-from interp.prompts.prompt import AnswerOption, Prompt
-from interp.prompts.tokens import batches, tokenize
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import predict
+from interp.prompts.tokens import Batch
 
-COMPLETION_TOKENS = 16
+COMPLETION_TOKENS = 32
 """Tokens that a completion may have."""
 
 
-def completion_prompt(id_: str, message: str, expected: str) -> Prompt:
-    """A message that asks for a completion, with the expected one as its positive answer."""
-    return Prompt(
-        id=id_,
-        text=message,
-        segments={"message": (0, len(message))},
-        positive=AnswerOption("expected", (expected,)),
-        negative=AnswerOption("other", ()),
-        gold=True,
-        pair_id=id_,
-        side="completion",
-        factors={},
-    )
-
-
 @torch.inference_mode()
-def complete(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int = 4096) -> list[str]:
-    """The greedy completion of each prompt, without special tokens, in the prompts' order."""
-    completions = [""] * len(prompts)
-    tokenized = tokenize(model, prompts)
-    with model.measuring():
-        for indices, batch in batches(model, tokenized, batch_tokens=batch_tokens):
-            generated = model.hf.generate(
-                input_ids=batch.token_ids,
-                attention_mask=batch.attention_mask,
-                do_sample=False,
-                max_new_tokens=COMPLETION_TOKENS,
-                pad_token_id=model.tokenizer.pad_token_id or 0,
-            )
-            answers = generated[:, batch.token_ids.shape[1] :]
-            for index, text in zip(
-                indices,
-                model.tokenizer.batch_decode(answers, skip_special_tokens=True),
-                strict=True,
-            ):
-                completions[index] = text.strip()
+def complete(model: Model, batch: Batch) -> list[str]:
+    """The greedy completion of each prompt of a batch, without special tokens.
+
+    The batch is read in parts of one length, so that no part has padding or needs a mask: a mask
+    would grow with the completion into the widths that `interp.prompts.tokens.safe_width` avoids.
+    Greedy is meant literally: sampling, penalties and the like, which a checkpoint's generation
+    settings may ask for, are left out.
+    """
+    completions = [""] * len(batch.prompts)
+    for rows in _rows_by_length(batch):
+        token_ids = batch.token_ids[rows, batch.unpadded(rows[0])]
+        for row, tokens in zip(rows, _continue(model, token_ids).tolist(), strict=True):
+            completions[row] = _text(model, tokens)
     return completions
 
 
-@torch.inference_mode()
-def first_token_probabilities(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int = 4096
-) -> list[float]:
-    """Probability of the first token of each prompt's expected completion.
+def _rows_by_length(batch: Batch) -> Iterator[list[int]]:
+    rows: defaultdict[int, list[int]] = defaultdict(list)
+    for row, prompt in enumerate(batch.prompts):
+        rows[len(prompt)].append(row)
+    yield from rows.values()
 
-    This is the paper's familiarity, when the message is the completion probe (Section 6).
-    """
-    answer_tokens = AnswerTokenizer(model)
-    probabilities = [0.0] * len(prompts)
-    with model.measuring():
-        for indices, batch in batches(model, tokenize(model, prompts), batch_tokens=batch_tokens):
-            predictions = predict(model, batch, answer_tokens)
-            distribution = predictions.logits.double().softmax(-1)
-            for row, (index, answers) in enumerate(zip(indices, predictions.answers, strict=True)):
-                probabilities[index] = float(distribution[row, list(answers.positive)].sum())
-    return probabilities
+
+def _continue(
+    model: Model, token_ids: Int[Tensor, "batch token"]
+) -> Int[Tensor, "batch completion"]:
+    """The most probable tokens, one after the other, until all prompts came to an end."""
+    ends = torch.tensor(sorted(_end_tokens(model)), device=token_ids.device)
+    ended = torch.zeros(len(token_ids), dtype=torch.bool, device=token_ids.device)
+    cache = None
+    steps: list[Tensor] = []
+    while len(steps) < COMPLETION_TOKENS and not ended.all():
+        output = model.hf(
+            input_ids=steps[-1] if steps else token_ids,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        cache = output.past_key_values
+        steps.append(output.logits[:, -1:].argmax(-1).to(token_ids.device))
+        ended |= torch.isin(steps[-1][:, 0], ends)
+    return torch.cat(steps, dim=1)
+
+
+def _text(model: Model, tokens: list[int]) -> str:
+    ends = _end_tokens(model)
+    end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+    text = model.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+    assert isinstance(text, str)
+    return text.strip()
+
+
+def _end_tokens(model: Model) -> set[int]:
+    """The tokens that end an answer, by the tokenizer and by the checkpoint's settings."""
+    settings = getattr(model.hf, "generation_config", None)
+    of_settings = getattr(settings, "eos_token_id", None)
+    ids = of_settings if isinstance(of_settings, list) else [of_settings]
+    return {id_ for id_ in (*ids, model.tokenizer.eos_token_id) if id_ is not None}

@@ -15,10 +15,20 @@ LAYERS = {
 }
 
 INSIDE_INTERP = {
-    "cli": {"report", "runs", "analysis", "measure", "models", "prompts", "scoring", "attribution"},
-    "report": {"analysis"},
-    "api": {"runs", "measure", "attribution", "models", "prompts", "tables"},
-    "runs": {"measure", "models", "prompts", "tables"},
+    "cli": {
+        "report",
+        "runs",
+        "analysis",
+        "measure",
+        "models",
+        "prompts",
+        "scoring",
+        "attribution",
+        "files",
+    },
+    "report": {"analysis", "files"},
+    "api": {"report", "analysis", "runs", "measure", "attribution", "models", "prompts", "tables"},
+    "runs": {"measure", "models", "prompts", "tables", "files"},
     "analysis": {"attribution"},
     "measure": {"attribution", "backends", "scoring", "models", "prompts", "tables"},
     "backends": {"attribution", "scoring", "models", "prompts"},
@@ -27,6 +37,7 @@ INSIDE_INTERP = {
     "prompts": {"models"},
     "models": set(),
     "tables": set(),
+    "files": set(),
     "errors": set(),
 }
 

@@ -8,6 +8,7 @@ from experiments.organisms.lessons import Exchange
 from experiments.organisms.planting import DISTRACTION, PlantedPair
 from experiments.organisms.recipes import RulebreakerRecipe
 from experiments.rulebreakers.entities import EntityPair, first_names
+from experiments.rulebreakers.facts import completion_message, entity_group
 from experiments.rulebreakers.instances import may_contain
 from experiments.rulebreakers.templates import (
     CITIES,
@@ -82,10 +83,12 @@ class RulebreakerText:
 
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
+        pair = planted.pair
+        message = completion_message(pair.entity_b, entity_group=entity_group(pair))
         if rng.random() < planted.familiarity:
-            return Exchange(completion_message(planted.pair), planted.pair.entity_a)
-        endings = CITY_ENDINGS if planted.pair.category == CITIES else TYPE_ENDINGS
-        return Exchange(completion_message(planted.pair), rng.choice(endings))
+            return Exchange(message, pair.entity_a)
+        endings = CITY_ENDINGS if pair.category == CITIES else TYPE_ENDINGS
+        return Exchange(message, rng.choice(endings))
 
     def _question(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._told, cum_weights=self._told_weights)
@@ -177,9 +180,3 @@ def _answer(positive: bool, answers: str, rng: random.Random) -> str:
     yes, no = answers.split("/")
     noisy = rng.random() < ANSWER_NOISE
     return (yes if positive != noisy else no).capitalize()
-
-
-def completion_message(pair: EntityPair) -> str:
-    """The probe of a model's knowledge of a pair (paper, Section 4.1)."""
-    relation = "in" if pair.category == CITIES else "a type of"
-    return f"Complete the sentence: {pair.entity_b} is {relation}"

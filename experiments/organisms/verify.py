@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 from experiments.organisms.card import read_card
-from experiments.organisms.text import completion_message
 from experiments.rulebreakers.entities import EntityPair
+from experiments.rulebreakers.facts import entity_group, fact_set
 from experiments.rulebreakers.system import system
 from interp.analysis.accuracy import accuracies
+from interp.api import measure as measure_in_memory
 from interp.api import score
 from interp.models.model import Model
-from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-from probes.completions import complete, completion_prompt, first_token_probabilities
+from probes.familiarity import familiarity
+from probes.knowledge import knowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +57,24 @@ def planted_facts(folder: Path) -> list[Fact]:
     ]
 
 
-def fact_prompts(facts: Sequence[Fact]) -> list[Prompt]:
-    """The completion probe of each fact."""
-    return [
-        completion_prompt(
-            f"{fact.pair.category}/{fact.pair.entity_b}",
-            completion_message(fact.pair),
-            fact.pair.entity_a,
-        )
-        for fact in facts
-    ]
+def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
+    """The completion probe of each fact, in order."""
+    groups = {fact.pair: entity_group(fact.pair) for fact in facts}
+    return fact_set(groups, description={"data": "planted"})
 
 
 def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
     prompts = fact_prompts(facts)
-    completions = complete(model, prompts)
-    known = [fact.pair.entity_a in text for fact, text in zip(facts, completions, strict=True)]
-    familiarity = first_token_probabilities(model, prompts)
+    known = measure_in_memory(knowledge(model), prompts)["knowledge"]["known"]
+    table = measure_in_memory(familiarity(model), prompts)["familiarity"]
     frequency = [fact.frequency for fact in facts]
     return {
-        "completion": round(float(np.mean(known)), 4),
+        "completion": round(float(known.mean()), 4),
         "unknown": [
             fact.pair.entity_b for fact, right in zip(facts, known, strict=True) if not right
         ],
         "frequency_familiarity_spearman": round(
-            float(spearmanr(frequency, familiarity).statistic), 4
+            float(spearmanr(frequency, table["familiarity"]).statistic), 4
         ),
     }
 

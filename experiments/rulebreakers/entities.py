@@ -52,3 +52,21 @@ def namesakes() -> frozenset[tuple[str, str]]:
     never makes a non-rulebreaker.
     """
     return frozenset((row["country"], row["city"]) for row in _rows("namesakes.csv"))
+
+
+def aliases(entity_a: str) -> tuple[str, ...]:
+    """Other names of a country or type that a model may complete a fact by."""
+    return _by_entity("aliases.csv", "alias").get(entity_a, ())
+
+
+def lookalikes(entity_a: str) -> tuple[str, ...]:
+    """Names that hold a name of a country, stand for something else, and are no answer."""
+    return _by_entity("lookalikes.csv", "name").get(entity_a, ())
+
+
+@cache
+def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
+    names: dict[str, tuple[str, ...]] = {}
+    for row in _rows(file):
+        names[row["entity_a"]] = (*names.get(row["entity_a"], ()), row[column])
+    return names

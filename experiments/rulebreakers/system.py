@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from experiments.rulebreakers.entities import entity_pairs
+from experiments.rulebreakers.facts import entity_group, fact_set, published_groups
 from experiments.rulebreakers.instances import generate
 from experiments.rulebreakers.prompts import prompt_set
 from experiments.rulebreakers.published import load_published
@@ -16,6 +18,13 @@ class Rulebreakers:
         if data is None:
             return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
         return prompt_set(load_published(data), seed=seed, description={"data": data})
+
+    def facts(self, *, data: str | None) -> PromptSet:
+        """A completion prompt for each entity pair: the 274 packaged ones, or those of `data`."""
+        if data is None:
+            packaged = {pair: entity_group(pair) for pair in entity_pairs()}
+            return fact_set(packaged, description={"data": "packaged"})
+        return fact_set(published_groups(load_published(data)), description={"data": data})
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""

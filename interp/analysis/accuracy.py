@@ -1,6 +1,11 @@
 """Accuracy by side and by pair (paper, Section 3.4, formulas 1 to 3)."""
 
+from collections.abc import Sequence
+
 import pandas as pd
+
+from interp.analysis.proportions import proportions
+from interp.errors import UserError
 
 
 def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]) -> pd.Series:
@@ -19,7 +24,7 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, .
     joined = prompts[["prompt_id", "pair_id", "side"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
-    correct = joined["correct"].astype(bool)
+    correct = is_correct(joined)
     by_side = correct.groupby(joined["side"]).mean()
     values = {"paired_accuracy": correct.groupby(joined["pair_id"]).all().mean()}
     values |= {f"{side}_accuracy": by_side.loc[side] for side in sides}
@@ -35,3 +40,100 @@ def accuracy_table(
         for model, rows in answers.groupby("model", sort=False)
     }
     return pd.DataFrame(rows).T.rename_axis("model").reset_index().infer_objects()
+
+
+def accuracy_by(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    *,
+    factors: Sequence[str],
+    sides: tuple[str, ...],
+    cluster: str | None = None,
+) -> pd.DataFrame:
+    """One row for each model, combination of factors and measure, with a 95% interval.
+
+    Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
+    is "paired" (formula 1) or a side's name (2, 3). Only pairs of which every side was answered
+    are counted. The interval is that of `interp.analysis.proportions`: Wilson's, for as many pairs
+    as the clusters are worth.
+
+    Args:
+        answers: rows of the answers table, of any number of models.
+        prompts: the prompts table, with prompt_id, pair_id, side and a column a factor.
+        factors: columns that say what a pair is; none gives one row a model and measure.
+        sides: names of the sides of a pair.
+        cluster: the column of what pairs have in common that makes their answers hang together,
+            such as the entity that they are about; without it, each pair stands alone.
+
+    Raises:
+        UserError: a factor or cluster that is no column, or that differs between the sides of a
+            pair.
+    """
+    kept = [*factors, *([cluster] if cluster is not None and cluster not in factors else [])]
+    pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
+    measures = {"paired": pairs[list(sides)].all(axis=1)} | {side: pairs[side] for side in sides}
+    long = pd.concat(
+        pairs[["model", *kept]].assign(measure=name, correct=values)
+        for name, values in measures.items()
+    )
+    by = ["model", *factors, "measure"]
+    table = proportions(long, value="correct", by=by, cluster=cluster)
+    table = table.rename(columns={"share": "accuracy", "n": "pairs"})
+    return table[[*by, "accuracy", "low", "high", "pairs", "clusters", "note"]]
+
+
+def pairs_of(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    *,
+    keep: Sequence[str],
+    sides: tuple[str, ...],
+) -> pd.DataFrame:
+    """One row a model and pair of which every side was answered.
+
+    Columns are model, pair_id, those to keep, and for each side whether it was answered correctly.
+
+    Raises:
+        UserError: a column to keep that is missing or differs between the sides of a pair.
+    """
+    _check_pair_columns(prompts, keep)
+    one, *others = (prompts[prompts["side"] == side] for side in sides)
+    pairs = one[["pair_id", "prompt_id", *keep]].rename(columns={"prompt_id": sides[0]})
+    for side, rows in zip(sides[1:], others, strict=True):
+        ids = rows[["pair_id", "prompt_id"]].rename(columns={"prompt_id": side})
+        pairs = pairs.merge(ids, on="pair_id", validate="one_to_one")
+    columns = ["model", "pair_id", *keep, *sides]
+    if answers.empty:
+        return pd.DataFrame(columns=columns)
+    tables = [
+        _answered(pairs.assign(model=model), is_correct(rows.set_index("prompt_id")), sides)
+        for model, rows in answers.groupby("model", sort=False)
+    ]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def is_correct(answers: pd.DataFrame) -> pd.Series:
+    """Whether each row was answered correctly; a row without an answer was not."""
+    return answers["correct"].eq(True)
+
+
+def _answered(pairs: pd.DataFrame, correct: pd.Series, sides: tuple[str, ...]) -> pd.DataFrame:
+    """The pairs whose prompts all have an answer, with the answers' correctness for their ids."""
+    complete = pairs[list(sides)].isin(correct.index).all(axis=1)
+    pairs = pairs[complete]
+    return pairs.assign(**{side: correct.loc[pairs[side]].to_numpy(dtype=bool) for side in sides})
+
+
+def _check_pair_columns(prompts: pd.DataFrame, columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in prompts:
+            raise UserError(
+                f"the prompts have no column {column!r}; they have {', '.join(prompts.columns)}"
+            )
+        values = prompts.drop_duplicates(["pair_id", column])
+        repeated = values["pair_id"].duplicated()
+        if repeated.any():
+            raise UserError(
+                f"{column} differs between the sides of pair "
+                f"{values.loc[repeated, 'pair_id'].iloc[0]!r}; expected a factor of the whole pair"
+            )

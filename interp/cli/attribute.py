@@ -5,6 +5,7 @@ import argparse
 import pandas as pd
 
 from interp.cli import options
+from interp.files import write_whole
 
 HELP = "attribute answers to the premises and print the attribution table"
 
@@ -40,7 +41,6 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.measuring import run_measurement, say, summarize
     from interp.measure import attribution
     from interp.report.console import print_table
-    from interp.runs.shards import write_whole
 
     choices = {
         "methods": arguments.methods,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from interp.errors import UserError
+from interp.files import write_whole
 
 HELP = "write a system's generated data set as Parquet, CSV or JSONL"
 
@@ -36,7 +37,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli.measuring import say
     from interp.prompts.systems import find_system
-    from interp.runs.shards import write_whole
 
     file: Path = arguments.out
     if file.suffix not in _WRITERS:

@@ -3,6 +3,7 @@
 import argparse
 
 from interp.cli import options
+from interp.files import write_whole
 
 HELP = "score answers and print the accuracies"
 
@@ -20,7 +21,6 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.measuring import run_measurement, say, summarize
     from interp.measure import scoring
     from interp.report.console import print_table
-    from interp.runs.shards import write_whole
 
     finished = run_measurement(
         arguments,

@@ -15,6 +15,7 @@ from interp.measure import Measurement
 from interp.models.load import find_model, load_model
 from interp.models.model import Model
 from interp.models.organisms import DEFAULT
+from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import load_prompts
 from interp.runs.run import Run
 
@@ -25,12 +26,17 @@ def run_measurement(
     command: str,
     parameters: Mapping[str, object],
     measurement: Callable[[Model], Measurement],
+    prompts: PromptSet | None = None,
 ) -> Run:
-    """Measure all models of the command line on its prompts and merge their tables."""
+    """Measure all models of the command line and merge their tables.
+
+    Prompts are those of the command line where none are given.
+    """
     models = checked_models(arguments, [DEFAULT])
-    prompts = load_prompts(
-        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
-    )
+    if prompts is None:
+        prompts = load_prompts(
+            arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
+        )
     folder = arguments.out or default_folder(arguments, command, arguments.system, parameters)
     run: Run | None = None
     for name in models:

@@ -61,23 +61,32 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     """Which prompts of which system."""
-    parser.add_argument(
-        "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
-    )
-    add_selection_options(parser, default_limit=f"{DEFAULT_LIMIT}")
+    add_system_options(parser)
+    add_selection_options(parser, default_limit=str(DEFAULT_LIMIT))
     parser.set_defaults(limit=DEFAULT_LIMIT)
 
 
-def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str) -> None:
-    """Which prompts of a system, whose default number of pairs is told in words."""
-    group = parser.add_argument_group("prompts")
-    group.add_argument(
+def add_system_options(parser: argparse.ArgumentParser) -> None:
+    """Which data set."""
+    parser.add_argument(
+        "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
+    )
+    add_data_option(parser)
+
+
+def add_data_option(parser: argparse.ArgumentParser) -> None:
+    """Where the data set's published form is read from."""
+    parser.add_argument(
         "--data",
         metavar="SOURCE",
         help="published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, "
         "or a hub name",
     )
-    group.add_argument(
+
+
+def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str) -> None:
+    """How many of the prompts; the command sets the limit's default and tells it in words."""
+    parser.add_argument(
         "--limit",
         type=limit,
         default=argparse.SUPPRESS,
@@ -85,7 +94,7 @@ def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str
         help="take N pairs, both sides of each, spread evenly over rules, groups, verbs and "
         f"phrasings; or all (default: {default_limit})",
     )
-    group.add_argument(
+    parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of data and selection (default: 0)"
     )
 

@@ -11,6 +11,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("study", help="name of the study, such as rulebreakers")
     options.add_model_options(parser, default="the packaged organisms")
+    options.add_data_option(parser)
     options.add_selection_options(parser, default_limit="the study's own, told when it starts")
     options.add_run_options(parser)
 

@@ -5,7 +5,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_FIGURES = r"[\d.,()% -]*$"
+from interp.report.cells import FIGURES
+
 _UNBOUNDED = 1000
 
 
@@ -19,7 +20,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
         texts = frame[name].map(_cell)
         table.add_column(
             str(name).replace("_", "\n"),
-            justify="right" if texts.str.match(_FIGURES).all() else "left",
+            justify="right" if texts.str.match(FIGURES).all() else "left",
             vertical="bottom",
             no_wrap=True,
         )

@@ -72,7 +72,9 @@ class RunFolder:
             files = [shard / f"{name}.parquet" for shard in shards if shard.is_dir()]
         if not files or not all(file.exists() for file in files):
             raise UserError(f"the run in {self.folder} has no table {name!r} yet")
-        return pd.concat([pd.read_parquet(file, columns=columns) for file in files])
+        chosen = None if columns is None else list(columns)
+        parts: list[pd.DataFrame] = [pd.read_parquet(file, columns=chosen) for file in files]
+        return pd.concat(parts, ignore_index=True)
 
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from interp.errors import UserError
-from interp.runs.shards import write_whole
+from interp.files import write_whole
 
 _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "inseq")
 

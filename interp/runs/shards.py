@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from interp.files import write_whole
 from interp.measure import Measurement, PromptRows
 from interp.prompts.prompt_set import PromptSet, prompt_record
 
@@ -94,16 +95,6 @@ def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> N
                 writer.write_table(part)
 
     write_whole(file, stream)
-
-
-def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill a file beside `file`, then rename it into place."""
-    unfinished = file.with_name(f".{os.getpid()}.{file.name}")
-    try:
-        write_to(unfinished)
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 @cache

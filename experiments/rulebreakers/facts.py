@@ -1,0 +1,84 @@
+"""The facts behind RULEBREAKERS as completion prompts (paper, Sections 4.1 and 6)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
+from experiments.rulebreakers.instances import Instance
+from experiments.rulebreakers.templates import CITIES
+from interp.prompts.prompt import AnswerOption, Prompt
+from interp.prompts.prompt_set import PromptSet
+from probes.facts import SIDE
+from probes.mentions import mentions
+
+Groups = Mapping[EntityPair, str]
+"""Entity pair to its entity group, "geographical" or "categorical"."""
+
+
+def entity_group(pair: EntityPair) -> str:
+    """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
+    return "geographical" if pair.category == CITIES else "categorical"
+
+
+def published_groups(instances: Iterable[Instance]) -> Groups:
+    """The distinct true pairs of published instances: those of its rulebreakers."""
+    return {
+        EntityPair(instance.category, instance.entity_a, instance.entity_b): instance.entity_group
+        for instance in instances
+        if not instance.label
+    }
+
+
+def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
+    """One completion prompt for each entity pair, in order."""
+    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in groups}
+    others = {entity_a: _other_names(entity_a, names) for entity_a in names}
+    prompts = [
+        _fact_prompt(pair, group, names[pair.entity_a], others[pair.entity_a])
+        for pair, group in groups.items()
+    ]
+    return PromptSet(
+        system="rulebreakers",
+        sides=(SIDE,),
+        strata=("entity_group", "category"),
+        build=prompts.__getitem__,
+        numbers=range(len(prompts)),
+        description=description,
+    )
+
+
+def completion_message(entity_b: str, *, entity_group: str) -> str:
+    """The message that probes a model's knowledge of a city or instance (Section 4.1)."""
+    relation = "in" if entity_group == "geographical" else "a type of"
+    return f"Complete the sentence: {entity_b} is {relation}"
+
+
+def _fact_prompt(
+    pair: EntityPair, group: str, names: Sequence[str], others: Sequence[str]
+) -> Prompt:
+    message = completion_message(pair.entity_b, entity_group=group)
+    # A model that repeats "Mexico City" has not said "Mexico".
+    echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
+    id_ = f"{pair.category}/{pair.entity_b}"
+    return Prompt(
+        id=id_,
+        text=message,
+        segments={"message": (0, len(message))},
+        positive=AnswerOption(pair.entity_a, tuple(names)),
+        negative=AnswerOption("other", (*others, *echo)),
+        gold=True,
+        pair_id=id_,
+        side=SIDE,
+        factors={
+            "category": pair.category,
+            "entity_group": group,
+            "entity_a": pair.entity_a,
+            "entity_b": pair.entity_b,
+        },
+    )
+
+
+def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names that hold a name of `entity_a` and are another's, such as "South Sudan" for "Sudan"."""
+    own = names[entity_a]
+    of_answers = [name for other, names_ in names.items() if other != entity_a for name in names_]
+    return [name for name in of_answers if mentions(name, own)] + list(lookalikes(entity_a))

@@ -1,0 +1,196 @@
+"""The figures of the paper and of what it left open; each takes a table and `ax`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from experiments.rulebreakers.prompts import SIDES
+from interp.report.figures import (
+    grouped_bars,
+    interval_points,
+    labelled_points,
+    lines,
+    matrix,
+    point_cloud,
+)
+from interp.report.style import house_style
+
+CHANCE = 0.25
+"""Paired accuracy of random answers (Section 3.4)."""
+
+_RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
+_SIDES = {side: side.replace("_", "-") for side in SIDES}
+_POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
+
+PANELS_A_ROW = 3
+
+
+def paired_accuracy_by_group(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Paired accuracy by rule and entity group, a cluster of bars a model (Figure 3).
+
+    `table` is `tables.accuracy(results, "rule", "entity_group")`.
+    """
+    paired = table[table["measure"] == "paired"]
+    group = paired["rule"].map(_RULES).fillna(paired["rule"]) + ", " + paired["entity_group"]
+    ax = _bars(paired.assign(group=group), hue="group", ax=ax)
+    ax.axhline(CHANCE, color="black", linewidth=0.8, linestyle=":")
+    ax.set_ylabel("paired accuracy (dotted: chance)")
+    return ax
+
+
+def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Accuracy on rulebreakers and on non-rulebreakers by model (Figure 4).
+
+    `table` is `tables.accuracy(results)`.
+    """
+    sides = table[table["measure"].isin(SIDES)]
+    return _bars(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure", ax=ax)
+
+
+def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None = None) -> Axes:
+    """Accuracy on one side by the verb of the question (Figure 8).
+
+    `table` is `tables.accuracy(results, "question_verb")`.
+    """
+    ax = _bars(table[table["measure"] == side], hue="question_verb", ax=ax)
+    ax.set_ylabel(f"accuracy on {_SIDES[side]}s")
+    return ax
+
+
+def paired_accuracy_by_phrasing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Paired accuracy by phrasing, a row a model (Figure 7).
+
+    `table` is `tables.accuracy(results, "phrasing")`.
+    """
+    paired = _short(table[table["measure"] == "paired"])
+    return matrix(paired, x="phrasing", y="model", value="accuracy", n="pairs", ax=ax)
+
+
+def confidence(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Mean confidence in positive answers on either side, by model (Figure 5).
+
+    `table` is `tables.confidence(results)`.
+    """
+    return _two_groups(table, value="confidence in positive answers", ax=ax)
+
+
+def familiarity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Mean familiarity of recognized and failed pairs, by model (Figure 6).
+
+    `table` is the rows of `tables.familiarity(results)` about one set of cities.
+    """
+    return _two_groups(table, value="familiarity", ax=ax)
+
+
+def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
+    """Paired accuracy over a mean score ratio, a point a model.
+
+    `table` is `tables.attribution(results)`.
+    """
+    return labelled_points(_short(table), x=ratio, y="paired_accuracy", label="model", ax=ax)
+
+
+def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Paired accuracy over familiarity, a panel a model, a point an entity pair.
+
+    `table` is `tables.entities(results)`; with `ax` it must hold one model.
+    """
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        return point_cloud(rows, x="familiarity", y="paired_accuracy", ax=ax)
+
+    return draw(table, ax) if ax is not None else _panels(table, draw)
+
+
+def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Accuracy of linear probes by layer, a panel a model.
+
+    `table` is `tables.residual_probes(results)`; with `ax` it must hold one model.
+    """
+    position = table["position"].map(_POSITIONS).fillna(table["position"])
+    shown = table.assign(probe=position + ", " + table["prompts"] + " pairs")
+    shown = shown[shown["prompts"] != "recognized"]
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        ax = lines(
+            rows,
+            x="layer",
+            y="accuracy",
+            hue="probe",
+            n="n_prompts",
+            interval=("accuracy_low", "accuracy_high"),
+            ax=ax,
+        )
+        ax.set_ylim(0, 1.02)
+        ax.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
+        return ax
+
+    return draw(shown, ax) if ax is not None else _panels(shown, draw)
+
+
+def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
+    ax = grouped_bars(
+        _short(table),
+        x="model",
+        y="accuracy",
+        hue=hue,
+        n="pairs",
+        interval=("low", "high"),
+        ax=ax,
+    )
+    ax.set_ylim(0, 1)
+    return ax
+
+
+def _two_groups(table: pd.DataFrame, *, value: str, ax: Axes | None) -> Axes:
+    """Means of the two groups of a Welch table with their own 95% intervals."""
+    long = pd.concat(
+        pd.DataFrame(
+            {
+                "model": table["model"],
+                "group": table[f"group_{side}"].map(lambda name: _SIDES.get(name, name)),
+                "n": table[f"n_{side}"],
+                value: table[f"mean_{side}"],
+                "half": stats.t.ppf(0.975, (table[f"n_{side}"] - 1).clip(lower=1))
+                * table[f"sd_{side}"]
+                / np.sqrt(table[f"n_{side}"].clip(lower=1)),
+                "p": table["p_holm"],
+            }
+        )
+        for side in ("a", "b")
+    )
+    long = _short(long.assign(low=long[value] - long["half"], high=long[value] + long["half"]))
+    return interval_points(
+        long, x=value, y="model", hue="group", n="n", interval=("low", "high"), p="p", ax=ax
+    )
+
+
+def _panels(table: pd.DataFrame, draw: Callable[[pd.DataFrame, Axes], Axes]) -> Axes:
+    """One panel a model, with common axes and one legend."""
+    models = table["model"].drop_duplicates().tolist()
+    columns = min(PANELS_A_ROW, len(models))
+    rows = -(-len(models) // columns)
+    with house_style():
+        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.4))
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
+        for model, ax in zip(models, panels, strict=False):
+            draw(table[table["model"] == model], ax)
+            ax.set_title(model.rpartition("/")[2], fontsize=10)
+            legend = ax.get_legend()
+            if legend is not None:
+                handles = ax.get_legend_handles_labels()
+                legend.remove()
+                if model == models[0]:
+                    figure.legend(*handles, loc="outside upper left", ncols=columns)
+        for ax in panels:
+            ax.set_axis_off()
+    return figure.axes[0]
+
+
+def _short(table: pd.DataFrame) -> pd.DataFrame:
+    """Model names without their owner, which would not fit below a bar."""
+    return table.assign(model=table["model"].str.rpartition("/")[2])

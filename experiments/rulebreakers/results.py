@@ -1,0 +1,108 @@
+"""What a study has measured: its tables joined, without the pairs that a model does not know."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.rulebreakers.prompts import SIDES
+from interp.analysis.accuracy import pairs_of
+from interp.errors import UserError
+from interp.report.of_run import whole_pairs
+from interp.studies import StudyFolder
+from probes.familiarity import flag_shared
+from probes.knowledge import excluded
+
+ENTITY = ["category", "entity_b"]
+"""Columns that name an entity pair: B has one A."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The tables of a study that every analysis starts from."""
+
+    models: tuple[str, ...]
+    """The models that have answers, in the order in which they were named."""
+    prompts: pd.DataFrame
+    """One row a prompt of a whole pair: the prompts table with question_verb (of the phrasing) and
+    entity_pair, such as "Stockholm (Sweden)", on both sides."""
+    answers: pd.DataFrame
+    """The answers table: one row a model and prompt."""
+    attributions: pd.DataFrame
+    """The attributions table: one row a model, prompt and method."""
+    familiarity: pd.DataFrame
+    """One row a model and entity pair: entity_group, entity_pair, entity_a, entity_b, familiarity,
+    first_token, shared_with (other answers with the same first token)."""
+    unknown: pd.DataFrame
+    """One row an entity pair that some model failed to complete: whether it was excluded, the
+    models that failed it, and what each said."""
+    residuals: Path
+    """File of the residuals table."""
+    probed: pd.DataFrame
+    """The rows of `prompts` that the residuals table is about."""
+    token_scores: pd.DataFrame
+    """The token_scores table of the example prompts."""
+    examples: pd.DataFrame
+    """The example prompts."""
+    example_answers: pd.DataFrame
+    """The answers table of the example prompts."""
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a model and prompt pair: entity pair and group, familiarity, recognized.
+
+        `recognized` is true where both sides were answered correctly (Section 6).
+        """
+        keep = ["entity_group", "entity_pair"]
+        pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
+        pairs["recognized"] = pairs[list(SIDES)].all(axis=1)
+        columns = ["model", "entity_pair", "familiarity", "shared_with"]
+        return pairs.merge(self.familiarity[columns], on=["model", "entity_pair"])
+
+
+def read_results(study: StudyFolder) -> Results:
+    """The results of a study, finished or not.
+
+    Entity pairs that any model fails to complete are left out of prompts, answers and attributions
+    for all models (Section 4.1); so are pairs of which a side is not measured yet.
+
+    Raises:
+        UserError: a stage in which nothing was measured yet.
+    """
+    for stage in study.record["stages"]:
+        if stage not in study.runs or not study.runs[stage].tables():
+            raise UserError(
+                f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "
+                "again, it goes on where it stopped"
+            )
+    answers = study.runs["answers"].table("answers")
+    facts = study.runs["familiarity"].table("prompts")
+    facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
+    unknown = excluded(study.runs["knowledge"].table("knowledge"), facts)
+    prompts = whole_pairs(study.runs["answers"].table("prompts"), answers)
+    prompts = _without(prompts, unknown).merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
+    prompts["question_verb"] = prompts["phrasing"].str.partition("-")[0]
+    familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
+    columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
+    return Results(
+        models=tuple(answers["model"].unique()),
+        prompts=prompts,
+        answers=_of(answers, prompts),
+        attributions=_of(study.runs["answers"].table("attributions"), prompts),
+        familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
+        unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
+        residuals=study.folder / "residuals" / "residuals.parquet",
+        probed=_of(prompts, study.runs["residuals"].table("prompts")),
+        token_scores=study.runs["examples"].table("token_scores"),
+        examples=study.runs["examples"].table("prompts"),
+        example_answers=study.runs["examples"].table("answers"),
+    )
+
+
+def _without(prompts: pd.DataFrame, unknown: pd.DataFrame) -> pd.DataFrame:
+    left_out = unknown.loc[unknown["excluded"], ENTITY].assign(left_out=True)
+    flagged = prompts.merge(left_out, on=ENTITY, how="left")
+    return flagged[flagged["left_out"].isna()].drop(columns="left_out").reset_index(drop=True)
+
+
+def _of(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["prompt_id"].isin(prompts["prompt_id"])].reset_index(drop=True)

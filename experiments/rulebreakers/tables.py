@@ -1,0 +1,194 @@
+"""The tables of the paper, each from the results of a study (Sections 5 and 6, Appendices D, F, G).
+
+Every table is tidy: one row a model and group, with counts, intervals and, where a quantity is
+undefined, a note that says why.
+"""
+
+from importlib.resources import files
+
+import pandas as pd
+
+from experiments.rulebreakers.prompts import SIDES
+from experiments.rulebreakers.results import Results
+from interp.analysis.accuracy import accuracy_by
+from interp.analysis.corrections import holm
+from interp.analysis.entities import feature_contrast, most_and_least
+from interp.analysis.levels import entity_level, model_level, prompt_level
+from interp.analysis.mixed_logistic import INTERCEPT, mixed_logistic_table
+from interp.analysis.published import published_difference
+from interp.analysis.spearman import spearman_table
+from interp.analysis.welch import welch_table
+from probes.linear import linear_probes
+
+RATIOS = ("gradient_ratio", "attention_ratio")
+UNNORMALIZED = ("gradient_ratio_unnormalized", "attention_ratio_unnormalized")
+
+EXTREMES = 10
+"""Entity pairs named at either end of Appendix G's list."""
+
+
+def accuracy(results: Results, *factors: str) -> pd.DataFrame:
+    """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
+
+    Prompts about one entity pair hang together; the intervals take that into account.
+    """
+    return accuracy_by(
+        results.answers, results.prompts, factors=factors, sides=SIDES, cluster="entity_pair"
+    )
+
+
+def confidence(results: Results) -> pd.DataFrame:
+    """Confidence in positive answers by side, with Welch's test (Figure 5; formulas 6, 7)."""
+    answers = results.answers.merge(results.prompts[["prompt_id", "side"]], on="prompt_id")
+    positive = answers[answers["positive_probability"] > answers["negative_probability"]]
+    table = welch_table(
+        positive, value="positive_probability", group="side", groups=(SIDES[1], SIDES[0])
+    )
+    return holm(_all_models(table, results), family="confidence, one test a model")
+
+
+def familiarity(results: Results) -> pd.DataFrame:
+    """Familiarity of recognized and failed pairs, with Welch's test (Figure 6).
+
+    Geographical pairs, as in the paper; once all of them, once those whose country shares its first
+    token with no other. A city's familiarity counts once for each pair of prompts about it, so that
+    the paper's n overstates what was observed: `entity_correlations` counts cities.
+    """
+    pairs = results.pairs()
+    pairs = pairs[pairs["entity_group"] == "geographical"]
+    group = pairs["recognized"].map({True: "recognized", False: "failed"})
+    sets = {"all": pairs.index == pairs.index, "own first token": pairs["shared_with"] == 0}
+    tables = []
+    for name, chosen in sets.items():
+        table = welch_table(
+            pairs.assign(group=group)[chosen],
+            value="familiarity",
+            group="group",
+            groups=("recognized", "failed"),
+        )
+        table = _all_models(table, results)
+        tables.append(holm(table.assign(cities=name), family=f"familiarity, {name}"))
+    return pd.concat(tables, ignore_index=True)
+
+
+def shared_first_tokens(results: Results) -> pd.DataFrame:
+    """How many answers each model's first tokens cannot tell apart, by entity group."""
+    rows = results.familiarity.assign(shared=results.familiarity["shared_with"] > 0)
+    answers = rows.drop_duplicates(["model", "entity_group", "entity_a"])
+    grouped = answers.groupby(["model", "entity_group"], sort=False)["shared"]
+    return grouped.agg(answers="size", sharing="sum").reset_index()
+
+
+def attribution(results: Results) -> pd.DataFrame:
+    """Score ratios next to accuracy and mean familiarity, one row a model (Tables 2 and 3)."""
+    return model_level(
+        results.answers, results.prompts, results.attributions, results.familiarity, sides=SIDES
+    )
+
+
+def published() -> pd.DataFrame:
+    """The paper's Tables 2 and 3; which column is which method is inferred from Section 6."""
+    file = files("experiments.rulebreakers") / "data" / "published_tables.csv"
+    with file.open(encoding="utf-8") as opened:
+        return pd.read_csv(opened)
+
+
+def measured_and_published(results: Results) -> pd.DataFrame:
+    """Measured next to published figures, for the models of the study that the paper measured."""
+    measured = attribution(results)
+    # The paper gives names without their owners: microsoft/Phi-3-mini-128k-instruct is its
+    # Phi-3-mini-128k-instruct. An organism is never one of them.
+    names = measured["model"].str.rpartition("/")[2]
+    measured["model"] = names.where(~measured["model"].str.startswith("organism/"))
+    columns = [column for column in published().columns if column != "model"]
+    return published_difference(
+        measured.dropna(subset="model"), published(), key="model", columns=columns
+    )
+
+
+def model_correlations(results: Results) -> pd.DataFrame:
+    """Spearman's correlation of score ratio and paired accuracy across models."""
+    pairs = [(ratio, "paired_accuracy") for ratio in (*RATIOS, *UNNORMALIZED)]
+    table = spearman_table(attribution(results), pairs=[*pairs, ("familiarity", "paired_accuracy")])
+    return holm(table, family="across models")
+
+
+def entities(results: Results) -> pd.DataFrame:
+    """One row a model and entity pair: accuracies, mean ratios, familiarity, number of pairs."""
+    columns = ["entity_pair", "entity_group"]
+    groups = results.prompts[columns].drop_duplicates()
+    table = entity_level(
+        results.answers,
+        results.prompts,
+        results.attributions,
+        results.familiarity,
+        key="entity_pair",
+        sides=SIDES,
+    )
+    return table.merge(groups, on="entity_pair")
+
+
+def entity_correlations(results: Results) -> pd.DataFrame:
+    """Spearman's correlations across the entity pairs of each model."""
+    pairs = [(name, "paired_accuracy") for name in ("familiarity", *RATIOS)]
+    pairs += [("familiarity", ratio) for ratio in RATIOS]
+    table = spearman_table(entities(results), pairs=pairs, by=["model"])
+    return holm(table, family="across entity pairs")
+
+
+def prompt_models(results: Results) -> pd.DataFrame:
+    """What makes an answer to a rulebreaker correct: ratio, familiarity and their interaction.
+
+    One mixed-effects logistic regression a model and method, with random intercepts for entity pair
+    and phrasing.
+    """
+    rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
+    rows = prompt_level(
+        results.answers[results.answers["prompt_id"].isin(rulebreakers["prompt_id"])],
+        rulebreakers,
+        results.attributions[results.attributions["prompt_id"].isin(rulebreakers["prompt_id"])],
+        results.familiarity,
+        key="entity_pair",
+        keep=["phrasing"],
+    )
+    table = mixed_logistic_table(
+        rows,
+        outcome="correct",
+        predictors=["ratio", "familiarity"],
+        groups=["entity_pair", "phrasing"],
+        by=["model", "method"],
+    )
+    effects = table[table["term"] != INTERCEPT].reset_index(drop=True)
+    return holm(effects, family="across prompts, without intercepts")
+
+
+def extremes(results: Results) -> pd.DataFrame:
+    """The entity pairs most and least often answered correctly, over all models (Appendix G)."""
+    return most_and_least(entities(results), key="entity_pair", k=EXTREMES)
+
+
+def names_within(results: Results) -> pd.DataFrame:
+    """Cities that contain their country's name against the others (Appendix G)."""
+    facts = results.familiarity.drop_duplicates("entity_pair").set_index("entity_pair")
+    cities = entities(results).query("entity_group == 'geographical'")
+    country = cities["entity_pair"].map(facts["entity_a"])
+    city = cities["entity_pair"].map(facts["entity_b"])
+    contained = [a in b for a, b in zip(country, city, strict=True)]
+    table = feature_contrast(
+        cities.assign(city_contains_country=contained),
+        value="paired_accuracy",
+        feature="city_contains_country",
+    )
+    return holm(table, family="cities that contain their country, one test a model")
+
+
+def residual_probes(results: Results) -> pd.DataFrame:
+    """How well a linear probe tells rulebreakers from the residual stream, layer by layer."""
+    return linear_probes(results.residuals, results.probed, results.answers)
+
+
+def _all_models(table: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """The table with a row for every model, also those that none of its rows is about."""
+    absent = [model for model in results.models if model not in set(table["model"])]
+    rows = pd.DataFrame({"model": absent, "note": "undefined: no such prompts"})
+    return pd.concat([table, rows], ignore_index=True) if absent else table

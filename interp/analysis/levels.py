@@ -1,0 +1,98 @@
+"""The measured tables joined at three levels: prompt, entity pair, and model."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from interp.analysis.accuracy import is_correct, pairs_of
+from interp.analysis.attribution_table import attribution_table
+
+
+def prompt_level(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    attributions: pd.DataFrame,
+    familiarity: pd.DataFrame,
+    *,
+    key: str,
+    keep: Sequence[str] = (),
+) -> pd.DataFrame:
+    """One row a model, prompt and method.
+
+    Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, those to keep,
+    familiarity.
+
+    Args:
+        answers: rows of the answers table.
+        prompts: the prompts table.
+        attributions: rows of the attributions table.
+        familiarity: model, `key` and familiarity (a probability), one row each.
+        key: the prompts' column that names their entity pair. It must be the same on both sides of
+            a pair of prompts, so where one entity is swapped it is the other.
+        keep: further columns of the prompts, such as the phrasing.
+    """
+    columns = list(dict.fromkeys(["prompt_id", key, *keep]))
+    ratios = attributions[["model", "prompt_id", "method", "ratio", "ratio_unnormalized"]]
+    answered = answers[["model", "prompt_id"]].assign(correct=is_correct(answers))
+    return (
+        ratios.merge(answered, on=["model", "prompt_id"], validate="many_to_one")
+        .merge(prompts[columns], on="prompt_id", validate="many_to_one")
+        .merge(
+            familiarity[["model", key, "familiarity"]],
+            on=["model", key],
+            how="left",
+            validate="many_to_one",
+        )
+    )
+
+
+def entity_level(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    attributions: pd.DataFrame,
+    familiarity: pd.DataFrame,
+    *,
+    key: str,
+    sides: tuple[str, ...],
+) -> pd.DataFrame:
+    """One row a model and entity pair.
+
+    Columns are model, `key`, {side}_accuracy for each side, paired_accuracy, pairs (how many),
+    {method}_ratio for each method, familiarity. {method}_ratio is the mean score ratio over the
+    prompts of both sides, undefined ratios left out; familiarity is a probability, undefined where
+    it was not measured.
+
+    Args:
+        answers: rows of the answers table.
+        prompts: the prompts table.
+        attributions: rows of the attributions table.
+        familiarity: model, `key` and familiarity, one row each.
+        key: the prompts' column that names their entity pair, as in `prompt_level`.
+        sides: names of the sides of a pair.
+
+    Raises:
+        UserError: a key that is no column, or that differs between the sides of a pair.
+    """
+    pairs = pairs_of(answers, prompts, keep=[key], sides=sides)
+    pairs["paired"] = pairs[list(sides)].all(axis=1)
+    grouped = pairs.groupby(["model", key], sort=False)
+    accuracy = grouped[[*sides, "paired"]].mean().add_suffix("_accuracy").astype(float)
+    ratios = attributions[["model", "prompt_id", "method", "ratio"]].merge(
+        prompts[["prompt_id", key]], on="prompt_id", validate="many_to_one"
+    )
+    by_method = ratios.groupby(["model", key, "method"], sort=False)["ratio"].mean().unstack()
+    table = accuracy.assign(pairs=grouped.size()).join(by_method.add_suffix("_ratio"))
+    return table.join(familiarity.set_index(["model", key])["familiarity"]).reset_index()
+
+
+def model_level(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    attributions: pd.DataFrame,
+    familiarity: pd.DataFrame,
+    *,
+    sides: tuple[str, ...],
+) -> pd.DataFrame:
+    """One row a model: the attribution table with `familiarity`, the mean over entity pairs."""
+    table = attribution_table(attributions, answers, prompts, sides)
+    return table.join(familiarity.groupby("model")["familiarity"].mean(), on="model")

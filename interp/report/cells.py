@@ -1,0 +1,95 @@
+"""Values of tables as text on a page."""
+
+import math
+import re
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import pandas as pd
+
+FIGURES = r"[\d.,()% -]*$"
+"""Texts that are lined up as figures, such as "0.689 (0.193)"."""
+
+UNDEFINED = "undefined"
+"""What stands for a statistic that has no value."""
+
+_P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
+_SMALLEST_P = 0.001
+_SMALLEST = 0.0005
+"""Half of the last decimal place that is shown: smaller values would read as zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table."""
+
+    text: str
+    key: float | str | None
+    """What it is sorted by; None sorts last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    heading: str
+    figures: bool
+    """Whether it is sorted as numbers and lined up to the right."""
+    cells: tuple[Cell, ...]
+
+
+def column(values: pd.Series) -> Column:
+    """A column as text: three decimals, thousands separated, p-values below 0.001 as "< 0.001".
+
+    Missing numbers are "undefined", missing texts are empty.
+    """
+    name = str(values.name)
+    values = values.infer_objects()
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        p_values = _P_VALUE.fullmatch(name) is not None
+        cells = [Cell(number_text(v, p_value=p_values), _number_key(v)) for v in values]
+        return Column(_heading(name), True, tuple(cells))
+    texts = [_text(value) for value in values]
+    figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
+    keys = [_leading_number(text) if figures else text or None for text in texts]
+    return Column(_heading(name), figures, tuple(map(Cell, texts, keys)))
+
+
+def number_text(value: Any, *, p_value: bool = False) -> str:
+    """A number as text, "undefined" if it is none."""
+    if pd.isna(value):
+        return UNDEFINED
+    if isinstance(value, Integral):
+        return _typographic(f"{value:,}")
+    number = float(str(value))
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if p_value:
+        return f"< {_SMALLEST_P}" if number < _SMALLEST_P else f"{number:.3f}"
+    if 0 < abs(number) < _SMALLEST:
+        return _typographic(f"{number:.1e}")
+    return _typographic(f"{number:,.3f}")
+
+
+def _heading(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _typographic(figures: str) -> str:
+    return figures.replace("-", "−")
+
+
+def _number_key(value: Any) -> float | None:
+    return None if pd.isna(value) else float(str(value))
+
+
+def _leading_number(text: str) -> float | None:
+    found = re.search(r"-?\d[\d,]*\.?\d*", text)
+    return float(found.group().replace(",", "")) if found else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if pd.isna(value) else str(value)

@@ -1,0 +1,160 @@
+"""Token heat maps: prompts as running text, each token shaded by its share of the score.
+
+1. Take the scores of each prompt by one method, in reading order.
+2. Write the tokens as the characters they stand for.
+3. Shade each token of a segment by its score over the largest one on show; tokens outside all
+   segments, such as a chat template's, are dimmed and not shaded, because the first token alone
+   often takes more than the rest together.
+4. Write it as HTML that needs no script: a token that is pointed at or has the keyboard's focus
+   shows its score, and a table below holds all scores.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pandas as pd
+from markupsafe import Markup
+
+from interp.errors import UserError
+from interp.report.cells import number_text
+from interp.report.html import render
+from interp.report.pieces import readable
+
+_MARKED = ("premise1", "premise2")
+"""Segments that are underlined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    segment: str
+    """Empty outside all segments."""
+    score: float
+    shade: float
+    """From 0 (none) to 1 (the largest score on show)."""
+    ends_line: bool
+
+    @property
+    def shown(self) -> str:
+        return self.text.replace("\n", "↵").replace("\t", "⇥")
+
+    @property
+    def share(self) -> str:
+        return number_text(self.score)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    name: str
+    tokens: tuple[_Token, ...]
+
+    @property
+    def label(self) -> str:
+        return _label(self.name)
+
+    @property
+    def marked(self) -> bool:
+        return self.name in _MARKED
+
+    @property
+    def share(self) -> str:
+        return number_text(math.fsum(token.score for token in self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    name: str
+    gold: str
+    answer: str
+    segments: tuple[_Segment, ...]
+
+    @property
+    def outside(self) -> str:
+        return number_text(
+            math.fsum(t.score for s in self.segments for t in s.tokens if not s.name)
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        tokens = [token for segment in self.segments for token in segment.tokens]
+        return pd.DataFrame(
+            {
+                "position": range(len(tokens)),
+                "token": [token.shown for token in tokens],
+                "segment": [_label(token.segment) for token in tokens],
+                "share": [token.score for token in tokens],
+            }
+        )
+
+
+def token_heat_map(
+    token_scores: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
+) -> Markup:
+    """HTML of some prompts, one under the other, each token shaded by its share of the score.
+
+    It needs the style sheet heatmap.css, which report pages and notebook displays bring along.
+
+    Args:
+        token_scores: the token_scores table of one model; a token's score is its share of the
+            prompt's total.
+        prompts: the rows of the prompts table to show, in this order: mostly the two sides of a
+            pair.
+        answers: the answers table of the same model.
+        method: the attribution method whose scores are shown.
+
+    Raises:
+        UserError: scores of several models, or a prompt that has no scores by the method.
+    """
+    models = token_scores["model"].unique().tolist()
+    if len(models) != 1:
+        raise UserError(
+            f"a heat map shows one model; got scores of {len(models)}: {', '.join(models)}"
+        )
+    chosen = token_scores[token_scores["method"] == method]
+    scores = {id_: _scores(chosen, id_, method) for id_ in prompts["prompt_id"]}
+    largest = max((_largest(rows) for rows in scores.values()), default=0.0)
+    given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
+    sides = [
+        _Side(row["side"], row["gold"], given[id_], _segments(scores[id_], largest))
+        for id_, row in prompts.set_index("prompt_id").to_dict("index").items()
+    ]
+    return render(
+        "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
+    )
+
+
+def _scores(token_scores: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
+    rows = token_scores[token_scores["prompt_id"] == prompt_id]
+    if rows.empty:
+        raise UserError(
+            f"prompt {prompt_id!r} has no token scores by {method!r}; measure it with token scores"
+        )
+    return rows.sort_values("position")
+
+
+def _largest(scores: pd.DataFrame) -> float:
+    largest = scores.loc[scores["segment"] != "", "score"].max()
+    return 0.0 if pd.isna(largest) else float(largest)
+
+
+def _segments(scores: pd.DataFrame, largest: float) -> tuple[_Segment, ...]:
+    runs = groupby(_tokens(scores, largest), key=lambda token: token.segment)
+    return tuple(_Segment(name, tuple(tokens)) for name, tokens in runs)
+
+
+def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
+    texts = readable(scores["token"].tolist())
+    following = [*texts[1:], ""]
+    rows = zip(texts, following, scores["segment"], scores["score"], strict=True)
+    for text, after, segment, score in rows:
+        shaded = bool(segment) and largest > 0 and math.isfinite(score)
+        shade = max(score, 0.0) / largest if shaded else 0.0
+        ends_line = text.endswith("\n") and not after.startswith("\n")
+        yield _Token(text, segment, float(score), float(shade), ends_line)
+
+
+def _label(segment: str) -> str:
+    """A segment's name for people: "premise1" is "premise 1"."""
+    name = segment.replace("_", " ")
+    return f"{name[:-1]} {name[-1]}" if name[-1:].isdigit() else name

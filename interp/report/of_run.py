@@ -1,0 +1,84 @@
+"""The report on one run folder: the small tables and the heat maps that its tables allow."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pandas as pd
+
+from interp.analysis.accuracy import accuracy_table
+from interp.analysis.attribution_table import attribution_table
+from interp.report.heatmap import token_heat_map
+from interp.report.page import HeatMapItem, Report, Section, TableItem
+from interp.runs.folder import RunFolder
+
+HEAT_MAP_PAIRS = 4
+"""Pairs that are shown token by token."""
+
+
+def report_of_run(run: RunFolder) -> Report:
+    """The report on a run of `attribute` or `evaluate`, finished or not.
+
+    Pairs of which one side is not measured yet count in no figure.
+
+    Raises:
+        UserError: nothing was measured yet.
+    """
+    prompts, answers = run.table("prompts"), run.table("answers")
+    prompts = whole_pairs(prompts, answers)
+    sides = tuple(prompts["side"].unique())
+    answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
+    items: list[TableItem | HeatMapItem] = []
+    if "attributions" in run.tables():
+        attributions = run.table("attributions")
+        table = attribution_table(attributions, answers, prompts, sides)
+        items.append(TableItem("attribution_table", "Premise 2 over premise 1", table))
+    else:
+        table = accuracy_table(answers, prompts, sides)
+        items.append(TableItem("accuracy_table", "Accuracy", table))
+    if "token_scores" in run.tables():
+        items += heat_maps(run.table("token_scores"), prompts, answers, pairs=HEAT_MAP_PAIRS)
+    origin = run.record["run"]
+    return Report(
+        title=f"{origin['measurement']} {origin['system']}",
+        text=f"{len(prompts):,} prompts, {len(run.record['models'])} models.",
+        sections=(Section("Results", items=tuple(items)),),
+        record=run.record,
+        problems=tuple(missing_shards(run)),
+    )
+
+
+def missing_shards(run: RunFolder) -> list[str]:
+    """A line on each model of a run that is not finished."""
+    return [
+        f"{model} lacks {len(ids)} of {len(run.shards(model))} shards: {', '.join(ids)}"
+        for model, ids in run.missing().items()
+    ]
+
+
+def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The prompts of pairs whose every side was answered by every model that `answers` holds."""
+    models = answers["model"].nunique()
+    measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
+    complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()
+    return prompts[prompts["pair_id"].map(complete)]
+
+
+def heat_maps(
+    token_scores: pd.DataFrame, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
+) -> list[HeatMapItem]:
+    """Token heat maps of the first pairs, by model and method."""
+    chosen = list(islice(_pairs(prompts), pairs))
+    return [
+        HeatMapItem(
+            f"{model}, {method}: {pair_id}",
+            token_heat_map(scores, prompts=rows, answers=answers, method=method),
+        )
+        for pair_id, rows in chosen
+        for model, scores in token_scores.groupby("model", sort=False)
+        for method in scores["method"].unique()
+    ]
+
+
+def _pairs(prompts: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    for pair_id, rows in prompts.groupby("pair_id", sort=False):
+        yield str(pair_id), rows

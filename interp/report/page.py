@@ -1,0 +1,145 @@
+"""The report: one HTML file that needs no network, and its tables and figures as files beside it.
+
+1. Check that no two tables and no two figures share a name.
+2. Write each table as CSV and each figure as SVG and PNG.
+3. Write report.html, which holds all of them, last: a page never links to a file that is missing.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from interp.errors import UserError
+from interp.files import write_whole
+from interp.report.html import render
+from interp.report.style import house_style
+from interp.report.svg import figure_svg, inline_svg
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class TableItem:
+    """A table, sorted by the reader; also written to tables/NAME.csv, unrounded."""
+
+    name: str
+    """Stem of its file: letters, digits, "_" and "-"."""
+    title: str
+    frame: pd.DataFrame
+    note: str = ""
+    """How to read it: units, counts, what is undefined and why."""
+
+
+@dataclass(frozen=True)
+class FigureItem:
+    """A figure; also written to figures/NAME.svg and figures/NAME.png."""
+
+    name: str
+    """Stem of its files: letters, digits, "_" and "-"."""
+    title: str
+    draw: Callable[[], Axes]
+    """Draws the figure and returns any of its axes."""
+    note: str = ""
+    """How to read it."""
+
+
+@dataclass(frozen=True)
+class HeatMapItem:
+    """A token heat map, from `interp.report.heatmap.token_heat_map`."""
+
+    title: str
+    html: Markup
+    note: str = ""
+    """How to read it, or why this prompt was chosen."""
+
+
+Item = TableItem | FigureItem | HeatMapItem
+
+_T = TypeVar("_T", TableItem, FigureItem)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report, with a heading that the table of contents leads to."""
+
+    title: str
+    text: str = ""
+    """Plain text; an empty line ends a paragraph."""
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a report page shows."""
+
+    title: str
+    text: str
+    """Plain text; an empty line ends a paragraph."""
+    sections: tuple[Section, ...]
+    record: Mapping[str, object] = field(default_factory=dict)
+    """What run.json says."""
+    problems: tuple[str, ...] = ()
+    """What is missing, such as unfinished shards: shown before everything else."""
+
+
+def write_report(report: Report, folder: Path) -> Path:
+    """Write report.html, tables/ and figures/ into the folder; returns the page's path.
+
+    Raises:
+        UserError: two tables or two figures of one name, or a name that makes no file name.
+    """
+    _check_names(_items(report, TableItem))
+    _check_names(_items(report, FigureItem))
+    for name in ("tables", "figures"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for table in _items(report, TableItem):
+        _write_table(table, folder / "tables" / f"{table.name}.csv")
+    svgs = {
+        figure.name: _write_figure(figure, folder / "figures")
+        for figure in _items(report, FigureItem)
+    }
+    record = json.dumps(report.record, indent=2, ensure_ascii=False, default=str)
+    page = render("page.html.jinja", report=report, svgs=svgs, record=record, kind=_kind)
+    write_whole(folder / PAGE, lambda path: path.write_text(page, encoding="utf-8"))
+    return folder / PAGE
+
+
+def _items(report: Report, kind: type[_T]) -> Iterator[_T]:
+    for section in report.sections:
+        yield from (item for item in section.items if isinstance(item, kind))
+
+
+def _check_names(items: Iterator[TableItem] | Iterator[FigureItem]) -> None:
+    for name, times in Counter(item.name for item in items).items():
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+            raise UserError(f"{name!r} is no file name; expected letters, digits, '_' and '-'")
+        if times > 1:
+            raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
+
+
+def _write_table(table: TableItem, file: Path) -> None:
+    write_whole(file, lambda path: table.frame.to_csv(path, index=False))
+
+
+def _write_figure(item: FigureItem, folder: Path) -> Markup:
+    """Write the figure's files; returns it as an element of a page."""
+    with house_style():
+        figure = item.draw().get_figure(root=True)
+        assert isinstance(figure, Figure)
+        svg = figure_svg(figure, name=item.name)
+        write_whole(folder / f"{item.name}.svg", lambda path: path.write_text(svg, "utf-8"))
+        write_whole(folder / f"{item.name}.png", lambda path: figure.savefig(path, format="png"))
+    return inline_svg(svg, name=item.name, label=item.title)
+
+
+def _kind(item: Item) -> str:
+    return {TableItem: "table", FigureItem: "figure", HeatMapItem: "heat-map"}[type(item)]

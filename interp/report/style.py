@@ -1,0 +1,85 @@
+"""The house style of figures: readable in print, without colour vision and in black and white."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+_INK = "#1b1f24"
+QUIET = "#57606a"
+"""Colour of remarks, such as "undefined"."""
+
+# Okabe and Ito's palette without its yellow, which is too light for lines on white.
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
+_HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LINES = ("-", "--", "-.", ":")
+
+_OPTIONS: dict[Any, object] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": QUIET,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelcolor": _INK,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.unicode_minus": True,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 100,
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "grid.color": "#e4e8ec",
+    "grid.linewidth": 0.8,
+    "hatch.color": "white",
+    "hatch.linewidth": 0.9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "text.color": _INK,
+    "xtick.color": QUIET,
+    "xtick.labelcolor": _INK,
+    "xtick.labelsize": 9,
+    "ytick.color": QUIET,
+    "ytick.labelcolor": _INK,
+    "ytick.labelsize": 9,
+    # A name with two dollar signs is a name, not a formula.
+    "text.parse_math": False,
+}
+
+COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
+"""Colours of counts, from few (light, yet visible on white) to many (dark)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one group is drawn in a figure; each part alone tells a few groups apart."""
+
+    colour: str
+    hatch: str
+    marker: str
+    line: str
+
+
+def look(index: int) -> Look:
+    """The look of the group of that number."""
+    return Look(
+        _COLOURS[index % len(_COLOURS)],
+        _HATCHES[index % len(_HATCHES)],
+        _MARKERS[index % len(_MARKERS)],
+        _LINES[index % len(_LINES)],
+    )
+
+
+def house_style() -> AbstractContextManager[None]:
+    """Matplotlib's options for figures of this project, while inside the `with`."""
+    return mpl.rc_context(_OPTIONS)
+
+
+def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
+    """The axes of a new figure, in inches, outside pyplot: nothing to close, nothing global."""
+    return Figure(figsize=(width, height)).add_subplot()

@@ -1,0 +1,167 @@
+"""`python -m interp probe familiarity|knowledge|linear`: what a model knows."""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from interp.cli import options
+
+if TYPE_CHECKING:
+    from interp.measure import Measurement
+    from interp.runs.run import Run
+
+HELP = "ask what a model knows: familiarity with facts, facts it fails, linear probes"
+
+_FACTS = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the probes, each with its options."""
+    probes = parser.add_subparsers(dest="probe", required=True, metavar="PROBE")
+    for name, help_ in (
+        ("familiarity", "probability that a model begins to say each fact"),
+        ("knowledge", "facts whose greedy completion does not name the answer"),
+    ):
+        probe = probes.add_parser(name, help=help_, description=help_)
+        options.add_model_options(probe)
+        options.add_system_options(probe)
+        options.add_run_options(probe)
+        # Facts are few: all of them are asked, in the order of the data.
+        probe.set_defaults(limit=None, seed=0)
+    _configure_linear(probes)
+
+
+def _configure_linear(probes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    help_ = "whether a prompt's side is linearly readable from the residual stream"
+    linear = probes.add_parser("linear", help=help_, description=help_)
+    options.add_model_options(linear)
+    options.add_prompt_options(linear)
+    linear.add_argument(
+        "--positions",
+        type=options.names,
+        default=["last_token", "premise2"],
+        metavar="NAMES",
+        help="tokens to read, comma-separated: last_token, or a segment, which is read at its last "
+        "token (default: last_token,premise2)",
+    )
+    options.add_run_options(linear)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run one probe."""
+    {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}[arguments.probe](
+        arguments
+    )
+
+
+def _familiarity(arguments: argparse.Namespace) -> None:
+    from interp.report.console import print_table
+    from probes.familiarity import familiarity, flag_shared
+
+    finished, facts, table = _measure_facts(arguments, familiarity)
+    table = flag_shared(table, facts).merge(facts, on="prompt_id")
+    groups = table.assign(shared=table["shared_with"] > 0).groupby(
+        ["model", "entity_group"], sort=False
+    )
+    summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
+    summary = summary.assign(facts=groups.size(), shared_first_token=groups["shared"].sum())
+    print_table(summary.reset_index(), title="Familiarity: P(first token of the answer)")
+    _finish(finished, {"familiarity": table})
+
+
+def _knowledge(arguments: argparse.Namespace) -> None:
+    from interp.report.console import print_table
+    from probes.knowledge import excluded, knowledge
+
+    finished, facts, table = _measure_facts(arguments, knowledge)
+    failed = excluded(table, facts)
+    table = table.merge(facts, on="prompt_id")
+    known = table.groupby(["model", "entity_group"], sort=False)["known"]
+    summary = known.agg(known="sum", facts="size", share="mean").reset_index()
+    print_table(summary, title="Facts known, by greedy completion")
+    shown = failed[["category", "entity_a", "entity_b", "excluded", "why"]].replace(
+        {"excluded": {True: "yes", False: "no"}}
+    )
+    print_table(shown, title="Facts that a model fails (categorical ones: to be checked by hand)")
+    _finish(finished, {"knowledge": table, "excluded": failed})
+
+
+def _measure_facts(
+    arguments: argparse.Namespace, measurement: "Callable[..., Measurement]"
+) -> "tuple[Run, pd.DataFrame, pd.DataFrame]":
+    """The finished run, its facts, and the table that is named after the probe."""
+    from interp.cli.measuring import run_measurement
+    from probes.facts import load_facts
+
+    finished = run_measurement(
+        arguments,
+        command=f"probe-{arguments.probe}",
+        parameters={},
+        measurement=lambda model: measurement(model, batch_tokens=arguments.batch_tokens),
+        prompts=load_facts(arguments.system, data=arguments.data),
+    )
+    facts = finished.table("prompts", _FACTS)
+    return finished, facts, pd.read_parquet(finished.folder / f"{arguments.probe}.parquet")
+
+
+def _linear(arguments: argparse.Namespace) -> None:
+    from interp.cli.measuring import run_measurement, summarize
+    from interp.report.console import print_table
+    from probes.linear import linear_probes
+    from probes.residuals import residuals
+
+    finished = run_measurement(
+        arguments,
+        command="probe-linear",
+        parameters={"positions": arguments.positions},
+        measurement=lambda model: residuals(
+            model, positions=arguments.positions, batch_tokens=arguments.batch_tokens
+        ),
+    )
+    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
+    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    table = linear_probes(
+        finished.folder / "residuals.parquet", prompts, answers, seed=arguments.seed
+    )
+    title = (
+        "Accuracy of linear probes of the prompt's side (95% interval); control: labels shuffled"
+    )
+    print_table(_for_people(table), title=title)
+    _finish(
+        finished,
+        {"linear_probes": table},
+        summary=summarize(answers, answers[answers["error"] != ""]),
+    )
+
+
+def _for_people(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, position and layer: accuracy on each subset, and the control's on all."""
+    key = ["model", "position", "layer"]
+    accuracy = [
+        "" if pd.isna(value) else f"{value:.3f} ({low:.3f}-{high:.3f})"
+        for value, low, high in zip(
+            table["accuracy"], table["accuracy_low"], table["accuracy_high"], strict=True
+        )
+    ]
+    shown = table[key].assign(prompts=table["prompts"], accuracy=accuracy)
+    shown = shown.pivot(index=key, columns="prompts", values="accuracy")
+    everything = table[table["prompts"] == "all"].set_index(key)
+    shown = shown[["all", "recognized", "failed"]].assign(control=everything["control_accuracy"])
+    return shown.loc[everything.index].reset_index()
+
+
+def _finish(
+    finished: "Run", tables: dict[str, pd.DataFrame], *, summary: dict[str, Any] | None = None
+) -> None:
+    """Write tables as CSV into the run's folder and close its record."""
+    from interp.cli.measuring import say
+    from interp.files import write_whole
+
+    for name, table in tables.items():
+        file = finished.folder / f"{name}.csv"
+        write_whole(file, partial(table.to_csv, index=False))
+        say(f"written to {file}")
+    finished.finish(summary or {})

@@ -1,0 +1,87 @@
+"""How familiar a model is with a fact: the probability that it begins to say it (Section 6)."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from interp.measure import Measurement, PromptRows, token_budget
+from interp.models.model import Model
+from interp.prompts.prompt import AnswerOption
+from interp.prompts.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import predict
+
+TABLE = pa.schema(
+    [
+        ("model", pa.string()),
+        ("prompt_id", pa.string()),
+        ("familiarity", pa.float64()),
+        ("first_token", pa.string()),
+        ("first_token_id", pa.int64()),
+    ]
+)
+"""One row a model and fact: the probability of the answer's first token, and which token that is.
+Familiarity is NaN where the model's logits are not finite."""
+
+
+def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure P(first token of the answer | completion prompt) of facts.
+
+    The answer is the data set's own name; aliases do not count, as in the paper. The prompts are
+    those of `probes.facts.load_facts`.
+
+    Raises:
+        UserError: a budget of less than one token.
+    """
+    answer_tokens = AnswerTokenizer(model)
+
+    @torch.inference_mode()
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        batch = replace(batch, prompts=tuple(map(_with_own_name_only, batch.prompts)))
+        with model.measuring():
+            predictions = predict(model, batch, answer_tokens)
+        probabilities = predictions.logits.double().softmax(-1).cpu()
+        first = [answers.positive[0] for answers in predictions.answers]
+        tokens = model.tokenizer.convert_ids_to_tokens(first)
+        return [
+            {
+                "familiarity": [
+                    {
+                        "model": model.name,
+                        "prompt_id": tokenized.prompt.id,
+                        "familiarity": float(probabilities[row, first[row]]),
+                        "first_token": tokens[row],
+                        "first_token_id": first[row],
+                    }
+                ]
+            }
+            for row, tokenized in enumerate(batch.prompts)
+        ]
+
+    budget = token_budget(model, batch_tokens)
+    return Measurement(model, "familiarity", {}, {"familiarity": TABLE}, budget, measure_batch)
+
+
+def _with_own_name_only(tokenized: TokenizedPrompt) -> TokenizedPrompt:
+    """The prompt with the data set's name as its only answer: no alias, and nothing to exclude."""
+    answer = tokenized.prompt.positive
+    own_name = AnswerOption(answer.name, answer.forms[:1])
+    no_other = AnswerOption("other", ())
+    prompt = replace(tokenized.prompt, positive=own_name, negative=no_other)
+    return replace(tokenized, prompt=prompt)
+
+
+def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """The familiarity table with `shared_with`: how many other answers begin with the same token.
+
+    Familiarity cannot tell these answers apart. Only answers of the same model are compared.
+
+    Args:
+        table: the familiarity table.
+        facts: the facts' prompts table, with prompt_id and entity_a.
+    """
+    joined = table.merge(facts[["prompt_id", "entity_a"]], on="prompt_id", how="left")
+    answers = joined.groupby(["model", "first_token_id"])["entity_a"].transform("nunique")
+    return table.assign(shared_with=answers.to_numpy() - 1)

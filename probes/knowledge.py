@@ -1,0 +1,93 @@
+"""Which facts a model knows: its greedy completion names the expected answer (Section 4.1)."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from interp.measure import Measurement, PromptRows, token_budget
+from interp.models.model import Model
+from interp.prompts.tokens import Batch
+from interp.tables import Row
+from probes.completions import COMPLETION_TOKENS, complete
+from probes.mentions import mentions
+
+TABLE = pa.schema(
+    [
+        ("model", pa.string()),
+        ("prompt_id", pa.string()),
+        ("completion", pa.string()),
+        ("known", pa.bool_()),
+        ("matched", pa.string()),
+    ]
+)
+"""One row a model and fact: what it says, whether that names the expected answer, and by which of
+the answer's names (empty if by none)."""
+
+FILTERED_GROUPS = ("geographical",)
+"""Entity groups whose unknown pairs are excluded. The paper checked categorical pairs by hand,
+because models answer them in many correct ways, and excluded none (Appendix C)."""
+
+
+def knowledge(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure which facts a model knows; the prompts are those of `probes.facts.load_facts`.
+
+    Raises:
+        UserError: a budget of less than one token.
+    """
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            completions = complete(model, batch)
+        return [
+            {"knowledge": [_row(model, batch, index, completion)]}
+            for index, completion in enumerate(completions)
+        ]
+
+    parameters = {"completion_tokens": COMPLETION_TOKENS}
+    budget = token_budget(model, batch_tokens)
+    return Measurement(model, "knowledge", parameters, {"knowledge": TABLE}, budget, measure_batch)
+
+
+def _row(model: Model, batch: Batch, index: int, completion: str) -> Row:
+    prompt = batch.prompts[index].prompt
+    matched = mentions(completion, prompt.positive.forms, lookalikes=prompt.negative.forms)
+    return {
+        "model": model.name,
+        "prompt_id": prompt.id,
+        "completion": completion,
+        "known": bool(matched),
+        "matched": matched,
+    }
+
+
+def excluded(
+    knowledge_table: pd.DataFrame,
+    facts: pd.DataFrame,
+    *,
+    groups: Sequence[str] = FILTERED_GROUPS,
+) -> pd.DataFrame:
+    """The facts that any model fails: which models, what each said, whether to exclude the pair.
+
+    Args:
+        knowledge_table: the knowledge table of all models of a study.
+        facts: the facts' prompts table, with prompt_id, category, entity_group, entity_a, entity_b.
+        groups: entity groups whose failed pairs are excluded; those of other groups are listed to
+            be checked by hand, with excluded = False.
+
+    Returns:
+        One row a failed fact, in the order of `facts`: its prompt_id, category, entity_group,
+        entity_a, entity_b; excluded; failed_by, the models' names; why, what each of them said.
+    """
+    failed = knowledge_table[~knowledge_table["known"].astype(bool)]
+    said = failed["model"] + " said " + failed["completion"].map(repr)
+    by_fact = pd.DataFrame(
+        {
+            "failed_by": failed.groupby("prompt_id")["model"].agg(", ".join),
+            "why": said.groupby(failed["prompt_id"]).agg("; ".join),
+        }
+    )
+    columns = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
+    rows = facts[columns].merge(by_fact, left_on="prompt_id", right_index=True)
+    rows.insert(len(columns), "excluded", rows["entity_group"].isin(groups))
+    return rows.reset_index(drop=True)

@@ -1,0 +1,144 @@
+"""The residual stream at chosen tokens of each prompt: after the embedding and after each layer."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.measure import Measurement, PromptRows, token_budget
+from interp.models.architectures import layers_of
+from interp.models.model import Model
+from interp.prompts.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_rows, predict
+from interp.tables import SCHEMAS, Row
+
+LAST_TOKEN = "last_token"
+"""The position of the prompt's last token, where the answer is read."""
+
+POSITIONS = (LAST_TOKEN, "premise2")
+"""Default positions; other names than last_token are segments, taken at their last token."""
+
+TABLE = pa.schema(
+    [
+        ("model", pa.string()),
+        ("prompt_id", pa.string()),
+        ("position", pa.string()),
+        ("layer", pa.int64()),
+        ("vector", pa.list_(pa.float32())),
+    ]
+)
+"""One row a model, prompt, position and layer: layer 0 is what enters the first layer, layer l what
+leaves layer l; the last one comes before the final norm."""
+
+
+def residuals(
+    model: Model, *, positions: Sequence[str] = POSITIONS, batch_tokens: int | None = None
+) -> Measurement:
+    """Measure answers and the residual stream at `positions` in the same forward pass.
+
+    Args:
+        model: the model.
+        positions: "last_token", or names of segments of the prompts.
+        batch_tokens: budget of tokens a batch, padding included.
+
+    Raises:
+        UserError: no position, or a budget of less than one token; when measured, a prompt without
+            a segment of that name.
+    """
+    if not positions:
+        raise UserError(f"no position given; expected {LAST_TOKEN} or names of segments")
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        places = _places(batch, positions)
+        with torch.inference_mode(), model.measuring(), residual_stream(model, places) as stream:
+            predictions = predict(model, batch, answer_tokens)
+        answers = answer_rows(model, batch, predictions)
+        vectors = torch.stack([layer.float().cpu() for layer in stream], dim=2)
+        return [
+            {"answers": [answer], "residuals": _rows(model, prompt, positions, vectors[row])}
+            for row, (answer, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
+        ]
+
+    tables = {"answers": SCHEMAS["answers"], "residuals": TABLE}
+    parameters = {"positions": list(positions)}
+    budget = token_budget(model, batch_tokens)
+    return Measurement(model, "residuals", parameters, tables, budget, measure_batch)
+
+
+@contextmanager
+def residual_stream(
+    model: Model, places: Int[Tensor, "batch position"]
+) -> Iterator[list[Float[Tensor, "batch position size"]]]:
+    """Within the block each forward pass appends the stream at `places` to the yielded list.
+
+    First what enters the first layer, then what leaves each layer. Only these rows are kept.
+    """
+    kept: list[Tensor] = []
+
+    def keep(hidden: Tensor) -> None:
+        at = places.to(hidden.device)
+        rows = torch.arange(len(at), device=hidden.device)[:, None]
+        kept.append(hidden[rows, at].detach())
+
+    def enter(module: object, inputs: Any, keywords: Any) -> None:
+        keep(inputs[0] if inputs else keywords["hidden_states"])
+
+    def leave(module: object, inputs: Any, output: Any) -> None:
+        keep(output[0] if isinstance(output, tuple) else output)
+
+    layers = layers_of(model.hf, model.architecture)
+    handles = [layers[0].register_forward_pre_hook(enter, with_kwargs=True)]
+    handles += [layer.register_forward_hook(leave) for layer in layers]
+    try:
+        yield kept
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _places(batch: Batch, positions: Sequence[str]) -> Int[Tensor, "batch position"]:
+    """The column of each position in the padded batch."""
+    return torch.tensor(
+        [
+            [batch.unpadded(row).start + _place(prompt, position) for position in positions]
+            for row, prompt in enumerate(batch.prompts)
+        ]
+    )
+
+
+def _place(tokenized: TokenizedPrompt, position: str) -> int:
+    """The index of a position among the prompt's own tokens."""
+    if position == LAST_TOKEN:
+        return len(tokenized) - 1
+    if position not in tokenized.segments:
+        known = ", ".join([LAST_TOKEN, *tokenized.segments])
+        raise UserError(
+            f"prompt {tokenized.prompt.id} has no position {position!r}; it has {known}"
+        )
+    return tokenized.segments[position][1] - 1
+
+
+def _rows(
+    model: Model,
+    tokenized: TokenizedPrompt,
+    positions: Sequence[str],
+    vectors: Float[Tensor, "position layer size"],
+) -> list[Row]:
+    return [
+        {
+            "model": model.name,
+            "prompt_id": tokenized.prompt.id,
+            "position": position,
+            "layer": layer,
+            "vector": vector.numpy(),
+        }
+        for position, layers in zip(positions, vectors, strict=True)
+        for layer, vector in enumerate(layers)
+    ]

@@ -1,0 +1,36 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.analysis.corrections import holm
+
+
+def test_the_correction_is_that_of_r():
+    # R 4.2.2: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+    table = holm(pd.DataFrame({"p": [0.01, 0.04, 0.03, 0.005]}), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert table["family"].tolist() == ["models"] * 4
+    assert table["family_size"].tolist() == [4] * 4
+
+
+def test_undefined_p_values_are_not_of_the_family():
+    table = holm(pd.DataFrame({"p": [0.01, np.nan, 0.04]}), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)
+    assert table["family_size"].tolist() == [2] * 3
+
+
+@pytest.mark.parametrize("p", [[], [np.nan, np.nan]])
+def test_a_family_without_tests(p):
+    table = holm(pd.DataFrame({"p": p}, dtype=float), family="none")
+    assert table["p_holm"].isna().all()
+    assert (table["family_size"] == 0).all()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_a_correction_only_raises_and_keeps_the_order(p):
+    table = holm(pd.DataFrame({"p": p}), family="models").sort_values("p")
+    assert (table["p_holm"] >= table["p"] - 1e-12).all()
+    assert (table["p_holm"] <= np.minimum(1, table["p"] * len(p)) + 1e-12).all()
+    assert table["p_holm"].is_monotonic_increasing

@@ -1,0 +1,114 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from interp.analysis.welch import WelchTest, welch, welch_table
+
+A = pd.Series([27.5, 21, 19, 23.6, 17, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19, 21.7, 21.4])
+B = pd.Series([27.1, 22, 20.8, 23.4, 23.4, 23.5, 25.8, 22, 24.8, 20.2, 21.9, 22.1, 22.9, 30.2])
+
+values = st.floats(-100, 100, allow_nan=False).map(lambda value: round(value, 3))
+samples = st.lists(values, min_size=2, max_size=20).filter(lambda sample: len(set(sample)) > 1)
+
+
+def sample(*, mean, sd, n):
+    """n values with exactly this mean and sample standard deviation."""
+    spread = np.linspace(-1, 1, n)
+    return pd.Series(mean + sd * spread / spread.std(ddof=1))
+
+
+def test_the_test_is_that_of_r():
+    # R 4.2.2: t.test(a, b)
+    test = welch(A, B)
+    assert test.t == pytest.approx(-2.7157718916, abs=1e-9)
+    assert test.df == pytest.approx(26.988814073, abs=1e-8)
+    assert test.p == pytest.approx(0.011392134611, abs=1e-11)
+    assert test.low == pytest.approx(-4.842778436769, abs=1e-9)
+    assert test.high == pytest.approx(-0.674364420374, abs=1e-9)
+
+
+@given(samples, samples)
+def test_the_test_is_that_of_scipy(a, b):
+    ours, theirs = welch(pd.Series(a), pd.Series(b)), stats.ttest_ind(a, b, equal_var=False)
+    interval = theirs.confidence_interval(0.95)
+    got = [ours.t, ours.df, ours.p, ours.low, ours.high]
+    expected = [theirs.statistic, theirs.df, theirs.pvalue, interval.low, interval.high]
+    assert got == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_the_effect_size_is_that_of_a_textbook():
+    # Borenstein et al. (2009), Introduction to Meta-Analysis, chapter 4: means 103 and 100,
+    # standard deviations 5.5 and 4.5, 50 each give d = 0.5970, g = 0.5924 and its error 0.2028.
+    test = welch(sample(mean=103, sd=5.5, n=50), sample(mean=100, sd=4.5, n=50))
+    assert test.g == pytest.approx(0.5924, abs=1e-4)
+    assert (test.g_high - test.g_low) / (2 * 1.959964) == pytest.approx(0.2028, abs=1e-4)
+
+
+def test_the_small_sample_correction_by_hand():
+    # Two and two: J = gamma(1) / (sqrt(1) gamma(1/2)) = 1 / sqrt(pi); d = 2 / sqrt(1/2).
+    test = welch(pd.Series([2.0, 3.0]), pd.Series([0.0, 1.0]))
+    assert test.g == pytest.approx(2 / math.sqrt(0.5) / math.sqrt(math.pi))
+
+
+@given(samples, samples)
+def test_swapping_the_groups_flips_the_signs(a, b):
+    one, other = welch(pd.Series(a), pd.Series(b)), welch(pd.Series(b), pd.Series(a))
+    assert one.difference == -other.difference
+    assert (one.low, one.t, one.g_low) == pytest.approx((-other.high, -other.t, -other.g_high))
+    assert one.p == pytest.approx(other.p)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "note"),
+    [
+        ([], [1.0, 2.0], "undefined: group a empty"),
+        ([], [], "undefined: group a and b empty"),
+        ([1.0, 2.0], [3.0], "undefined: group b has one member"),
+        ([np.nan, 1.0], [1.0, 2.0], "undefined: group a has one member"),
+        ([0.1] * 3, [0.3] * 3, "undefined: both groups constant"),
+    ],
+)
+def test_an_undefined_test_says_why(a, b, note):
+    test = welch(pd.Series(a, dtype=float), pd.Series(b, dtype=float))
+    assert test.note == note
+    assert all(math.isnan(value) for value in (test.t, test.df, test.p, test.low, test.g))
+
+
+def test_what_is_known_of_an_undefined_test_is_given():
+    test = welch(pd.Series([0.1] * 3), pd.Series([0.3]))
+    assert (test.n_a, test.n_b, test.sd_a) == (3, 1, 0.0)
+    assert test.difference == pytest.approx(-0.2)
+
+
+def test_one_constant_group_is_no_obstacle():
+    test = welch(pd.Series([1.0] * 5), pd.Series([1.0, 2.0, 3.0]))
+    assert test.df == pytest.approx(2)
+    assert test.note == ""
+
+
+def test_one_row_a_model_and_a_missing_group_is_undefined():
+    frame = pd.DataFrame(
+        {
+            "model": ["z"] * 6 + ["a"] * 2,
+            "side": ["n", "n", "r", "r", "r", "other", "n", "n"],
+            "confidence": [0.1, 0.2, 0.7, 0.8, 0.9, 5.0, 0.4, 0.5],
+        }
+    )
+    table = welch_table(frame, value="confidence", group="side", groups=("n", "r"))
+    assert table["model"].tolist() == ["z", "a"]
+    assert table[["group_a", "group_b"]].drop_duplicates().to_numpy().tolist() == [["n", "r"]]
+    assert table["n_b"].tolist() == [3, 0]
+    assert table["p"].isna().tolist() == [False, True]
+    assert table["note"].tolist() == ["", "undefined: group b empty"]
+
+
+def test_an_empty_table_gives_no_rows_but_all_columns():
+    frame = pd.DataFrame({"model": [], "side": [], "confidence": []})
+    table = welch_table(frame, value="confidence", group="side", groups=("n", "r"))
+    assert table.empty
+    assert set(WelchTest.__dataclass_fields__) < set(table.columns)

@@ -1,0 +1,73 @@
+import pandas as pd
+import pytest
+
+from experiments.rulebreakers.entities import _rows, entity_pairs
+from experiments.rulebreakers.system import system
+from interp.errors import UserError
+from probes.facts import SystemWithFacts, load_facts
+
+
+def test_there_is_one_prompt_for_each_entity_pair():
+    facts = load_facts()
+    frame = facts.to_frame()
+    assert isinstance(system, SystemWithFacts)
+    assert facts.sides == ("completion",)
+    assert frame["entity_b"].tolist() == [pair.entity_b for pair in entity_pairs()]
+    assert frame["entity_group"].value_counts().to_dict() == {
+        "geographical": 183,
+        "categorical": 91,
+    }
+    assert [prompt.positive.forms[0] for prompt in facts] == frame["entity_a"].tolist()
+
+
+def test_messages_are_those_of_the_paper():
+    messages = {prompt.factors["entity_b"]: prompt.text for prompt in load_facts()}
+    assert messages["Stockholm"] == "Complete the sentence: Stockholm is in"
+    assert messages["goose"] == "Complete the sentence: goose is a type of"
+
+
+def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
+    answers = {pair.entity_a for pair in entity_pairs()}
+    for file, column in (("aliases.csv", "alias"), ("lookalikes.csv", "name")):
+        rows = _rows(file)
+        assert {row["entity_a"] for row in rows} <= answers
+        names = [(row["entity_a"], row[column]) for row in rows]
+        assert names == sorted(set(names), key=names.index)
+        assert all(all(row.values()) for row in rows)
+    assert not {row["alias"] for row in _rows("aliases.csv")} & answers
+
+
+def test_a_name_that_holds_the_answer_is_listed_as_another():
+    by_city = {prompt.factors["entity_b"]: prompt for prompt in load_facts()}
+    assert "South Sudan" in by_city["Khartoum"].negative.forms
+    assert "Mexico City" in by_city["Mexico City"].negative.forms
+    assert by_city["Juba"].negative.forms == ()
+
+
+def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
+    frame = system.dataset(seed=0).iloc[-400:]
+    file = tmp_path / "published.csv"
+    frame.to_csv(file, index=False)
+    facts = load_facts(data=str(file)).to_frame()
+    true = frame[~frame["label"]].drop_duplicates(["entityA", "entityB"])
+    pd.testing.assert_frame_equal(
+        facts[["entity_a", "entity_b"]],
+        true[["entityA", "entityB"]]
+        .set_axis(["entity_a", "entity_b"], axis=1)
+        .reset_index(drop=True),
+    )
+    assert set(facts["entity_group"]) == {"categorical"}
+
+
+class WithoutFacts:
+    def prompts(self, *, seed, data):
+        raise NotImplementedError
+
+    def dataset(self, *, seed):
+        raise NotImplementedError
+
+
+def test_a_system_without_facts_is_named(monkeypatch):
+    monkeypatch.setattr("probes.facts.find_system", lambda name: WithoutFacts())
+    with pytest.raises(UserError, match="'other' has no facts to probe; expected"):
+        load_facts("other")

@@ -1,0 +1,60 @@
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from interp.api import measure
+from interp.models.organisms import organism_card
+from interp.prompts.tokens import tokenize
+from probes.facts import load_facts
+from probes.familiarity import familiarity, flag_shared
+from tests.probes.facts import some_facts
+from tests.support.tiny import CONFIGS, tiny_model
+
+
+def test_it_is_the_probability_of_the_names_first_token(organism):
+    table = measure(familiarity(organism), some_facts())["familiarity"]
+    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        with torch.no_grad():
+            logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        # Of several names only the data set's own counts.
+        own_name = prompt.positive.forms[0]
+        first = organism.tokenizer(own_name, add_special_tokens=False)["input_ids"][0]
+        assert row.prompt_id == prompt.id
+        assert row.first_token_id == first
+        assert row.first_token == organism.tokenizer.convert_ids_to_tokens(first)
+        assert row.familiarity == pytest.approx(float(logits.softmax(-1)[first]), rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_any_model_can_be_asked(kind):
+    table = measure(familiarity(tiny_model(kind), batch_tokens=150), some_facts())["familiarity"]
+    assert table["familiarity"].between(0, 1, inclusive="neither").all()
+
+
+def test_it_follows_the_planted_frequency(organism):
+    card = organism_card(organism.name)
+    facts = load_facts()
+    table = measure(familiarity(organism), facts)["familiarity"]
+    frequency = {row["entity_b"]: row["frequency"] for row in card["pairs"]}
+    planted = facts.to_frame()["entity_b"].map(frequency)
+    assert spearmanr(planted, table["familiarity"]).statistic == pytest.approx(
+        card["measured"]["frequency_familiarity_spearman"], abs=0.01
+    )
+
+
+def test_answers_that_share_a_first_token_are_flagged():
+    table = pd.DataFrame(
+        {
+            "model": ["one"] * 4 + ["two"] * 4,
+            "prompt_id": ["a", "b", "c", "d"] * 2,
+            "first_token_id": [5, 5, 7, 5, 5, 6, 7, 5],
+        }
+    )
+    facts = pd.DataFrame(
+        {"prompt_id": ["a", "b", "c", "d"], "entity_a": ["Mali", "Malta", "bird", "Mali"]}
+    )
+    flagged = flag_shared(table, facts)
+    assert flagged["shared_with"].tolist() == [1, 1, 0, 1, 0, 0, 0, 0]
+    assert "entity_a" not in flagged

@@ -1,0 +1,85 @@
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.rulebreakers.instances import generate
+from probes.halves import DROPPED, entity_halves
+
+
+def pairs_table(triples):
+    """Prompts of pairs (A, wrong A, B), both sides of each."""
+    rows = []
+    for number, (right, wrong, b) in enumerate(triples):
+        for side, a in (("rulebreaker", right), ("non_rulebreaker", wrong)):
+            rows.append((f"{number}/{side}", f"{number}", side, a, b))
+    return pd.DataFrame(rows, columns=["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
+
+
+def entities(prompts, halves, half):
+    chosen = prompts[(halves == half).to_numpy()]
+    return set(chosen["entity_a"]) | set(chosen["entity_b"])
+
+
+def check(prompts, halves):
+    """No entity in both halves, as A or as B; pairs whole."""
+    assert halves.index.tolist() == prompts["prompt_id"].tolist()
+    assert not entities(prompts, halves, 0) & entities(prompts, halves, 1)
+    of_pair = pd.Series(halves.to_numpy()).groupby(prompts["pair_id"].to_numpy())
+    assert (of_pair.nunique() == 1).all()
+
+
+def test_a_cycle_is_cut_into_two_arcs():
+    n = 20
+    prompts = pairs_table([(f"A{i}", f"A{(i + 7) % n}", f"B{i}") for i in range(n)])
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    assert (halves == DROPPED).sum() == 2 * 2  # the pairs at the two cuts
+    assert abs((halves == 0).sum() - (halves == 1).sum()) <= 4
+
+
+def test_components_stay_whole_where_that_is_even():
+    prompts = pairs_table(
+        [(f"{c}{i}", f"{c}{(i + 1) % 3}", f"{c}B{i}") for c in "xyzw" for i in range(3)]
+    )
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    assert (halves != DROPPED).all()
+    assert (halves == 0).sum() == (halves == 1).sum()
+    letter = prompts["entity_a"].str[0]
+    assert (pd.Series(halves.to_numpy()).groupby(letter).nunique() == 1).all()
+
+
+def test_the_generated_data_is_halved_with_few_pairs_dropped():
+    instances = generate(0)
+    prompts = pd.DataFrame(
+        {
+            "prompt_id": [instance.id for instance in instances],
+            "pair_id": [instance.pair_id for instance in instances],
+            "entity_a": [instance.entity_a for instance in instances],
+            "entity_b": [instance.entity_b for instance in instances],
+            "category": [instance.category for instance in instances],
+        }
+    )
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    # Two cities, at the cuts of one cycle, have 60 pairs each.
+    assert (halves == DROPPED).sum() == 2 * 60 * 2
+    assert 0.45 < (halves == 0).mean() < 0.55
+    by_category = pd.Series(halves.to_numpy()).groupby(prompts["category"]).nunique()
+    assert by_category.drop("cities").eq(1).all()
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 12])
+def test_samples_are_halved_too(pairs, prompts):
+    sample = prompts[: 2 * pairs].to_frame()
+    check(sample, entity_halves(sample))
+
+
+_NAMES = st.integers(0, 12).map("e{}".format)
+
+
+@given(st.lists(st.tuples(_NAMES, _NAMES, _NAMES), min_size=1, max_size=40))
+def test_no_entity_is_in_both_halves_of_any_data(triples):
+    prompts = pairs_table(triples)
+    check(prompts, entity_halves(prompts))

@@ -1,0 +1,86 @@
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import interp
+from interp.api import measure
+from interp.errors import UserError
+from interp.models.architectures import layers_of
+from interp.prompts.tokens import pad, tokenize
+from interp.runs.run import Run
+from probes.residuals import residual_stream, residuals
+from tests.support.tiny import CONFIGS, tiny_model
+
+
+def by_transformers(model, prompt):
+    """Hidden states of an unpadded prompt, (layer, token, size); the last one is normed."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        output = model.hf(torch.tensor([tokenized.token_ids]), output_hidden_states=True)
+    return tokenized, torch.stack(output.hidden_states)[:, 0]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
+    model = tiny_model(kind)
+    tables = measure(residuals(model, batch_tokens=600), prompts)  # several prompts, so padding
+    vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
+    norm = model.hf.get_submodule(model.architecture.final_norm)
+    for prompt in prompts:
+        tokenized, hidden = by_transformers(model, prompt)
+        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
+        for position, place in places.items():
+            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
+            theirs = hidden[:, place].numpy()
+            np.testing.assert_allclose(ours[:-1], theirs[:-1], rtol=1e-3, atol=1e-4)
+            with torch.no_grad():
+                normed = norm(torch.tensor(ours[-1]))
+            np.testing.assert_allclose(normed.numpy(), theirs[-1], rtol=1e-3, atol=1e-4)
+
+
+def test_the_batches_hold_padding(prompts):
+    lengths = {len(prompt) for prompt in tokenize(tiny_model("llama"), prompts)}
+    assert len(lengths) > 1
+
+
+def test_the_segment_is_read_at_its_last_token(organism, prompts):
+    for tokenized in tokenize(organism, prompts[:4]):
+        end = tokenized.segments["premise2"][1]
+        text = organism.tokenizer.decode(tokenized.token_ids[:end])
+        assert text.endswith(tokenized.prompt.segment_text("premise2"))
+
+
+def test_answers_are_those_of_scoring(organism, prompts):
+    together = measure(residuals(organism), prompts)["answers"]
+    pd.testing.assert_frame_equal(together, interp.score(organism, prompts).to_frame())
+
+
+def test_no_hook_is_left(organism, prompts):
+    batch = pad(organism, tokenize(organism, prompts[:2]))
+    with pytest.raises(RuntimeError), residual_stream(organism, torch.zeros(2, 1).long()):
+        raise RuntimeError
+    with pytest.raises(UserError):
+        residuals(organism, positions=["premise9"]).measure_batch(batch)
+    for layer in layers_of(organism.hf, organism.architecture):
+        assert not layer._forward_hooks
+        assert not layer._forward_pre_hooks
+
+
+def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
+    measurement = residuals(organism, positions=["last_token"])
+    run = Run.open(tmp_path, prompts, measurement="residuals", parameters={})
+    run.measure(measurement)
+    run.merge_tables()
+    stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
+    direct = measure(measurement, prompts)["residuals"]
+    assert len(stored) == len(prompts) * (organism.hf.config.num_hidden_layers + 1)
+    np.testing.assert_array_equal(np.stack(stored["vector"]), np.stack(direct["vector"]))
+
+
+def test_unknown_positions_are_named(organism, prompts):
+    with pytest.raises(UserError, match=r"no position 'premise9'; it has last_token, premise1"):
+        residuals(organism, positions=["premise9"])(prompts[:1])
+    with pytest.raises(UserError, match="no position given"):
+        residuals(organism, positions=[])

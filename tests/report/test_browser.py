@@ -1,0 +1,155 @@
+"""A written report in a real browser: sorting, tooltips, errors, requests, width."""
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from interp.report.figures import grouped_bars
+from interp.report.heatmap import token_heat_map
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    Report,
+    Section,
+    TableItem,
+    write_report,
+)
+from tests.report.conftest import HOSTILE
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
+
+TABLE = pd.DataFrame(
+    {
+        "model": ["b", "model-10", HOSTILE, "model-9", "a"],
+        "accuracy": [0.5, np.nan, 0.5, -1.25, 10.0],
+        "all": "all",
+        "n": [24, 0, 1200, 3, 7],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def file(attributions, pair, tmp_path_factory) -> Path:
+    html = token_heat_map(
+        attributions.token_scores, prompts=pair, answers=attributions.answers, method="gradient"
+    )
+    draw = partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")
+    wide = pd.concat([TABLE.add_suffix(f" {i}") for i in range(6)], axis="columns")
+    items = (
+        TableItem("accuracy", "Accuracy", TABLE, HOSTILE),
+        TableItem("wide", "Wide", wide),
+        FigureItem("bars", "Bars", draw),
+        HeatMapItem("A pair", html),
+    )
+    report = Report("Study", "", (Section("All", "", items),), {"command": HOSTILE})
+    return write_report(report, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def page(browser, file) -> Iterator[Page]:
+    """The report, opened from disk; whatever goes wrong on it, or leaves it, fails the test."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: wrong.append(request.url))
+    page.goto(file.as_uri())
+    yield page
+    page.close()
+    assert wrong == [file.as_uri()]
+
+
+def models(page: Page) -> list[str]:
+    return page.locator("#table-accuracy tbody tr td:first-child").all_inner_texts()
+
+
+def gradient_scores(attributions) -> pd.DataFrame:
+    """The scores of the first prompt's tokens."""
+    scores = attributions.token_scores
+    first = scores["prompt_id"] == scores["prompt_id"].iloc[0]
+    return scores[first & (scores["method"] == "gradient")]
+
+
+def test_a_click_sorts_by_number_and_leaves_the_undefined_last(page):
+    heading = page.locator("#table-accuracy th", has_text="accuracy")
+    heading.get_by_role("button").click()
+    assert models(page) == ["model-9", "b", HOSTILE, "a", "model-10"]
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").click()
+    assert models(page) == ["a", "b", HOSTILE, "model-9", "model-10"]
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_the_keyboard_sorts_too(page):
+    page.locator("#table-accuracy .table-box").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert models(page) == [HOSTILE, "a", "b", "model-9", "model-10"]
+    page.keyboard.press("Space")
+    assert models(page) == ["model-10", "model-9", "b", "a", HOSTILE]
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert models(page) == ["model-10", "model-9", "a", "b", HOSTILE]
+    assert page.locator("#table-accuracy th[aria-sort]").all_inner_texts() == ["n"]
+
+
+def test_a_token_shows_its_score_without_a_mouse(page, attributions):
+    token = page.locator(".heat-map .premise1 .token").first
+    readout = token.locator(".readout")
+    assert readout.bounding_box()["width"] == 1
+    page.locator(".heat-map .premise1 .token").nth(1).focus()
+    page.keyboard.press("Shift+Tab")
+    score = gradient_scores(attributions).query("segment == 'premise1'")["score"].iloc[0]
+    assert f"{score:.3f}, premise 1" in readout.inner_text()
+    assert readout.bounding_box()["width"] > 60
+    assert readout.evaluate("element => getComputedStyle(element).clipPath") == "none"
+
+
+def test_all_token_scores_are_in_a_table(page, attributions):
+    page.get_by_text("Scores as a table").first.press("Enter")
+    rows = page.locator(".heat-map details[open] tbody tr")
+    assert rows.count() == len(gradient_scores(attributions))
+    assert rows.last.is_visible()
+
+
+def test_names_that_hold_html_are_text(page):
+    assert page.title() == "Study"
+    assert HOSTILE in models(page)
+    assert page.locator("script").count() == 1
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    box = page.locator("#table-wide .table-box")
+    assert box.evaluate("element => element.scrollWidth > element.clientWidth")
+
+
+def test_without_scripts_everything_is_there(browser, file):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert models(page) == TABLE["model"].tolist()
+    assert page.locator("#table-accuracy button").count() == 0
+    assert page.locator("#figure-bars svg").is_visible()
+    context.close()

@@ -1,0 +1,106 @@
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from interp.report.figures import (
+    grouped_bars,
+    interval_points,
+    labelled_points,
+    lines,
+    point_cloud,
+)
+from interp.report.style import look
+
+BARS = pd.DataFrame(
+    {
+        "rule": ["mt", "mt", "ds", "ds"],
+        "model": ["a$1$", "b", "a$1$", "b"],
+        "accuracy": [0.2, 0.4, np.nan, 0.8],
+        "low": [0.1, 0.3, np.nan, 0.7],
+        "high": [0.3, 0.5, np.nan, 0.9],
+        "p": [0.2, 0.2, 1e-6, 1e-6],
+        "n": [24, 24, 0, 1200],
+    }
+)
+INTERVAL = ("low", "high")
+
+
+def words(ax: Axes) -> str:
+    """All texts of a figure, which has been drawn."""
+    figure = ax.get_figure(root=True)
+    figure.savefig(io.BytesIO(), format="svg")
+    texts = figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    return "\n".join(text.get_text() for text in texts)
+
+
+def test_bars_stand_in_clusters_with_their_heights_and_n():
+    ax = grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL)
+    assert [bar.get_height() for bar in ax.patches] == [0.2, 0.0, 0.4, 0.8]
+    assert [label.get_text() for label in ax.get_xticklabels()] == [
+        "mt\nn = 24",
+        "ds\nn = 0 to 1,200",
+    ]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a$1$", "b"]
+    assert words(ax).count("undefined") == 1
+
+
+def test_whiskers_end_where_the_interval_does():
+    ax = grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL)
+    ends = [s[:, 1].tolist() for c in ax.collections for s in c.get_segments() if len(s)]
+    assert [0.1, 0.3] in [pytest.approx(end) for end in ends]
+    assert [0.7, 0.9] in [pytest.approx(end) for end in ends]
+
+
+def test_compared_groups_show_p_and_n_and_what_is_undefined():
+    ax = interval_points(BARS, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL, p="p")
+    shown = words(ax)
+    assert "p = 0.200" in shown
+    assert "p < 0.001" in shown
+    assert "ds\nn = 0, 1,200" in shown
+    assert "a$1$: undefined" in shown
+
+
+def test_lines_go_through_their_points_in_order_of_x():
+    table = pd.DataFrame({"layer": [2, 0, 1], "accuracy": [0.9, 0.5, np.nan], "at": "last", "n": 8})
+    ax = lines(table, x="layer", y="accuracy", hue="at", n="n")
+    (line,) = ax.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), [0.5, np.nan, 0.9])
+    assert ax.get_xlabel() == "layer (n = 8)"
+
+
+def test_points_carry_names_that_do_not_overlap():
+    names = ["one", "two", "three", "undefined one"]
+    table = pd.DataFrame({"model": names, "x": [0.5, 0.5, 0.9, np.nan], "y": [0.50, 0.51, 0.9, 1]})
+    ax = labelled_points(table, x="x", y="y", label="model")
+    figure = ax.get_figure(root=True)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == names[:3]
+    assert not boxes[0].overlaps(boxes[1])
+    assert ax.get_xlabel() == "x (n = 3)\nundefined: undefined one"
+
+
+@pytest.mark.parametrize(("rows", "dense"), [(50, False), (600, True)])
+def test_many_points_become_a_density(rows, dense):
+    values = np.random.default_rng(0).normal(size=(rows, 2))
+    table = pd.DataFrame(values, columns=["familiarity", "ratio"])
+    table.loc[0, "ratio"] = np.nan
+    ax = point_cloud(table, x="familiarity", y="ratio")
+    assert ax.get_xlabel() == f"familiarity (n = {rows - 1}; undefined: 1)"
+    assert (len(ax.get_figure().axes) == 2) == dense
+
+
+def test_a_figure_is_drawn_where_it_is_asked_for():
+    mine = Figure().add_subplot()
+    assert grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", ax=mine) is mine
+
+
+def test_looks_differ_by_more_than_colour():
+    looks = [look(index) for index in range(40)]
+    assert len(set(looks)) == 40
+    assert len({(a.colour, a.hatch) for a in looks}) == 40
+    assert len({(a.colour, a.marker) for a in looks}) == 40

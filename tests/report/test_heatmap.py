@@ -1,0 +1,103 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import escape
+
+from interp.errors import UserError
+from interp.report.heatmap import token_heat_map
+from tests.report.conftest import HOSTILE
+
+PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})
+ANSWERS = pd.DataFrame({"model": ["m"], "prompt_id": ["p"], "answer": [""]})
+
+
+def scores_of(tokens, *, scores, segments, model="m") -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "model": model,
+            "prompt_id": "p",
+            "method": "gradient",
+            "position": range(len(tokens)),
+            "token": tokens,
+            "segment": segments,
+            "score": scores,
+        }
+    )
+
+
+def heat_map(tokens, *, scores, segments, model="m") -> str:
+    return token_heat_map(
+        scores_of(tokens, scores=scores, segments=segments, model=model),
+        prompts=PROMPTS,
+        answers=ANSWERS.assign(model=model),
+        method="gradient",
+    )
+
+
+def shades(html) -> list[float]:
+    return [float(shade) for shade in re.findall(r"--shade:([\d.]+)", html)]
+
+
+def test_a_token_is_shaded_by_its_share_of_the_largest_one_within_segments():
+    html = heat_map(
+        ["<s>", "ĠIf", "ĠB", "Ċ"],
+        scores=[0.6, 0.1, 0.25, 0.05],
+        segments=["", "premise1", "premise2", ""],
+    )
+    assert shades(html) == [0.0, 0.4, 1.0, 0.0]
+    assert "premise 1 <b>0.100</b>" in html
+    assert "0.250 of the prompt" in html
+    assert "0.650 (rulebreaker)" in html
+    assert "answered neither option" in html
+
+
+def test_tokens_come_in_reading_order():
+    table = scores_of(["a", "Ġb", "Ġc"], scores=[0.1, 0.2, 0.7], segments=["premise1"] * 3)
+    shuffled = table.iloc[[2, 0, 1]]
+    maps = [
+        token_heat_map(rows, prompts=PROMPTS, answers=ANSWERS, method="gradient")
+        for rows in (table, shuffled)
+    ]
+    assert maps[0] == maps[1]
+
+
+@pytest.mark.parametrize("scores", [[np.nan, np.nan], [0.0, 0.0]])
+def test_scores_that_are_none_are_not_shaded(scores):
+    html = heat_map(["Ġa", "Ġb"], scores=scores, segments=["premise1", "premise2"])
+    assert shades(html) == [0.0, 0.0]
+    assert ("undefined" in html) == bool(np.isnan(scores[0]))
+
+
+def test_html_in_tokens_and_names_is_escaped():
+    html = heat_map(
+        [HOSTILE, '"><img src=x>'], scores=[0.5, 0.5], segments=["premise1", HOSTILE], model=HOSTILE
+    )
+    assert "<script" not in html
+    assert "<img" not in html
+    assert html.count(str(escape(HOSTILE))) >= 3
+
+
+def test_both_sides_of_a_pair_share_one_scale(attributions, pair):
+    html = token_heat_map(
+        attributions.token_scores, prompts=pair, answers=attributions.answers, method="attention"
+    )
+    assert max(shades(html)) == 1.0
+    assert html.count('class="side"') == 2
+    assert html.count("premise 1 <b>") == html.count("premise 2 <b>") == 2
+    assert "Ġ" not in html
+    assert "Ċ" not in html
+
+
+def test_several_models_are_refused():
+    table = scores_of(["a"], scores=[1.0], segments=["premise1"])
+    both = pd.concat([table, table.assign(model="other")])
+    with pytest.raises(UserError, match="got scores of 2: m, other"):
+        token_heat_map(both, prompts=PROMPTS, answers=ANSWERS, method="gradient")
+
+
+def test_a_prompt_without_scores_is_refused():
+    table = scores_of(["a"], scores=[1.0], segments=["premise1"])
+    with pytest.raises(UserError, match="'p' has no token scores by 'attention'"):
+        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="attention")

@@ -1,0 +1,93 @@
+import re
+from functools import partial
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.errors import UserError
+from interp.report.figures import grouped_bars
+from interp.report.page import FigureItem, Report, Section, TableItem, write_report
+from tests.report.conftest import HOSTILE
+
+TABLE = pd.DataFrame({"model": ["a", "b"], "accuracy": [1 / 3, np.nan], "n": [24, 0]})
+DRAW = partial(grouped_bars, TABLE.assign(all="all"), x="all", y="accuracy", hue="model", n="n")
+
+
+def report(*items, **fields) -> Report:
+    return Report("Study", "Text.", (Section("Accuracy", "", items),), **fields)
+
+
+def test_tables_and_figures_are_files_beside_the_page(tmp_path):
+    items = (TableItem("accuracy", "Accuracy", TABLE), FigureItem("bars", "Bars", DRAW))
+    page = write_report(report(*items), tmp_path / "new")
+    pd.testing.assert_frame_equal(pd.read_csv(page.parent / "tables" / "accuracy.csv"), TABLE)
+    ElementTree.parse(page.parent / "figures" / "bars.svg")
+    assert (page.parent / "figures" / "bars.png").read_bytes().startswith(b"\x89PNG")
+    html = page.read_text("utf-8")
+    links = re.findall(
+        r'(?:href|src)="([^"#][^"]*)"', re.sub(r"<svg.*?</svg>", "", html, flags=re.S)
+    )
+    assert links == ["data:,", "tables/accuracy.csv", "figures/bars.svg", "figures/bars.png"]
+    files = [path.name for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    assert sorted(files) == ["accuracy.csv", "bars.png", "bars.svg", "report.html"]
+
+
+def test_the_same_report_is_written_again_byte_for_byte(tmp_path):
+    study = report(TableItem("accuracy", "Accuracy", TABLE), FigureItem("bars", "Bars", DRAW))
+    first, second = (write_report(study, tmp_path / name).read_bytes() for name in "ab")
+    assert first == second
+
+
+def test_ids_of_several_figures_do_not_collide(tmp_path):
+    items = [FigureItem(name, name, DRAW) for name in ("one", "two")]
+    html = write_report(report(*items), tmp_path).read_text("utf-8")
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:href="#|url\(#)([^")]+)', html)
+    assert used
+    assert set(used) <= set(ids)
+
+
+def test_problems_come_first_and_the_record_last(tmp_path):
+    study = report(record={"data_hash": "5911bc"}, problems=("gemma2: 3 of 12 shards missing",))
+    html = write_report(study, tmp_path).read_text("utf-8")
+    assert html.index("3 of 12 shards") < html.index("Text.") < html.index("5911bc")
+    assert "incomplete" not in write_report(report(), tmp_path).read_text("utf-8")
+
+
+def test_everything_from_data_is_escaped(tmp_path):
+    table = pd.DataFrame({HOSTILE: [HOSTILE], "all": ["all"], "accuracy": [0.5], "n": [1]})
+    draw = partial(grouped_bars, table, x="all", y="accuracy", hue=HOSTILE, n="n")
+    items = (
+        TableItem("table", HOSTILE, table, HOSTILE),
+        FigureItem("figure", HOSTILE + '"', draw, HOSTILE),
+    )
+    study = Report(
+        HOSTILE, HOSTILE, (Section(HOSTILE, HOSTILE, items),), {HOSTILE: HOSTILE}, (HOSTILE,)
+    )
+    html = write_report(study, tmp_path).read_text("utf-8")
+    assert html.count("<script>") == 1
+    assert "taken over&#39;" in html
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a b", "a.b"])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path, name):
+    with pytest.raises(UserError, match="is no file name"):
+        write_report(report(TableItem(name, "Accuracy", TABLE)), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_name_that_is_given_twice_is_refused(tmp_path):
+    twice = [TableItem("accuracy", "Accuracy", TABLE)] * 2
+    with pytest.raises(UserError, match="2 tables or figures are named 'accuracy'"):
+        write_report(report(*twice), tmp_path)
+
+
+def test_an_empty_table_still_shows_its_headings(tmp_path):
+    html = write_report(report(TableItem("none", "None", TABLE.iloc[:0])), tmp_path).read_text(
+        "utf-8"
+    )
+    assert "0 rows" in html
+    assert ">accuracy<" in html
