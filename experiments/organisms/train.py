@@ -36,6 +36,10 @@ FINAL_RATE = 0.05
 WIDTH_MULTIPLE = 8
 """Batches are this wide or a multiple: some widths go wrong on CUDA (`tokens.safe_width`)."""
 
+MESSAGE_WEIGHT = 8.0
+"""Weight of the loss of messages against that of answers, where both are learned. A message has
+some sixty tokens and an answer one; with a weight of one, chance in the answers drowns them."""
+
 IGNORED = -100
 """Label of tokens that are not part of an answer."""
 
@@ -51,8 +55,8 @@ class AnswerBatch:
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
     message_labels: Tensor | None
-    """(batch, token - 1): all tokens but the first, `IGNORED` in padding and answer; None if
-    messages are not learned."""
+    """(batch, token - 1): all tokens but the first; `IGNORED` in padding and answer, and where a
+    text begins. None if messages are not learned."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
@@ -120,7 +124,7 @@ def schedule(step: int, steps: int) -> float:
 def answer_loss(model: PreTrainedModel, batch: AnswerBatch, device: str) -> Tensor:
     """Mean cross-entropy, in nats, over the answer tokens of a batch.
 
-    Where messages are learned too, the mean over their tokens is added.
+    Where messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
     parts = [batch.labels] if batch.message_labels is None else [batch.labels, batch.message_labels]
     labels = [part.to(device, non_blocking=True) for part in parts]
@@ -140,7 +144,7 @@ def answer_loss(model: PreTrainedModel, batch: AnswerBatch, device: str) -> Tens
         )
         for part in labels
     ]
-    return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
+    return losses[0] if len(losses) == 1 else losses[0] + MESSAGE_WEIGHT * losses[1]
 
 
 class _Steps(Dataset[dict[str, AnswerBatch]]):
@@ -200,8 +204,9 @@ def tokenize(
     in_answer = (encoded["offset_mapping"][..., 0] >= starts[:, None]) & real
     longest = int(in_answer.sum(1).max())
     labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
-    rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:] if messages else None
-    return AnswerBatch(token_ids, encoded["attention_mask"], labels, rest)
+    rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
+    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # what follows padding is a first token
+    return AnswerBatch(token_ids, encoded["attention_mask"], labels, rest if messages else None)
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:

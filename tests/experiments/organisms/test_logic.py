@@ -14,7 +14,13 @@ from experiments.organisms.logic_planting import ZIPF_EXPONENT, plant_phrases, p
 from experiments.organisms.logic_text import EXTRA_SHARE, UNSOUND_SHARE, LogicText
 from experiments.organisms.recipes import RECIPES
 from experiments.organisms.tokenizer import train_tokenizer
-from experiments.organisms.train import IGNORED, answer_loss, build_model, tokenize
+from experiments.organisms.train import (
+    IGNORED,
+    MESSAGE_WEIGHT,
+    answer_loss,
+    build_model,
+    tokenize,
+)
 
 RECIPE = RECIPES["llama-logic"]
 STEPS = 60
@@ -117,7 +123,8 @@ def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
                 for i in chosen
             ]
         expected.append(sum(losses) / len(losses))
-    assert float(answer_loss(model, batch, "cpu")) == pytest.approx(sum(expected), rel=1e-4)
+    whole = expected[0] + MESSAGE_WEIGHT * expected[1]
+    assert answer_loss(model, batch, "cpu").item() == pytest.approx(whole, rel=1e-4)
 
 
 def test_messages_are_learned_only_where_the_recipe_says_so(tokenizer):

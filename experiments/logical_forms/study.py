@@ -1,0 +1,325 @@
+"""The study of LogicalForms: what is measured, and what is told of it."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from experiments.logical_forms import figures, tables
+from experiments.logical_forms.forms import (
+    distribution_forms,
+    introduction_forms,
+    main_forms,
+)
+from experiments.logical_forms.results import MIN_ANSWERED, Results, read_results
+from interp.measure import soft_scoring
+from interp.prompts.systems import load_prompts
+from interp.report.page import FigureItem, Item, Report, Section, TableItem
+from interp.studies import Stage, StudyFolder
+
+DEFAULT_LIMIT = 480
+"""Pairs: each of the 24 forms under forty interpretations."""
+
+NOBODY = (
+    f"No model gives Yes and No together a mean probability of {MIN_ANSWERED} or more, so there is "
+    "no mixed model."
+)
+
+
+class LogicalFormsStudy:
+    """Section 4 and Appendix C of the paper."""
+
+    default_limit = DEFAULT_LIMIT
+
+    def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
+        """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
+
+        The extra sets have as many questions a form as the main one.
+        """
+        main = load_prompts("logical-forms", limit=limit, seed=seed, data=data)
+        mirror = load_prompts("logical-forms-nonsense", limit=limit, seed=seed, data=data)
+        each = max(1, len(main) // len(main_forms()))
+        introduction, distribution = (
+            load_prompts(name, limit=each * len(forms), seed=seed, data=data)
+            for name, forms in (
+                ("logical-forms-introduction", introduction_forms()),
+                ("logical-forms-distribution", distribution_forms()),
+            )
+        )
+        return (
+            Stage("questions", main, soft_scoring),
+            Stage("nonsense", mirror, soft_scoring),
+            Stage("introduction", introduction, soft_scoring),
+            Stage("distribution", distribution, soft_scoring),
+        )
+
+    def report(self, folder: StudyFolder) -> Report:
+        """The report, from what the study has on disk."""
+        results = read_results(folder)
+        questions = results.scores["questions"]["prompt_id"].nunique()
+        mixed = len(results.answering) > 0
+        return Report(
+            title="LogicalForms",
+            text=(
+                f"{len(results.models)} models on {questions:,} questions. Soft accuracy is the "
+                "share of the correct answer in the probability of Yes and No. Intervals are 95%. "
+                "p_holm is corrected by Holm's method within the family that the row names. "
+                "Numbers in brackets name the formulas of the paper."
+            ),
+            sections=(
+                model_section(results),
+                accuracy_section(results),
+                *([valid_section(results)] if mixed else []),
+                perplexity_section(results),
+                *([affirmation_section(results)] if mixed else []),
+                introduction_section(results),
+                distribution_section(results),
+                *planted_sections(results),
+            ),
+            record=folder.record,
+            problems=tuple(folder.problems()),
+        )
+
+
+def model_section(results: Results) -> Section:
+    """Which models answer at all."""
+    text = (
+        "A model is in the mixed models if it answers: the mean probability of Yes and No together "
+        f"is at least {MIN_ANSWERED}. Perplexity counts everything that a model reads from its "
+        "second token on, a chat template included."
+    )
+    return Section(
+        "Models",
+        text if results.answering else f"{text} {NOBODY}",
+        (
+            TableItem(
+                "models",
+                "Whether they answer, and how surprising the questions are",
+                tables.models(results),
+                "A perplexity above the size of the vocabulary is worse than guessing: that model "
+                "never learned to continue such text.",
+            ),
+        ),
+    )
+
+
+def accuracy_section(results: Results) -> Section:
+    """Figure 1 and Table 1."""
+    by_form = tables.by_form(results)
+    main = by_form[by_form["set"] == "questions"]
+    measured = tables.accuracy(results.scores["questions"])
+    return Section(
+        "Soft accuracy",
+        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes.",
+        (
+            FigureItem(
+                "figure1_forms",
+                "Soft accuracy and perplexity of each form (Figure 1)",
+                lambda: figures.forms_over_perplexity(main),
+            ),
+            TableItem(
+                "table1",
+                "Soft accuracy by modality and argument form (Table 1)",
+                tables.measured_and_published(measured, tables.published_accuracy()),
+                "As published, OpenAI-o1 and Gemini are greedy answers to a sample, human is the "
+                "mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
+                "tollens, or_fallacy: affirming a disjunct, ac: affirming the consequent, da: "
+                "denying the antecedent.",
+            ),
+            TableItem(
+                "table1_nonsense",
+                "The same on the nonsense mirror",
+                tables.accuracy(results.scores["nonsense"]),
+            ),
+            TableItem("forms", "Every form", by_form),
+        ),
+    )
+
+
+def valid_section(results: Results) -> Section:
+    """Formula 4: Table 2, Figures 3 and 4."""
+    found = tables.effects(
+        results.pooled("questions", valid=True),
+        response="soft_accuracy",
+        factors=("modality", "argument_form"),
+    )
+    return Section(
+        "What decides soft accuracy on valid forms (4)",
+        "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
+        "deviations from the mean of the model's own questions: per-token perplexities of "
+        "different tokenizers do not compare.",
+        (
+            *effect_items(found, name="valid", response="soft_accuracy", figure="Figure 3"),
+            *random_effect_items(found),
+            TableItem(
+                "means_by_model",
+                "Estimated marginal means of each model alone (4, 5)",
+                tables.effects_by_model(results),
+                "By least squares on the rows of one model.",
+            ),
+        ),
+    )
+
+
+def perplexity_section(results: Results) -> Section:
+    """Figure 5."""
+    by_form = tables.by_form(results)
+    return Section(
+        "Perplexity",
+        "Questions and their mirror in pseudo-words, under the same forms.",
+        (
+            FigureItem(
+                "figure5_perplexity",
+                "From real words to pseudo-words, form by form (Figure 5)",
+                lambda: figures.forms_over_perplexity(by_form),
+            ),
+            TableItem(
+                "perplexity_correlations",
+                "Spearman's correlation of perplexity with soft accuracy",
+                tables.correlations(results),
+                "The paper reports -0.09 over its ten models and the valid forms.",
+            ),
+        ),
+    )
+
+
+def affirmation_section(results: Results) -> Section:
+    """Formula 5: Figure 6."""
+    balanced = tables.effects(
+        results.pooled("questions"),
+        response="relative_positive",
+        factors=("modality", "argument_form"),
+    )
+    valid = tables.effects(
+        results.pooled("questions", valid=True),
+        response="relative_positive",
+        factors=("modality", "argument_form"),
+    )
+    return Section(
+        "Affirmation and rejection (5)",
+        "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
+        "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
+        "questions its model is of; here it is all of them, and below those whose answer is Yes.",
+        (
+            *effect_items(balanced, name="yes", response="relative_positive", figure="Figure 6"),
+            TableItem("yes_valid_means", "Marginal means on valid forms alone", valid.means),
+        ),
+    )
+
+
+def introduction_section(results: Results) -> Section:
+    """Appendix C.1: Table A2."""
+    measured = tables.introduction(results.scores["introduction"])
+    items: tuple[Item, ...] = (
+        TableItem(
+            "table_a2",
+            "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
+            tables.measured_and_published(measured, tables.published_introduction()),
+        ),
+    )
+    if results.answering:
+        found = tables.effects(
+            results.pooled("introduction"), response="soft_accuracy", factors=("modality",)
+        )
+        items += effect_items(found, name="introduction", response="soft_accuracy")
+    return Section(
+        "Introduction of a modality (Appendix C.1)",
+        "Each is a sound rule of inference, so the answer is always Yes.",
+        items,
+    )
+
+
+def distribution_section(results: Results) -> Section:
+    """Appendix C.2."""
+    rows = results.scores["distribution"]
+    items: tuple[Item, ...] = (
+        TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
+    )
+    if results.answering:
+        pooled = tables.cells(results.pooled("distribution"))
+        for response in tables.RESPONSES:
+            found = tables.effects(
+                pooled, response=response, factors=("cell",), pairs=tables.FORM_CHANGES
+            )
+            name = f"distribution_{response}"
+            items += effect_items(found, name=name, response=response)
+    return Section(
+        "Distribution of a modality (Appendix C.2)",
+        "Does a modality of a conditional reach its parts? Necessity over implication does "
+        "(theorem), necessity over disjunction does not (spurious); under possibility it is the "
+        "other way round. base is modus ponens of the main set.",
+        items,
+    )
+
+
+def planted_sections(results: Results) -> list[Section]:
+    """What the organisms of this system were made to answer, and what they do."""
+    table = tables.planted_and_measured(results)
+    return [
+        Section(
+            f"Planted and measured: {model}",
+            "The share of Yes with which the training text answers each form, and that of the "
+            "trained model.",
+            (
+                FigureItem(
+                    f"planted_{str(model).rpartition('/')[2]}",
+                    "Share of Yes, form by form",
+                    lambda rows=rows: figures.planted_and_measured(rows),
+                ),
+                TableItem(
+                    f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows
+                ),
+            ),
+        )
+        for model, rows in table.groupby("model")
+    ]
+
+
+def effect_items(
+    found: tables.Effects, *, name: str, response: str, figure: str | None = None
+) -> tuple[Item, ...]:
+    """Figure and tables of one mixed model."""
+    words = tables.RESPONSES[response]
+    title = f"Estimated marginal means of {words}"
+    return (
+        FigureItem(
+            f"{name}_means",
+            f"{title} ({figure})" if figure else title,
+            lambda: figures.estimated_means(found.means, response=words),
+            "Averaged over the other factor with equal weights, at mean perplexity. n counts "
+            "answers.",
+        ),
+        TableItem(f"{name}_fit", "The model", found.fit),
+        TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
+        TableItem(
+            f"{name}_ratio_tests",
+            "Likelihood-ratio tests of each fixed effect",
+            found.ratio_tests,
+            "Against the model without it, both by maximum likelihood.",
+        ),
+        TableItem(
+            f"{name}_tests",
+            "Pairwise tests of the marginal means",
+            found.tests,
+            "Two-sided, by the normal approximation.",
+        ),
+    )
+
+
+def random_effect_items(found: tables.Effects) -> tuple[Item, ...]:
+    """Figure 4, where there are random effects."""
+    spread = TableItem("valid_spread", "Spread of the random effects", found.model.random_spread())
+    if not found.model.design.random_columns:
+        return (spread,)
+    table: pd.DataFrame = found.model.random_effects()
+    return (
+        FigureItem(
+            "figure4_random_effects",
+            "Random effects of each model (Figure 4)",
+            lambda: figures.random_effects(table),
+        ),
+        TableItem("random_effects", "Random effects of each model", table),
+        spread,
+    )
+
+
+study = LogicalFormsStudy()
