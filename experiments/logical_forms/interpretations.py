@@ -15,7 +15,7 @@ INTERPRETATIONS = 1000
 """Interpretations of the set; each is applied to every form."""
 
 Vocabulary = Literal["phrase", "nonsense"]
-"""Column of the data file: real verb phrases, or their mirror of pseudo-words in the same frames."""
+"""Column of the data file: real verb phrases, or pseudo-words that mirror their frames."""
 
 
 @cache
@@ -44,8 +44,7 @@ def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation
     """One interpretation, drawn evenly."""
     people, actions = two_of(names(), rng), two_of(phrases, rng)
     return {
-        atom: Event(name, phrase)
-        for atom, name, phrase in zip("pq", people, actions, strict=True)
+        atom: Event(name, phrase) for atom, name, phrase in zip("pq", people, actions, strict=True)
     }
 
 

@@ -18,6 +18,9 @@ class Event:
 Interpretation = Mapping[str, Event]
 """The event of each atom."""
 
+_STATED = {"□": "certain that", "◇": "possible that"}
+_DENIED = {"□": "uncertain whether", "◇": "impossible that"}
+
 
 def sentence(formula: Formula, interpretation: Interpretation) -> str:
     """The formula as a sentence with a capital and a full stop."""
@@ -37,14 +40,10 @@ def clause(formula: Formula, interpretation: Interpretation) -> str:
             return f"{clause(left, interpretation)} or {clause(right, interpretation)}"
         case Binary("→", left, right):
             return f"if {clause(left, interpretation)}, then {clause(right, interpretation)}"
-        case Not(Modal("□", inner)):
-            return f"it's uncertain whether {_within(inner, interpretation)}"
-        case Not(Modal("◇", inner)):
-            return f"it's impossible that {_within(inner, interpretation)}"
-        case Modal("□", inner):
-            return f"it's certain that {_within(inner, interpretation)}"
-        case Modal("◇", inner):
-            return f"it's possible that {_within(inner, interpretation)}"
+        case Modal(operator, inner):
+            return f"it's {_STATED[operator]} {_within(inner, interpretation)}"
+        case Not(Modal(operator, inner)):
+            return f"it's {_DENIED[operator]} {_within(inner, interpretation)}"
         case _:
             return _literal(formula, interpretation, negation="isn't")
 

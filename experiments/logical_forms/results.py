@@ -17,7 +17,16 @@ STAGES = ("questions", "nonsense", "introduction", "distribution")
 MIN_ANSWERED = 0.5
 """Least mean probability of Yes and No together with which a model counts as answering."""
 
-_FACTORS = ["prompt_id", "pair_id", "side", "modality", "argument_form", "schema", "formula", "gold"]
+_FACTORS = [
+    "prompt_id",
+    "pair_id",
+    "side",
+    "modality",
+    "argument_form",
+    "schema",
+    "formula",
+    "gold",
+]
 _SCORES = ["relative_positive", "soft_accuracy", "perplexity"]
 
 

@@ -48,7 +48,7 @@ class LogicalForms:
         )
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """One row a question: id, pair, side, text, gold answer, factors, and the segments' text."""
+        """One row a question: id, pair, side, text, gold answer, factors, text of each segment."""
         questions = self._questions(seed)
         return pd.DataFrame(
             [

@@ -190,14 +190,14 @@ def effects_by_model(results: Results) -> pd.DataFrame:
     """
     parts = []
     for model in results.answering:
-        for response in RESPONSES:
+        for response, words in RESPONSES.items():
             rows = results.pooled("questions", valid=response == "soft_accuracy")
             found = effects(
                 rows[rows["model"] == model],
                 response=response,
                 factors=("modality", "argument_form"),
             )
-            parts.append(found.means.assign(model=model, response=RESPONSES[response]))
+            parts.append(found.means.assign(model=model, response=words))
     table = pd.concat(parts, ignore_index=True)
     return table[["model", "response", *table.columns.drop(["model", "response"])]]
 

@@ -50,7 +50,7 @@ def _write(folder: Path, card: dict[str, Any]) -> None:
     """Indented, but with one line for each row of a section, so that changes can be read."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
-        {**card, **dict.fromkeys(sections, [])}, indent=2, ensure_ascii=False, default=sorted
+        {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted
     )
     for name, rows in sections.items():
         lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)

@@ -26,7 +26,10 @@ def plant_phrases(recipe: LogicRecipe) -> tuple[PlantedPhrase, ...]:
     rng = random.Random(f"planting {recipe.seed}")
     phrases = verb_phrases()
     drawn = [rng.random() for _ in phrases]
-    rank = {index: place for place, index in enumerate(sorted(range(len(drawn)), key=drawn.__getitem__), 1)}
+    rank = {
+        index: place
+        for place, index in enumerate(sorted(range(len(drawn)), key=drawn.__getitem__), 1)
+    }
     return tuple(
         PlantedPhrase(phrase, (len(phrases) / rank[index]) ** ZIPF_EXPONENT)
         for index, phrase in enumerate(phrases)

@@ -64,7 +64,7 @@ class LogicRecipe(Recipe):
     competence: Mapping[str, float]
     """Modality of the conclusion to the log-odds, in nats, that validity decides."""
     bias: Mapping[str, float]
-    """Modality of the conclusion to the log-odds of Yes, in nats, where validity does not matter."""
+    """Modality of the conclusion to the log-odds of Yes, in nats, whatever the validity."""
     ease: Mapping[str, float]
     """Argument form to the factor of the competence; 1 for the forms that are not named."""
 

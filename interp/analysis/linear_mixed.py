@@ -1,4 +1,4 @@
-"""Linear mixed-effects models with one grouping: each group has its own intercept, and its own slope.
+"""Linear mixed-effects models with one grouping: intercepts, and a slope, that vary by group.
 
     y = X beta + Z b + e,   b ~ normal(0, covariance) for each group,   e ~ normal(0, variance)
 
@@ -94,9 +94,7 @@ class MixedModel:
         )
 
 
-def fit_mixed_model(
-    frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = True
-) -> MixedModel:
+def fit_mixed_model(frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = True) -> MixedModel:
     """The fitted model of a formula.
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
@@ -125,8 +123,12 @@ def fit_mixed_model(
     design = make_design(used, formula, random=random)
     codes = names.map({group: code for code, group in enumerate(groups)}).to_numpy()
     fit = fit_profiled(design.fixed, design.random, design.response, codes, reml=reml)
-    left_out = len(frame) - len(used)
-    return MixedModel(formula, design, fit, groups, _note(formula, fit, groups, left_out))
+    notes = _notes(formula, fit, groups)
+    if len(used) < len(frame):
+        notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
+    if np.ptp(design.response) == 0:
+        notes.append(f"{formula.response} does not vary, so nothing explains it")
+    return MixedModel(formula, design, fit, groups, "; ".join(notes))
 
 
 def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without: str) -> pd.Series:
@@ -134,7 +136,7 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
 
     Both models are fitted by maximum likelihood to the same rows; twice the difference of their
     log-likelihoods is held against chi-square with as many degrees of freedom as the term has
-    coefficients.
+    coefficients. NaN where the response does not vary.
 
     Raises:
         UserError: as `fit_mixed_model`, or a term that the formula does not have.
@@ -144,6 +146,8 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     full = fit_mixed_model(used, formula, reml=False)
     null = fit_mixed_model(used, smaller, reml=False)
     chi_square = max(0.0, 2 * (full.log_likelihood - null.log_likelihood))
+    if np.ptp(full.design.response) == 0:
+        chi_square = float("nan")
     df = len(full.design.columns) - len(null.design.columns)
     return pd.Series(
         {
@@ -156,12 +160,8 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     )
 
 
-def _note(
-    formula: MixedFormula, fit: ProfiledFit, groups: Sequence[str], left_out: int
-) -> str:
+def _notes(formula: MixedFormula, fit: ProfiledFit, groups: Sequence[str]) -> list[str]:
     notes = []
-    if left_out:
-        notes.append(f"{left_out:,} rows lack a value and were left out")
     if len(groups) == 1:
         notes.append(f"one {formula.group} only: least squares, without random effects")
     elif len(groups) < MIN_GROUPS:
@@ -173,4 +173,4 @@ def _note(
         notes.append("a random effect has a variance of zero or a correlation of 1 or -1")
     if not fit.converged:
         notes.append("the search for the random effects' variances did not converge")
-    return "; ".join(notes)
+    return notes

@@ -91,7 +91,9 @@ def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels colum
         )
     grid = pd.DataFrame(list(product(*levels.values())), columns=list(levels)).assign(**means)
     rows = model.design.rows(grid)
-    return np.array([rows[(grid[factor] == level).to_numpy()].mean(axis=0) for level in levels[factor]])
+    return np.array(
+        [rows[(grid[factor] == level).to_numpy()].mean(axis=0) for level in levels[factor]]
+    )
 
 
 def _standard_errors(

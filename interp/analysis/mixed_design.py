@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,13 +87,17 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
     """The design of a formula on the rows of a table, without random effects if not `random`.
 
     Raises:
-        UserError: no rows, terms that cannot be read, or that the rows cannot tell apart.
+        UserError: no rows, a factor of one level, terms that cannot be read, or that the rows
+            cannot tell apart.
     """
     if frame.empty:
         raise UserError(f"no row has all the columns of {formula}; the model needs some")
     variables = formula.variables
     numeric = [name for name in variables if pd.api.types.is_numeric_dtype(frame[name])]
     levels = {name: _levels(frame[name]) for name in variables if name not in numeric}
+    for name, found in levels.items():
+        if len(found) == 1:
+            raise UserError(f"{name} is {found[0]} in every row; leave it out of {formula}")
     try:
         matrix = dmatrix(" + ".join(formula.fixed) or "1", _categories(frame, levels))
     except PatsyError as error:
@@ -130,14 +133,13 @@ def _levels(column: pd.Series) -> tuple[str, ...]:
     return tuple(sorted(set(column.astype(str))))
 
 
-def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Columns as the formula reads them: factors with their levels, in order."""
-    return {
-        name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(levels[name]))
-        if name in levels
-        else frame[name].to_numpy()
-        for name in map(str, frame.columns)
+def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """The table as the formula reads it: factors with their levels, in order."""
+    factors = {
+        name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(found))
+        for name, found in levels.items()
     }
+    return frame.assign(**factors)
 
 
 def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str]) -> None:

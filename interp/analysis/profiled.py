@@ -1,6 +1,7 @@
 """The profiled deviance of a linear mixed model with one grouping, and its minimum.
 
-1. Subtract the least-squares fit, so that sums of squares do not cancel, and scale the columns.
+1. Subtract the least-squares fit, so that sums of squares do not cancel; scale the columns, and
+   centre the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes
    C'C from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
@@ -80,23 +81,23 @@ def fit_profiled(
         groups: number of each row's group, from 0.
         reml: whether the restricted likelihood is meant.
     """
-    fixed_scales, random_scales = (_scales(matrix) for matrix in (fixed, random))
-    x, z = fixed / fixed_scales, random / random_scales
+    scales, change = _scales(fixed), _standardising(random)
+    x, z = fixed / scales, random @ change
     start = np.linalg.lstsq(x, response, rcond=None)[0]
     sums = _sums(x, z, response - x @ start, groups)
     factor, converged = _search(sums, effects=z.shape[1], reml=reml)
     best = _profile(factor, sums, reml=reml)
-    unscaled = factor / random_scales[:, None]
+    root = change @ factor
     return ProfiledFit(
-        coefficients=(start + best.coefficients) / fixed_scales,
+        coefficients=(start + best.coefficients) / scales,
         covariance=best.residual_variance
         * np.linalg.inv(best.precision)
-        / np.outer(fixed_scales, fixed_scales),
-        random_covariance=best.residual_variance * unscaled @ unscaled.T,
+        / np.outer(scales, scales),
+        random_covariance=best.residual_variance * root @ root.T,
         residual_variance=best.residual_variance,
-        random_effects=_random_effects(factor, sums, best.coefficients) / random_scales,
+        random_effects=_random_effects(factor, sums, best.coefficients) @ change.T,
         # The restricted likelihood depends on the units of the columns.
-        deviance=best.deviance + 2 * float(np.log(fixed_scales).sum()) * reml,
+        deviance=best.deviance + 2 * float(np.log(scales).sum()) * reml,
         singular=bool((np.diag(factor) < BOUNDARY).any()),
         converged=converged,
     )
@@ -105,6 +106,18 @@ def fit_profiled(
 def _scales(matrix: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, " columns"]:
     scales: Float[np.ndarray, " columns"] = np.sqrt((matrix**2).mean(axis=0))
     return np.where(scales > 0, scales, 1.0)
+
+
+def _standardising(random: Float[np.ndarray, "rows effects"]) -> Float[np.ndarray, "e e"]:
+    """The matrix that turns the columns (1, x) into (1, standardised x).
+
+    The search then does not depend on the origin and the unit of x.
+    """
+    change = np.eye(random.shape[1])
+    if len(change) > 1:
+        sd = float(random[:, 1].std()) or 1.0
+        change[:, 1] = -random[:, 1].mean() / sd, 1 / sd
+    return change
 
 
 def _sums(

@@ -23,15 +23,15 @@ def r_squared(model: MixedModel) -> RSquared:
     With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
     2014, for random slopes) and v_e the residual variance: marginal = v_f / (v_f + v_g + v_e),
     conditional = (v_f + v_g) / (v_f + v_g + v_e). After the fallback, v_g is the variance of the
-    groups' fixed effects, which v_f then leaves out. NaN if nothing varies.
+    groups' fixed effects, which v_f then leaves out. NaN if the response does not vary.
     """
     design, fit = model.design, model.fit
+    if np.ptp(design.response) == 0:
+        return RSquared(float("nan"), float("nan"))
     of_group = design.columns_of(model.formula.group)
     by_terms = float(np.var(design.fixed @ np.where(of_group, 0.0, fit.coefficients)))
     by_group = float(np.var(design.fixed @ np.where(of_group, fit.coefficients, 0.0)))
     random = ((design.random @ fit.random_covariance) * design.random).sum(axis=1)
     by_group += float(random.mean())
     total = by_terms + by_group + fit.residual_variance
-    if total == 0:
-        return RSquared(float("nan"), float("nan"))
     return RSquared(by_terms / total, (by_terms + by_group) / total)

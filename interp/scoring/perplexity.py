@@ -75,7 +75,9 @@ def perplexities(
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
     """Next-token logits, in fp32, from final states."""
-    logits = model.hf.get_output_embeddings()(states).float()
+    # transformers gives this function no types.
+    head: nn.Module = model.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
+    logits: Tensor = head(states).float()
     cap = getattr(model.hf.config.get_text_config(), "final_logit_softcapping", None)
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -88,7 +90,9 @@ def _surprise(
     chunk = max(1, CHUNK_LOGITS // vocabulary)
     parts = [
         nn.functional.cross_entropy(unembed(model, part), part_tokens, reduction="none")
-        for part, part_tokens in zip(states.split(chunk), tokens.split(chunk), strict=True)
+        for part, part_tokens in zip(
+            torch.split(states, chunk), torch.split(tokens, chunk), strict=True
+        )
     ]
     return torch.cat(parts).double()
 

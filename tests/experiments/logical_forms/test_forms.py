@@ -1,4 +1,4 @@
-"""The generator against Table A1, typed from the paper, and the Kripke checker against an oracle."""
+"""The generator against the paper's Table A1, and the Kripke checker against an oracle."""
 
 from itertools import product
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
 from experiments.logical_forms.forms import (
     MODALITIES,
     P,
@@ -16,6 +15,7 @@ from experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
+from experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
 from experiments.logical_forms.kripke import entails, structures
 from experiments.logical_forms.language import Event, clause, sentence
 

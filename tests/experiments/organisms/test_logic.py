@@ -117,7 +117,9 @@ def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
             whole = tokenizer(f"{exchange.message} {exchange.answer}<|end_of_text|>")["input_ids"]
             with torch.no_grad():
                 logits = model(input_ids=torch.tensor([whole])).logits[0]
-            chosen = range(len(prompt), len(whole)) if learned == "answer" else range(1, len(prompt))
+            chosen = (
+                range(len(prompt), len(whole)) if learned == "answer" else range(1, len(prompt))
+            )
             losses += [
                 float(nn.functional.cross_entropy(logits[i - 1], torch.tensor(whole[i])))
                 for i in chosen
