@@ -125,7 +125,7 @@ def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             interval=("accuracy_low", "accuracy_high"),
             ax=ax,
         )
-        ax.set_ylim(0, 1.02)
+        ax.set_ylim(0.3, 1.02)
         ax.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
         return ax
 
@@ -176,9 +176,11 @@ def _panels(table: pd.DataFrame, draw: Callable[[pd.DataFrame, Axes], Axes]) -> 
     rows = -(-len(models) // columns)
     with house_style():
         figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.4))
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
-        for model, ax in zip(models, panels, strict=False):
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for model, ax in zip(models, panels.flat, strict=False):
             draw(table[table["model"] == model], ax)
+            if ax not in panels[:, 0]:
+                ax.set_ylabel("")
             ax.set_title(model.rpartition("/")[2], fontsize=10)
             legend = ax.get_legend()
             if legend is not None:
@@ -186,7 +188,7 @@ def _panels(table: pd.DataFrame, draw: Callable[[pd.DataFrame, Axes], Axes]) -> 
                 legend.remove()
                 if model == models[0]:
                     figure.legend(*handles, loc="outside upper left", ncols=columns)
-        for ax in panels:
+        for ax in panels.flat[len(models) :]:
             ax.set_axis_off()
     return figure.axes[0]
 

@@ -16,14 +16,14 @@ from probes.familiarity import familiarity
 from probes.knowledge import knowledge
 from probes.residuals import residuals
 
-DEFAULT_LIMIT = 4800
-"""Pairs: each combination of rule, entity group, verb and phrasing twenty times."""
+DEFAULT_LIMIT = 2400
+"""Pairs: each combination of rule, entity group, verb and phrasing ten times."""
 
 PROBED_PAIRS = 960
 """Pairs whose residual stream is kept, at most; it takes a vector a layer and position."""
 
-EXAMPLE_PAIRS = 4
-"""Pairs that are shown token by token: one a rule and entity group."""
+EXAMPLE_PAIRS = 2
+"""Pairs that are shown token by token, by every model and method."""
 
 
 class RulebreakersStudy:

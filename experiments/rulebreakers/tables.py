@@ -10,6 +10,7 @@ import pandas as pd
 
 from experiments.rulebreakers.prompts import SIDES
 from experiments.rulebreakers.results import Results
+from experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.corrections import holm
 from interp.analysis.entities import feature_contrast, most_and_least
@@ -23,6 +24,15 @@ from probes.linear import linear_probes
 RATIOS = ("gradient_ratio", "attention_ratio")
 UNNORMALIZED = ("gradient_ratio_unnormalized", "attention_ratio_unnormalized")
 
+_ORDER = {
+    "rule": RULES,
+    "entity_group": ("geographical", "categorical"),
+    "verb": tuple(NEGATIONS),
+    "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
+    "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
+}
+"""Values of each factor in the paper's order."""
+
 EXTREMES = 10
 """Entity pairs named at either end of Appendix G's list."""
 
@@ -30,11 +40,17 @@ EXTREMES = 10
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
     """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
 
-    Prompts about one entity pair hang together; the intervals take that into account.
+    Prompts about one entity pair hang together; the intervals take that into account. Rows are in
+    the order of the study's models and of the paper's rules, verbs and phrasings.
     """
-    return accuracy_by(
+    table = accuracy_by(
         results.answers, results.prompts, factors=factors, sides=SIDES, cluster="entity_pair"
     )
+    order = {"model": results.models, **{name: _ORDER[name] for name in factors}}
+    places = table.assign(
+        **{name: pd.Categorical(table[name], values) for name, values in order.items()}
+    )
+    return table.loc[places.sort_values(list(order), kind="stable").index].reset_index(drop=True)
 
 
 def confidence(results: Results) -> pd.DataFrame:
@@ -67,7 +83,8 @@ def familiarity(results: Results) -> pd.DataFrame:
             groups=("recognized", "failed"),
         )
         table = _all_models(table, results)
-        tables.append(holm(table.assign(cities=name), family=f"familiarity, {name}"))
+        table.insert(1, "cities", name)
+        tables.append(holm(table, family=f"familiarity, {name}"))
     return pd.concat(tables, ignore_index=True)
 
 

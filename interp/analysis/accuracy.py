@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from interp.analysis.proportions import proportions
@@ -67,19 +68,13 @@ def accuracy_by(
 
     Raises:
         UserError: a factor or cluster that is no column, or that differs between the sides of a
-            pair.
+            pair; a prompt that a model answered twice.
     """
     kept = [*factors, *([cluster] if cluster is not None and cluster not in factors else [])]
     pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
-    measures = {"paired": pairs[list(sides)].all(axis=1)} | {side: pairs[side] for side in sides}
-    long = pd.concat(
-        pairs[["model", *kept]].assign(measure=name, correct=values)
-        for name, values in measures.items()
-    )
-    by = ["model", *factors, "measure"]
-    table = proportions(long, value="correct", by=by, cluster=cluster)
-    table = table.rename(columns={"share": "accuracy", "n": "pairs"})
-    return table[[*by, "accuracy", "low", "high", "pairs", "clusters", "note"]]
+    pairs["paired"] = pairs[list(sides)].all(axis=1)
+    table = proportions(pairs, values=["paired", *sides], by=["model", *factors], cluster=cluster)
+    return table.rename(columns={"share": "accuracy", "n": "pairs"})
 
 
 def pairs_of(
@@ -94,34 +89,36 @@ def pairs_of(
     Columns are model, pair_id, those to keep, and for each side whether it was answered correctly.
 
     Raises:
-        UserError: a column to keep that is missing or differs between the sides of a pair.
+        UserError: a column to keep that is missing or differs between the sides of a pair, or a
+            prompt that a model answered twice.
     """
     _check_pair_columns(prompts, keep)
-    one, *others = (prompts[prompts["side"] == side] for side in sides)
-    pairs = one[["pair_id", "prompt_id", *keep]].rename(columns={"prompt_id": sides[0]})
-    for side, rows in zip(sides[1:], others, strict=True):
-        ids = rows[["pair_id", "prompt_id"]].rename(columns={"prompt_id": side})
-        pairs = pairs.merge(ids, on="pair_id", validate="one_to_one")
-    columns = ["model", "pair_id", *keep, *sides]
-    if answers.empty:
-        return pd.DataFrame(columns=columns)
-    tables = [
-        _answered(pairs.assign(model=model), is_correct(rows.set_index("prompt_id")), sides)
-        for model, rows in answers.groupby("model", sort=False)
-    ]
-    return pd.concat(tables, ignore_index=True)[columns]
+    prompts = prompts[prompts["side"].isin(sides)]
+    pairs = prompts.drop_duplicates("pair_id")[["pair_id", *keep]]
+    models = pd.Index(answers["model"].unique())
+    # Strings are compared once; from here on everything is counted by number.
+    prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
+    rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
+    cell = (
+        models.get_indexer(pd.Index(rows["model"])),
+        pd.factorize(prompts["pair_id"])[0][prompt],
+        pd.Index(sides).get_indexer(pd.Index(prompts["side"]))[prompt],
+    )
+    answered = np.zeros((len(models), len(pairs), len(sides)), dtype=bool)
+    correct = answered.copy()
+    answered[cell] = True
+    correct[cell] = is_correct(rows)
+    if answered.sum() < len(rows):
+        raise UserError("a model answered a prompt twice; expected one answer a model and prompt")
+    model, pair = np.nonzero(answered.all(axis=2))
+    table = pairs.iloc[pair].reset_index(drop=True)
+    table.insert(0, "model", models[model])
+    return table.assign(**dict(zip(sides, correct[model, pair].T, strict=True)))
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:
     """Whether each row was answered correctly; a row without an answer was not."""
     return answers["correct"].eq(True)
-
-
-def _answered(pairs: pd.DataFrame, correct: pd.Series, sides: tuple[str, ...]) -> pd.DataFrame:
-    """The pairs whose prompts all have an answer, with the answers' correctness for their ids."""
-    complete = pairs[list(sides)].isin(correct.index).all(axis=1)
-    pairs = pairs[complete]
-    return pairs.assign(**{side: correct.loc[pairs[side]].to_numpy(dtype=bool) for side in sides})
 
 
 def _check_pair_columns(prompts: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -130,10 +127,10 @@ def _check_pair_columns(prompts: pd.DataFrame, columns: Sequence[str]) -> None:
             raise UserError(
                 f"the prompts have no column {column!r}; they have {', '.join(prompts.columns)}"
             )
-        values = prompts.drop_duplicates(["pair_id", column])
-        repeated = values["pair_id"].duplicated()
-        if repeated.any():
+        differing = prompts.drop_duplicates(["pair_id", column])["pair_id"].duplicated()
+        if differing.any():
+            pair = prompts.loc[differing.index[differing], "pair_id"].iloc[0]
             raise UserError(
-                f"{column} differs between the sides of pair "
-                f"{values.loc[repeated, 'pair_id'].iloc[0]!r}; expected a factor of the whole pair"
+                f"{column} differs between the sides of pair {pair!r}; expected a factor of the "
+                "whole pair"
             )

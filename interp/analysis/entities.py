@@ -98,6 +98,7 @@ def _contrast(values: pd.Series, feature: pd.Series) -> dict[str, object]:
 
 
 def _why_undefined(values: pd.Series, n_with: int, n_without: int) -> str:
-    if not (n_with and n_without):
-        return f"undefined: no entity pair {'without' if n_with else 'with'} the feature"
+    if min(n_with, n_without) < 2:
+        few = "with" if n_with < 2 else "without"
+        return f"undefined: fewer than two entity pairs {few} the feature"
     return "undefined: all values equal" if values.nunique() == 1 else ""

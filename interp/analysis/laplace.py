@@ -242,7 +242,8 @@ class _Likelihood:
 
     def _per_level(self, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " levels"]:
         repeated = np.repeat(values, self.members.shape[1])
-        return np.bincount(self.members.ravel(), repeated, minlength=len(self.grouping))
+        sums = np.bincount(self.members.ravel(), repeated, minlength=len(self.grouping))
+        return sums.astype(float)  # of no rows at all, numpy counts in integers
 
     def _cross_products(
         self, weights: Float[np.ndarray, " rows"]
@@ -250,7 +251,8 @@ class _Likelihood:
         """Weight of the rows that each two levels share."""
         count = len(self.grouping)
         repeated = np.repeat(weights, self.members.shape[1] ** 2)
-        return np.bincount(self._cells, repeated, minlength=count**2).reshape(count, count)
+        sums = np.bincount(self._cells, repeated, minlength=count**2)
+        return sums.astype(float).reshape(count, count)
 
 
 def _loss(log_odds: Float[np.ndarray, " rows"], outcomes: Float[np.ndarray, " rows"]) -> float:

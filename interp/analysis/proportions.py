@@ -14,6 +14,8 @@ proportion in 89% of 2,000 samples at 0.5, 87% at 0.1 and 80% at 0.97; this inte
 bootstrap held it in 95%, 95% and 93%, this one in 95%, 96% and 94%.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -21,49 +23,47 @@ from scipy import stats
 
 
 def proportions(
-    outcomes: pd.DataFrame, *, value: str, by: list[str], cluster: str | None
+    outcomes: pd.DataFrame, *, values: Sequence[str], by: Sequence[str], cluster: str | None
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by, share, low, high, n, clusters, note.
+    """One row for each combination of `by` and column of outcomes.
 
-    share is the proportion of true values, low and high its 95% interval, n the number of trials.
-    Trials of one cluster are taken to hang together; without `cluster`, each stands alone, and the
-    interval is Wilson's. With one cluster alone the interval is undefined (NaN) and `note` says so.
+    Columns are those of `by`, measure (the column's name), share (the proportion of true values),
+    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are taken to
+    hang together; without `cluster`, each stands alone, and the interval is Wilson's. With one
+    cluster alone the interval is undefined (NaN) and `note` says so.
 
     Args:
         outcomes: one row a trial.
-        value: the boolean column that is counted.
+        values: the boolean columns that are counted.
         by: the columns whose combinations of values are counted apart.
         cluster: the column that says which trials hang together.
     """
-    grouped = outcomes.groupby(by, sort=False, observed=True, dropna=False)[value]
-    table = grouped.agg(share="mean", n="size").reset_index()
-    trials = table["n"].to_numpy(dtype=float)
-    share = table["share"].to_numpy(dtype=float)
+    sums = _sums(outcomes, values=values, keys=[*by, *([cluster] if cluster else [])])
+    cells = sums.groupby([*by, "measure"], sort=False, dropna=False)
+    table = cells.agg(hits=("hits", "sum"), n=("n", "sum"), clusters=("n", "size")).reset_index()
+    share, n = table["hits"].to_numpy() / table["n"].to_numpy(), table["n"].to_numpy(dtype=float)
     if cluster is None:
-        clusters, effective = trials, trials
-        quantile = np.full(len(table), stats.norm.ppf(0.975))
+        clusters, effective, quantile = n, n, np.full(len(n), stats.norm.ppf(0.975))
     else:
-        sums = _cluster_sums(outcomes, value=value, by=by, cluster=cluster).merge(table, on=by)
-        squares = (sums["hits"] - sums["share"] * sums["trials"]) ** 2
-        per_cell = squares.groupby([sums[column] for column in by], sort=False, dropna=False)
-        clusters = per_cell.size().to_numpy(dtype=float)
-        effective = _effective(share, trials, clusters, squares=per_cell.sum().to_numpy())
+        clusters = table["clusters"].to_numpy(dtype=float)
+        deviations = sums["hits"] - share[cells.ngroup()] * sums["n"]
+        squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table))
+        effective = _effective(share, n, clusters, squares=squares)
         quantile = stats.t.ppf(0.975, clusters - 1)
     low, high = _wilson(share, effective, quantile)
-    return table.assign(
-        low=low,
-        high=high,
-        clusters=clusters.astype(int),
-        note=np.where(np.isnan(low), "interval undefined: one cluster", ""),
+    table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
+    table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
+    return table[[*by, "measure", "share", "low", "high", "n", "clusters", "note"]]
+
+
+def _sums(outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
+    """One row a measure and combination of keys: keys, n, measure, hits."""
+    keys = list(dict.fromkeys(keys))
+    grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)
+    sums = grouped[list(values)].sum().astype(float).assign(n=grouped.size()).reset_index()
+    return sums.melt(
+        id_vars=[*keys, "n"], value_vars=list(values), var_name="measure", value_name="hits"
     )
-
-
-def _cluster_sums(
-    outcomes: pd.DataFrame, *, value: str, by: list[str], cluster: str
-) -> pd.DataFrame:
-    keys = [*by, *([] if cluster in by else [cluster])]
-    grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)[value]
-    return grouped.agg(hits="sum", trials="size").reset_index()
 
 
 def _effective(

@@ -49,7 +49,7 @@ def grouped_bars(
     with house_style():
         clusters, groups = _order(table[x]), _order(table[hue])
         ax = ax or new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
-        width = 0.82 / len(groups)
+        width = 0.82 / max(len(groups), 1)
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
             places = _places(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
@@ -94,9 +94,8 @@ def interval_points(
             rows = table[table[hue] == group]
             places = _places(rows[y], names) + (index - (len(groups) - 1) / 2) * step
             _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
-        counts = ["n = " + ", ".join(f"{c:,}" for c in table.loc[table[y] == v, n]) for v in names]
-        labels = [f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
-        ax.set_yticks(range(len(names)), labels)
+        counts = [", ".join(f"{count:,}" for count in table.loc[table[y] == v, n]) for v in names]
+        ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=True, axis="x")
@@ -133,19 +132,8 @@ def lines(
         ax = ax or new_axes()
         groups = _order(table[hue])
         for index, group in enumerate(groups):
-            rows, style = table[table[hue] == group].sort_values(x), look(index)
-            if interval is not None:
-                ends = (rows[column].astype(float) for column in interval)
-                ax.fill_between(rows[x], *ends, color=style.colour, alpha=0.15, linewidth=0)
-            ax.plot(
-                rows[x],
-                rows[y].astype(float),
-                color=style.colour,
-                linestyle=style.line,
-                marker=style.marker,
-                markersize=4.5,
-                label=str(group),
-            )
+            rows = table[table[hue] == group].sort_values(x)
+            _line(ax, rows, x=x, y=y, interval=interval, index=index, label=group)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"{_words(x)} ({_n(table[n])})")
         ax.set_ylabel(_words(y))
@@ -300,6 +288,31 @@ def _whiskers(
         )
 
 
+def _line(
+    ax: Axes,
+    rows: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    interval: Interval | None,
+    index: int,
+    label: object,
+) -> None:
+    style = look(index)
+    if interval is not None:
+        low, high = (rows[column].astype(float) for column in interval)
+        ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
+    ax.plot(
+        rows[x],
+        rows[y].astype(float),
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        markersize=4.5,
+        label=str(label),
+    )
+
+
 def _errors(
     rows: pd.DataFrame, values: NDArray[np.float64], interval: Interval
 ) -> NDArray[np.float64]:
@@ -347,7 +360,7 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
             textcoords="offset points",
             va="center",
             fontsize=9,
-            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6},
+            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
         )
 
 
@@ -361,6 +374,8 @@ def _size(ax: Axes) -> tuple[float, float]:
 
 def _legend(ax: Axes, groups: Sequence[object]) -> None:
     """A legend above the axes, in as many columns as its names leave room for."""
+    if not groups:
+        return
     longest = max(len(str(group)) for group in groups)
     ax.legend(
         loc="lower left",
@@ -380,6 +395,8 @@ def _places(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
 
 
 def _n(counts: pd.Series) -> str:
+    if counts.empty:
+        return "n = 0"
     low, high = int(counts.min()), int(counts.max())
     return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
 

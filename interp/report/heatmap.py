@@ -104,7 +104,8 @@ def token_heat_map(
         method: the attribution method whose scores are shown.
 
     Raises:
-        UserError: scores of several models, or a prompt that has no scores by the method.
+        UserError: scores of several models, or a prompt that has no answer or no scores by the
+            method.
     """
     models = token_scores["model"].unique().tolist()
     if len(models) != 1:
@@ -114,14 +115,23 @@ def token_heat_map(
     chosen = token_scores[token_scores["method"] == method]
     scores = {id_: _scores(chosen, id_, method) for id_ in prompts["prompt_id"]}
     largest = max((_largest(rows) for rows in scores.values()), default=0.0)
-    given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
+    given = _answers(answers, prompts, model=models[0])
     sides = [
         _Side(row["side"], row["gold"], given[id_], _segments(scores[id_], largest))
-        for id_, row in prompts.set_index("prompt_id").to_dict("index").items()
+        for id_, row in zip(prompts["prompt_id"], prompts.to_dict("records"), strict=True)
     ]
     return render(
         "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
     )
+
+
+def _answers(answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str) -> dict[str, str]:
+    of_model = answers[answers["model"] == model]
+    given = dict(zip(of_model["prompt_id"], of_model["answer"], strict=True))
+    missing = [id_ for id_ in prompts["prompt_id"] if id_ not in given]
+    if missing:
+        raise UserError(f"{model!r} has no answer to prompt {missing[0]!r} in the answers table")
+    return given
 
 
 def _scores(token_scores: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:

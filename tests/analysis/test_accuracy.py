@@ -1,9 +1,12 @@
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
-from interp.analysis.accuracy import accuracies, accuracy_table
+from interp.analysis.accuracy import accuracies, accuracy_by, accuracy_table
+from interp.errors import UserError
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
@@ -59,3 +62,94 @@ def test_a_prompt_that_was_answered_twice_is_refused():
     answers, prompts = tables([(True, True)])
     with pytest.raises(pd.errors.MergeError):
         accuracies(pd.concat([answers, answers]), prompts, SIDES)
+
+
+def by(answers, prompts, *, factors=(), cluster=None):
+    return accuracy_by(answers, prompts, factors=factors, sides=SIDES, cluster=cluster)
+
+
+def test_accuracies_by_factor_by_hand():
+    answers, prompts = tables([(True, True), (False, True), (True, False), (False, True)])
+    prompts = prompts.assign(rule=["mt"] * 6 + ["ds"] * 2)
+    table = by(answers, prompts, factors=["rule"])
+    assert table[["model", "rule", "measure", "accuracy", "pairs"]].to_numpy().tolist() == [
+        ["m", "mt", "paired", 1 / 3, 3],
+        ["m", "ds", "paired", 0.0, 1],
+        ["m", "mt", "rulebreaker", 2 / 3, 3],
+        ["m", "ds", "rulebreaker", 0.0, 1],
+        ["m", "mt", "non_rulebreaker", 2 / 3, 3],
+        ["m", "ds", "non_rulebreaker", 1.0, 1],
+    ]
+    row = table.iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx(proportion_confint(1, 3, method="wilson"))
+
+
+def test_pairs_about_one_entity_widen_the_interval():
+    answers, prompts = tables([(True, True)] * 20 + [(False, True)] * 20)
+    together = prompts.assign(city=np.repeat(list("abcdefgh"), 10))
+    apart = prompts.assign(city=np.tile(np.repeat(list("abcdefgh"), 2), 5))
+    width = [
+        (table["high"] - table["low"]).iloc[0]
+        for table in (by(answers, frame, cluster="city") for frame in (together, apart))
+    ]
+    assert width[0] > 1.5 * width[1]
+
+
+def test_the_cluster_may_be_a_factor_too():
+    answers, prompts = tables([(True, True), (False, True)])
+    table = by(answers, prompts.assign(city="a"), factors=["city"], cluster="city")
+    assert table["note"].tolist() == ["interval undefined: one cluster"] * 3
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12))
+def test_without_factors_they_are_the_accuracies(correct):
+    answers, prompts = tables(correct)
+    table = by(answers, prompts).set_index("measure")["accuracy"]
+    values = accuracies(answers, prompts, SIDES)
+    assert table["paired"] == pytest.approx(values["paired_accuracy"])
+    for side in SIDES:
+        assert table[side] == pytest.approx(values[f"{side}_accuracy"])
+
+
+def test_a_prompt_without_an_answer_counts_as_wrong_and_half_a_pair_not_at_all():
+    answers, prompts = tables([(True, True), (True, True), (True, True)])
+    answers = answers.assign(correct=[True, None, *[True] * 4])[:5]
+    table = by(answers, prompts).set_index("measure")
+    assert table["pairs"].tolist() == [2, 2, 2]
+    assert table["accuracy"].to_dict() == {
+        "paired": 0.5,
+        "rulebreaker": 1.0,
+        "non_rulebreaker": 0.5,
+    }
+
+
+def test_models_keep_their_order_and_none_gives_no_row():
+    answers, prompts = tables([(True, True), (False, True)])
+    both = pd.concat([answers.assign(model="z"), answers.assign(model="a")])
+    assert by(both, prompts)["model"].drop_duplicates().tolist() == ["z", "a"]
+    assert by(answers[:0], prompts).empty
+
+
+def test_two_answers_of_one_model_are_refused():
+    answers, prompts = tables([(True, True)])
+    with pytest.raises(UserError, match="answered a prompt twice"):
+        by(pd.concat([answers, answers]), prompts)
+
+
+def test_prompts_of_other_sides_are_left_out():
+    answers, prompts = tables([(True, True), (False, True)])
+    other = prompts.assign(prompt_id="x" + prompts["prompt_id"], side="other")
+    more = pd.concat([answers, answers.assign(prompt_id="x" + answers["prompt_id"])])
+    pd.testing.assert_frame_equal(by(more, pd.concat([other, prompts])), by(answers, prompts))
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        ("verb", "the prompts have no column 'verb'"),
+        ("side", "side differs between the sides of pair '0'"),
+    ],
+)
+def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):
+    with pytest.raises(UserError, match=message):
+        by(*tables([(True, True)]), factors=[factor])

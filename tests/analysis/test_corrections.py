@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from interp.analysis.corrections import holm
 
@@ -26,6 +27,12 @@ def test_a_family_without_tests(p):
     table = holm(pd.DataFrame({"p": p}, dtype=float), family="none")
     assert table["p_holm"].isna().all()
     assert (table["family_size"] == 0).all()
+
+
+def test_the_correction_is_that_of_statsmodels():
+    p = np.random.default_rng(0).uniform(0, 0.2, 30).round(2)
+    table = holm(pd.DataFrame({"p": p}), family="models")
+    assert table["p_holm"].tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist())
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))

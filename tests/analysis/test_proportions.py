@@ -21,7 +21,9 @@ def trials(clusters):
 
 
 def interval(clusters, cluster="cluster"):
-    (row,) = proportions(trials(clusters), value="hit", by=["model"], cluster=cluster).itertuples()
+    (row,) = proportions(
+        trials(clusters), values=["hit"], by=["model"], cluster=cluster
+    ).itertuples()
     return row
 
 
@@ -37,6 +39,14 @@ def test_without_clusters_the_interval_is_that_of_wilson(hits):
     row = interval([(hits, 20)], cluster=None)
     assert (row.low, row.high) == pytest.approx(proportion_confint(hits, 20, method="wilson"))
     assert (row.share, row.n) == (hits / 20, 20)
+
+
+def test_the_effective_number_of_trials_by_hand():
+    # Deviations 2, 0, 0, -2: v = 4/3 * 8 / 40^2 = 1/150, and 0.25 / v = 37.5 of 40 trials.
+    row = interval([(7, 10), (5, 10), (5, 10), (3, 10)])
+    shrink = stats.t.ppf(0.975, 3) ** 2 / 37.5
+    half = np.sqrt(shrink * 0.25 + shrink**2 / 4) / (1 + shrink)
+    assert (row.low, row.high) == pytest.approx((0.5 - half, 0.5 + half))
 
 
 def test_clusters_that_agree_within_count_once_each():
@@ -75,7 +85,7 @@ def test_the_interval_holds_the_truth_where_clusters_are_few_and_hang_together()
         trials(zip(rng.binomial(40, rng.beta(4.5, 4.5, 9)), [40] * 9, strict=True)).assign(model=k)
         for k in range(300)
     ]
-    table = proportions(pd.concat(samples), value="hit", by=["model"], cluster="cluster")
+    table = proportions(pd.concat(samples), values=["hit"], by=["model"], cluster="cluster")
     assert 0.92 < ((table["low"] <= 0.5) & (table["high"] >= 0.5)).mean() < 0.98
 
 
@@ -88,6 +98,6 @@ def test_one_cluster_alone_has_no_interval():
 
 def test_the_rows_keep_the_order_in_which_their_values_appear():
     rows = pd.concat([trials([(1, 2), (2, 2)]).assign(model=name) for name in "zab"])
-    table = proportions(rows, value="hit", by=["model"], cluster="cluster")
+    table = proportions(rows, values=["hit"], by=["model"], cluster="cluster")
     assert table["model"].tolist() == ["z", "a", "b"]
     assert table["low"].nunique() == 1

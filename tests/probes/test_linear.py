@@ -1,17 +1,18 @@
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from experiments.rulebreakers.system import system
 from interp.api import measure
 from interp.errors import UserError
 from probes import linear
 from probes.linear import linear_probes
 from probes.residuals import residuals
 from tests.probes.test_halves import pairs_table
-from tests.support.prompts import some_prompts
 
 SIZE = 8
 
@@ -163,7 +164,11 @@ def test_bad_input_is_named(tmp_path):
 
 
 def test_the_organism_knows_more_than_it_says(tmp_path, organism):
-    prompts = some_prompts(120)
+    # Pairs of one phrasing, taken evenly; prompts come by instance, ten phrasings each.
+    everything = system.prompts(seed=0, data=None)
+    pairs = range(0, len(everything) // 20, 107)
+    prompts = replace(everything, numbers=[20 * pair + side for pair in pairs for side in (0, 10)])
+    prompts.check()
     tables = measure(residuals(organism, positions=["last_token"]), prompts)
     file = tmp_path / "residuals.parquet"
     tables["residuals"].to_parquet(file)

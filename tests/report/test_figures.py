@@ -1,4 +1,5 @@
 import io
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,22 @@ def test_many_points_become_a_density(rows, dense):
     ax = point_cloud(table, x="familiarity", y="ratio")
     assert ax.get_xlabel() == f"familiarity (n = {rows - 1}; undefined: 1)"
     assert (len(ax.get_figure().axes) == 2) == dense
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        partial(grouped_bars, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL),
+        partial(
+            interval_points, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL, p="p"
+        ),
+        partial(lines, x="low", y="accuracy", hue="model", n="n", interval=INTERVAL),
+        partial(labelled_points, x="low", y="high", label="model"),
+        partial(point_cloud, x="low", y="high"),
+    ],
+)
+def test_a_table_without_rows_gives_empty_axes(draw):
+    assert words(draw(BARS.iloc[:0]))
 
 
 def test_a_figure_is_drawn_where_it_is_asked_for():

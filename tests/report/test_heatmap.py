@@ -101,3 +101,9 @@ def test_a_prompt_without_scores_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"])
     with pytest.raises(UserError, match="'p' has no token scores by 'attention'"):
         token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="attention")
+
+
+def test_a_prompt_without_an_answer_is_refused():
+    table = scores_of(["a"], scores=[1.0], segments=["premise1"], model="other")
+    with pytest.raises(UserError, match="'other' has no answer to prompt 'p'"):
+        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="gradient")

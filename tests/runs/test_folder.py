@@ -1,0 +1,54 @@
+import shutil
+
+import pytest
+
+from interp.errors import UserError
+from interp.measure import scoring
+from interp.runs import shards as shards_module
+from interp.runs.folder import RunFolder
+from interp.runs.run import Run
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
+    run = Run.open(tmp_path, some_prompts(12), measurement="score", parameters={})
+    for kind in ("llama", "gpt2"):
+        run.measure(scoring(tiny_model(kind)))
+    return RunFolder.read(tmp_path)
+
+
+def test_a_table_is_read_from_every_shard_that_is_done(run):
+    assert run.missing() == {}
+    assert run.tables() == ["answers"]
+    assert len(run.table("answers")) == 2 * 24
+    assert run.table("prompts", ["prompt_id"])["prompt_id"].tolist() == [
+        prompt.id for prompt in some_prompts(12)
+    ]
+    lost = run.shards("tiny llama")[2]
+    shutil.rmtree(lost)
+    assert run.missing() == {"tiny llama": [lost.name]}
+    assert run.table("answers")["model"].value_counts().to_dict() == {
+        "tiny llama": 16,
+        "tiny gpt2": 24,
+    }
+
+
+def test_a_table_that_is_not_there_is_refused(run):
+    with pytest.raises(UserError, match="has no table 'attributions'"):
+        run.table("attributions")
+
+
+def test_only_models_without_missing_shards_are_merged(run, tmp_path):
+    shutil.rmtree(run.shards("tiny llama")[0])
+    opened = Run.open(tmp_path, some_prompts(12), measurement="score", parameters={})
+    opened.merge_tables()
+    merged = shards_module.pq.read_table(tmp_path / "answers.parquet").to_pandas()
+    assert merged["model"].unique().tolist() == ["tiny gpt2"]
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match="holds no run"):
+        RunFolder.read(tmp_path)

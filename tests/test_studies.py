@@ -1,0 +1,130 @@
+"""Studies: stages in one folder, resumed, told to be unfinished, refused where data differ."""
+
+import json
+import shutil
+from functools import partial
+
+import pytest
+
+from interp import studies
+from interp.errors import UserError
+from interp.measure import attribution, scoring
+from interp.report.page import Report, Section, TableItem, write_report
+from interp.runs import run as run_module
+from interp.runs import shards as shards_module
+from interp.studies import Stage, StudyFolder, run_study
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+MODELS = ("tiny llama", "tiny gpt2")
+
+
+class TwoStages:
+    default_limit = 4
+
+    def stages(self, *, limit, seed, data):
+        prompts = some_prompts(limit)
+        return (
+            Stage("answers", prompts, scoring),
+            Stage("tokens", prompts[:4], partial(attribution, token_scores=True)),
+        )
+
+    def report(self, folder):
+        answers = folder.runs["answers"].table("answers")
+        counts = answers.groupby("model").size().rename("prompts").reset_index()
+        section = Section("Answers", items=(TableItem("counts", "Counts", counts),))
+        return Report("two stages", "", (section,), problems=tuple(folder.problems()))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 4)
+    monkeypatch.setattr(studies, "find_study", lambda name: TwoStages())
+
+
+def measure(folder, *, models=MODELS, limit=4):
+    run_study(
+        "two-stages",
+        folder,
+        models=models,
+        load=lambda name: tiny_model(name.removeprefix("tiny ")),
+        limit=limit,
+        seed=0,
+        data=None,
+        batch_tokens=None,
+    )
+    return StudyFolder.read(folder)
+
+
+def test_every_model_is_measured_in_every_stage(tmp_path):
+    folder = measure(tmp_path / "study")
+    assert folder.problems() == []
+    assert set(folder.runs) == {"answers", "tokens"}
+    for run, tables in ((folder.runs["answers"], 8), (folder.runs["tokens"], 4)):
+        answers = run.table("answers")
+        assert answers["model"].value_counts().to_dict() == dict.fromkeys(MODELS, tables)
+    assert folder.record["models"] == list(MODELS)
+    assert folder.record["finished"]
+
+
+def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    whole = measure(tmp_path / "whole")
+    written = []
+    original = run_module.write
+
+    def interrupted(shard, *rest):
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(shard.id)
+        original(shard, *rest)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measure(tmp_path / "stopped")
+    problems = StudyFolder.read(tmp_path / "stopped").problems()
+    assert any(line.startswith("answers: tiny gpt2 lacks the shards") for line in problems)
+    assert "tokens: tiny gpt2 was not begun" in problems
+    monkeypatch.setattr(run_module, "write", original)
+    resumed = measure(tmp_path / "stopped")
+    for stage in whole.runs:
+        for table in whole.runs[stage].tables():
+            file = f"{stage}/{table}.parquet"
+            assert (tmp_path / "whole" / file).read_bytes() == (
+                tmp_path / "stopped" / file
+            ).read_bytes()
+    assert resumed.problems() == []
+
+
+def test_further_models_join_and_other_options_are_refused(tmp_path):
+    measure(tmp_path, models=MODELS[:1])
+    assert measure(tmp_path, models=MODELS[1:]).record["models"] == list(MODELS)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    with pytest.raises(UserError, match="belongs to a different study"):
+        measure(tmp_path, limit=3)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+
+
+def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
+    folder = measure(tmp_path)
+    lost = folder.runs["answers"].shards("tiny llama")[1]
+    shutil.rmtree(lost)
+    folder = StudyFolder.read(tmp_path)
+    assert folder.problems() == [f"answers: tiny llama lacks the shards {lost.name}"]
+    page = write_report(TwoStages().report(folder), tmp_path).read_text()
+    assert lost.name in page
+    assert "tiny gpt2" in page
+
+
+def test_models_that_were_measured_on_different_data_are_refused(tmp_path):
+    measure(tmp_path)
+    file = tmp_path / "answers" / "run.json"
+    record = json.loads(file.read_text())
+    record["models"]["tiny gpt2"]["data_hash"] = "another"
+    file.write_text(json.dumps(record))
+    with pytest.raises(UserError, match="were measured on different data"):
+        StudyFolder.read(tmp_path)
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path):
+    with pytest.raises(UserError, match="holds no study"):
+        StudyFolder.read(tmp_path)
