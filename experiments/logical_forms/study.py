@@ -10,53 +10,48 @@ from experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from experiments.logical_forms.results import MIN_ANSWERED, Results, read_results
+from experiments.logical_forms.interpretations import INTERPRETATIONS
+from experiments.logical_forms.results import MIN_ANSWERED, STAGES, Results, read_results
+from experiments.logical_forms.system import distribution, introduction, nonsense, system
+from interp.errors import UserError
 from interp.measure import soft_scoring
-from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.studies import Stage, StudyFolder
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
 
-NOBODY = (
-    f"No model gives Yes and No together a mean probability of {MIN_ANSWERED} or more, so there is "
-    "no mixed model."
-)
+NOBODY = f"no model gives Yes and No together a mean probability of {MIN_ANSWERED} or more"
 
 
 class LogicalFormsStudy:
     """Section 4 and Appendix C of the paper."""
 
     default_limit = DEFAULT_LIMIT
+    organisms = None
 
     def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
 
         The extra sets have as many questions a form as the main one.
         """
-        main = load_prompts("logical-forms", limit=limit, seed=seed, data=data)
-        mirror = load_prompts("logical-forms-nonsense", limit=limit, seed=seed, data=data)
-        each = max(1, len(main) // len(main_forms()))
-        introduction, distribution = (
-            load_prompts(name, limit=each * len(forms), seed=seed, data=data)
-            for name, forms in (
-                ("logical-forms-introduction", introduction_forms()),
-                ("logical-forms-distribution", distribution_forms()),
-            )
-        )
-        return (
-            Stage("questions", main, soft_scoring),
-            Stage("nonsense", mirror, soft_scoring),
-            Stage("introduction", introduction, soft_scoring),
-            Stage("distribution", distribution, soft_scoring),
+        pairs = len(main_forms()) // 2 * INTERPRETATIONS if limit is None else limit
+        each = max(1, pairs // (len(main_forms()) // 2))
+        limits = {
+            system: pairs,
+            nonsense: pairs,
+            introduction: each * len(introduction_forms()),
+            distribution: each * len(distribution_forms()),
+        }
+        return tuple(
+            Stage(name, chosen.prompts(seed=seed, data=data).spread(some, seed), soft_scoring)
+            for name, (chosen, some) in zip(STAGES, limits.items(), strict=True)
         )
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
         results = read_results(folder)
         questions = results.scores["questions"]["prompt_id"].nunique()
-        mixed = len(results.answering) > 0
         return Report(
             title="LogicalForms",
             text=(
@@ -68,9 +63,9 @@ class LogicalFormsStudy:
             sections=(
                 model_section(results),
                 accuracy_section(results),
-                *([valid_section(results)] if mixed else []),
+                valid_section(results),
                 perplexity_section(results),
-                *([affirmation_section(results)] if mixed else []),
+                affirmation_section(results),
                 introduction_section(results),
                 distribution_section(results),
                 *planted_sections(results),
@@ -89,7 +84,7 @@ def model_section(results: Results) -> Section:
     )
     return Section(
         "Models",
-        text if results.answering else f"{text} {NOBODY}",
+        text,
         (
             TableItem(
                 "models",
@@ -137,18 +132,16 @@ def accuracy_section(results: Results) -> Section:
 
 def valid_section(results: Results) -> Section:
     """Formula 4: Table 2, Figures 3 and 4."""
-    found = tables.effects(
-        results.pooled("questions", valid=True),
-        response="soft_accuracy",
-        factors=("modality", "argument_form"),
+    found = mixed_model(
+        results.pooled("questions", valid=True), "soft_accuracy", "modality", "argument_form"
     )
     return Section(
         "What decides soft accuracy on valid forms (4)",
         "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
         "deviations from the mean of the model's own questions: per-token perplexities of "
-        "different tokenizers do not compare.",
+        f"different tokenizers do not compare.{reason(found)}",
         (
-            *effect_items(found, name="valid", response="soft_accuracy", figure="Figure 3"),
+            *effect_items(found, name="valid", figure="Figure 3"),
             *random_effect_items(found),
             TableItem(
                 "means_by_model",
@@ -184,24 +177,24 @@ def perplexity_section(results: Results) -> Section:
 
 def affirmation_section(results: Results) -> Section:
     """Formula 5: Figure 6."""
-    balanced = tables.effects(
-        results.pooled("questions"),
-        response="relative_positive",
-        factors=("modality", "argument_form"),
-    )
-    valid = tables.effects(
-        results.pooled("questions", valid=True),
-        response="relative_positive",
-        factors=("modality", "argument_form"),
+    balanced, valid = (
+        mixed_model(
+            results.pooled("questions", valid=only),
+            "relative_positive",
+            "modality",
+            "argument_form",
+        )
+        for only in (False, True)
     )
     return Section(
         "Affirmation and rejection (5)",
         "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
         "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
-        "questions its model is of; here it is all of them, and below those whose answer is Yes.",
+        "questions its model is of; here it is all of them, and then those whose answer is Yes."
+        f"{reason(balanced)}",
         (
-            *effect_items(balanced, name="yes", response="relative_positive", figure="Figure 6"),
-            TableItem("yes_valid_means", "Marginal means on valid forms alone", valid.means),
+            *effect_items(balanced, name="yes", figure="Figure 6"),
+            *effect_items(valid, name="yes_valid", figure="valid forms alone"),
         ),
     )
 
@@ -209,45 +202,39 @@ def affirmation_section(results: Results) -> Section:
 def introduction_section(results: Results) -> Section:
     """Appendix C.1: Table A2."""
     measured = tables.introduction(results.scores["introduction"])
-    items: tuple[Item, ...] = (
-        TableItem(
-            "table_a2",
-            "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
-            tables.measured_and_published(measured, tables.published_introduction()),
-        ),
-    )
-    if results.answering:
-        found = tables.effects(
-            results.pooled("introduction"), response="soft_accuracy", factors=("modality",)
-        )
-        items += effect_items(found, name="introduction", response="soft_accuracy")
+    found = mixed_model(results.pooled("introduction"), "soft_accuracy", "modality")
     return Section(
         "Introduction of a modality (Appendix C.1)",
-        "Each is a sound rule of inference, so the answer is always Yes.",
-        items,
+        f"Each is a sound rule of inference, so the answer is always Yes.{reason(found)}",
+        (
+            TableItem(
+                "table_a2",
+                "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
+                tables.measured_and_published(measured, tables.published_introduction()),
+            ),
+            *effect_items(found, name="introduction"),
+        ),
     )
 
 
 def distribution_section(results: Results) -> Section:
     """Appendix C.2."""
     rows = results.scores["distribution"]
-    items: tuple[Item, ...] = (
-        TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
+    pooled = tables.cells(results.pooled("distribution"))
+    accuracy, yes = (
+        mixed_model(pooled, response, "cell", pairs=tables.FORM_CHANGES)
+        for response in tables.RESPONSES
     )
-    if results.answering:
-        pooled = tables.cells(results.pooled("distribution"))
-        for response in tables.RESPONSES:
-            found = tables.effects(
-                pooled, response=response, factors=("cell",), pairs=tables.FORM_CHANGES
-            )
-            name = f"distribution_{response}"
-            items += effect_items(found, name=name, response=response)
     return Section(
         "Distribution of a modality (Appendix C.2)",
         "Does a modality of a conditional reach its parts? Necessity over implication does "
         "(theorem), necessity over disjunction does not (spurious); under possibility it is the "
-        "other way round. base is modus ponens of the main set.",
-        items,
+        f"other way round. base is modus ponens of the main set.{reason(accuracy)}",
+        (
+            TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
+            *effect_items(accuracy, name="distribution_accuracy"),
+            *effect_items(yes, name="distribution_yes"),
+        ),
     )
 
 
@@ -274,11 +261,33 @@ def planted_sections(results: Results) -> list[Section]:
     ]
 
 
+def mixed_model(
+    rows: pd.DataFrame,
+    response: str,
+    *factors: str,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> tables.Effects | str:
+    """`tables.effects`, or why these rows allow none."""
+    if rows.empty:
+        return NOBODY
+    try:
+        return tables.effects(rows, response=response, factors=factors, pairs=pairs)
+    except UserError as error:
+        return str(error)
+
+
+def reason(found: tables.Effects | str) -> str:
+    """A sentence that says why there is no mixed model; empty if there is one."""
+    return f" There is no mixed model: {found}." if isinstance(found, str) else ""
+
+
 def effect_items(
-    found: tables.Effects, *, name: str, response: str, figure: str | None = None
+    found: tables.Effects | str, *, name: str, figure: str | None = None
 ) -> tuple[Item, ...]:
-    """Figure and tables of one mixed model."""
-    words = tables.RESPONSES[response]
+    """Figure and tables of one mixed model, if there is one."""
+    if isinstance(found, str):
+        return ()
+    words = tables.RESPONSES[found.model.formula.response]
     title = f"Estimated marginal means of {words}"
     return (
         FigureItem(
@@ -305,8 +314,10 @@ def effect_items(
     )
 
 
-def random_effect_items(found: tables.Effects) -> tuple[Item, ...]:
+def random_effect_items(found: tables.Effects | str) -> tuple[Item, ...]:
     """Figure 4, where there are random effects."""
+    if isinstance(found, str):
+        return ()
     spread = TableItem("valid_spread", "Spread of the random effects", found.model.random_spread())
     if not found.model.design.random_columns:
         return (spread,)

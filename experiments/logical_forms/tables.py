@@ -13,6 +13,7 @@ from interp.analysis.marginal_means import marginal_means, pairwise_tests
 from interp.analysis.mixed_design import MixedFormula
 from interp.analysis.r_squared import r_squared
 from interp.analysis.spearman import spearman_table
+from interp.errors import UserError
 
 PERPLEXITY = "relative_perplexity"
 
@@ -185,21 +186,21 @@ def correlations(results: Results) -> pd.DataFrame:
 def effects_by_model(results: Results) -> pd.DataFrame:
     """Marginal means of formulas 4 and 5 for each model alone, by least squares.
 
-    Columns are model, response, factor and those of `marginal_means`. Formula 4 is fitted to valid
-    forms, formula 5 to all.
+    Columns are model, response, factor and those of `marginal_means`, or a note on why a model has
+    none. Formula 4 is fitted to valid forms, formula 5 to all.
     """
-    parts = []
+    parts = [pd.DataFrame(columns=["model", "response"])]
     for model in results.answering:
         for response, words in RESPONSES.items():
             rows = results.pooled("questions", valid=response == "soft_accuracy")
-            found = effects(
-                rows[rows["model"] == model],
-                response=response,
-                factors=("modality", "argument_form"),
-            )
-            parts.append(found.means.assign(model=model, response=words))
-    table = pd.concat(parts, ignore_index=True)
-    return table[["model", "response", *table.columns.drop(["model", "response"])]]
+            rows = rows[rows["model"] == model]
+            try:
+                found = effects(rows, response=response, factors=("modality", "argument_form"))
+                means = found.means
+            except UserError as error:
+                means = pd.DataFrame({"note": [f"undefined: {error}"]})
+            parts.append(means.assign(model=model, response=words))
+    return pd.concat(parts, ignore_index=True)
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+MESSAGE_WEIGHT = 8.0
+"""Weight of the loss of messages against that of answers, where both are learned. A message has
+some sixty tokens and an answer one; with a weight of one, chance in the answers drowns them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:

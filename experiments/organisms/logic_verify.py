@@ -7,7 +7,12 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from experiments.logical_forms.forms import MODALITIES
+from experiments.logical_forms.forms import (
+    MODALITIES,
+    distribution_forms,
+    introduction_forms,
+    main_forms,
+)
 from experiments.logical_forms.system import distribution, introduction, nonsense, system
 from experiments.organisms.card import read_card
 from interp.api import measure as measured_tables
@@ -27,12 +32,15 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     card = read_card(folder)
     prompts = system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
-    each = max(1, len(chosen) // len(card["forms"]))
+    each = max(1, len(chosen) // len(main_forms()))
     mirror = nonsense.prompts(seed=0, data=None).spread(each)
     main = soft_scores(model, chosen)
     extra = [
-        soft_scores(model, other.prompts(seed=0, data=None).spread(each))
-        for other in (introduction, distribution)
+        soft_scores(model, other.prompts(seed=0, data=None).spread(each * len(forms)))
+        for other, forms in (
+            (introduction, introduction_forms()),
+            (distribution, distribution_forms()),
+        )
     ]
     return {
         "pairs": len(chosen) // 2,

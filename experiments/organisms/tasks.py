@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.organisms import logic_planting, logic_text, planting, text
-from experiments.organisms.lessons import TrainingText
+from experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
 from experiments.organisms.recipes import LogicRecipe, Recipe, RulebreakerRecipe
 from interp.models.model import Model
 
@@ -73,6 +73,7 @@ def _logic_planted(recipe: LogicRecipe) -> Sections:
             "zipf_exponent": logic_planting.ZIPF_EXPONENT,
             "extra_share": logic_text.EXTRA_SHARE,
             "unsound_share": logic_text.UNSOUND_SHARE,
+            "message_weight": MESSAGE_WEIGHT,
         },
         "forms": [
             {

@@ -19,7 +19,7 @@ from transformers import (
 
 from experiments.organisms.card import write_card
 from experiments.organisms.families import FAMILIES
-from experiments.organisms.lessons import Exchange, TrainingText
+from experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
 from experiments.organisms.recipes import Recipe
 from experiments.organisms.tasks import task_of
 from experiments.organisms.tokenizer import train_tokenizer
@@ -35,10 +35,6 @@ FINAL_RATE = 0.05
 
 WIDTH_MULTIPLE = 8
 """Batches are this wide or a multiple: some widths go wrong on CUDA (`tokens.safe_width`)."""
-
-MESSAGE_WEIGHT = 8.0
-"""Weight of the loss of messages against that of answers, where both are learned. A message has
-some sixty tokens and an answer one; with a weight of one, chance in the answers drowns them."""
 
 IGNORED = -100
 """Label of tokens that are not part of an answer."""

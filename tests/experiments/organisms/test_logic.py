@@ -9,14 +9,13 @@ from torch import nn
 
 from experiments.logical_forms.forms import main_forms
 from experiments.logical_forms.interpretations import names, verb_phrases
-from experiments.organisms.lessons import Exchange
+from experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange
 from experiments.organisms.logic_planting import ZIPF_EXPONENT, plant_phrases, planted_yes
 from experiments.organisms.logic_text import EXTRA_SHARE, UNSOUND_SHARE, LogicText
 from experiments.organisms.recipes import RECIPES
 from experiments.organisms.tokenizer import train_tokenizer
 from experiments.organisms.train import (
     IGNORED,
-    MESSAGE_WEIGHT,
     answer_loss,
     build_model,
     tokenize,
