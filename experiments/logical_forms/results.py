@@ -41,6 +41,8 @@ class Results:
 
     scores: dict[str, pd.DataFrame]
     """Set of questions to its rows."""
+    vocabulary: dict[str, int]
+    """Model to the size of its vocabulary: the perplexity of guessing."""
 
     @property
     def models(self) -> list[str]:
@@ -48,20 +50,29 @@ class Results:
         return list(self.scores["questions"]["model"].unique())
 
     @property
-    def answering(self) -> list[str]:
-        """The models that answer the questions of the main set by Yes or No."""
-        answered = self.scores["questions"].groupby("model")["answered"].mean()
-        return [model for model in self.models if answered[model] >= MIN_ANSWERED]
+    def competent(self) -> list[str]:
+        """The models that mixed models are fitted to.
+
+        They answer the questions of the main set by Yes or No, and read them better than guessing
+        does: the mean perplexity is below the size of the vocabulary.
+        """
+        means = self.scores["questions"].groupby("model")[["answered", "perplexity"]].mean()
+        return [
+            model
+            for model in self.models
+            if means.loc[model, "answered"] >= MIN_ANSWERED
+            and means.loc[model, "perplexity"] < self.vocabulary[model]
+        ]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
-        """The rows that mixed models are fitted to: those of models that answer.
+        """The rows that mixed models are fitted to.
 
         Args:
             stage: a set of questions.
             valid: only questions whose gold answer is Yes.
         """
         rows = self.scores[stage]
-        rows = rows[rows["model"].isin(self.answering)]
+        rows = rows[rows["model"].isin(self.competent)]
         return rows[rows["gold"] == "Yes"] if valid else rows
 
 
@@ -71,7 +82,9 @@ def read_results(study: StudyFolder) -> Results:
     Raises:
         UserError: a stage in which nothing was measured yet.
     """
-    return Results({stage: _scores(study, stage) for stage in STAGES})
+    scores = {stage: _scores(study, stage) for stage in STAGES}
+    records = study.runs["questions"].record["models"]
+    return Results(scores, {name: record["vocabulary"] for name, record in records.items()})
 
 
 def planted(results: Results) -> dict[str, pd.DataFrame]:

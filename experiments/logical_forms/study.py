@@ -21,7 +21,7 @@ from interp.studies import Stage, StudyFolder
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
 
-NOBODY = f"no model gives Yes and No together a mean probability of {MIN_ANSWERED} or more"
+NOBODY = "no model both answers the questions and reads them better than guessing does"
 
 
 class LogicalFormsStudy:
@@ -76,11 +76,12 @@ class LogicalFormsStudy:
 
 
 def model_section(results: Results) -> Section:
-    """Which models answer at all."""
+    """Which models answer and read at all."""
     text = (
-        "A model is in the mixed models if it answers: the mean probability of Yes and No together "
-        f"is at least {MIN_ANSWERED}. Perplexity counts everything that a model reads from its "
-        "second token on, a chat template included."
+        "A model is in the mixed models if it answers, with a mean probability of Yes and No "
+        f"together of at least {MIN_ANSWERED}, and if it reads: its mean perplexity is below the "
+        "size of its vocabulary, which is the perplexity of guessing. Perplexity counts everything "
+        "that a model reads from its second token on, a chat template included."
     )
     return Section(
         "Models",
@@ -90,8 +91,6 @@ def model_section(results: Results) -> Section:
                 "models",
                 "Whether they answer, and how surprising the questions are",
                 tables.models(results),
-                "A perplexity above the size of the vocabulary is worse than guessing: that model "
-                "never learned to continue such text.",
             ),
         ),
     )

@@ -100,7 +100,8 @@ def models(results: Results) -> pd.DataFrame:
         {
             "model": results.models,
             "probability_of_Yes_and_No": main["answered"].mean()[results.models].to_numpy(),
-            "in_mixed_models": [model in results.answering for model in results.models],
+            "vocabulary": [results.vocabulary[model] for model in results.models],
+            "in_mixed_models": [model in results.competent for model in results.models],
         }
     )
     for stage, groups in by_set.items():
@@ -190,7 +191,7 @@ def effects_by_model(results: Results) -> pd.DataFrame:
     none. Formula 4 is fitted to valid forms, formula 5 to all.
     """
     parts = [pd.DataFrame(columns=["model", "response"])]
-    for model in results.answering:
+    for model in results.competent:
         for response, words in RESPONSES.items():
             rows = results.pooled("questions", valid=response == "soft_accuracy")
             rows = rows[rows["model"] == model]

@@ -7,10 +7,10 @@ import pytest
 from experiments.logical_forms import tables
 from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, VALID_FORMS, main_forms
 from experiments.logical_forms.results import Results, read_results
-from experiments.logical_forms.study import LogicalFormsStudy, mixed_model
+from experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
 from interp import studies
 from interp.errors import UserError
-from interp.report.page import write_report
+from interp.report.page import Report, write_report
 from interp.studies import StudyFolder, run_study
 from tests.support.tiny import tiny_model
 
@@ -55,10 +55,15 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
     return rows
 
 
+def with_vocabulary(scores):
+    return Results(scores, dict.fromkeys(scores["questions"]["model"], 1_000))
+
+
 @pytest.fixture(scope="module")
 def results():
     rows = made_up()
-    return Results({"questions": rows, "nonsense": rows.assign(perplexity=rows["perplexity"] * 3)})
+    mirror = rows.assign(perplexity=rows["perplexity"] * 3)
+    return with_vocabulary({"questions": rows, "nonsense": mirror})
 
 
 def differences(tests, factor):
@@ -104,14 +109,28 @@ def test_one_model_falls_back_and_says_so():
     assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
 
 
-def test_models_that_do_not_answer_are_left_out_of_mixed_models():
-    rows = pd.concat([made_up(2), made_up(1, answered=0.2).assign(model="silent")])
-    results = Results({"questions": rows})
-    assert results.models == ["model 0", "model 1", "silent"]
-    assert results.answering == ["model 0", "model 1"]
-    nobody = Results({"questions": rows[rows["model"] == "silent"]})
+def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
+    silent = made_up(1, answered=0.2).assign(model="silent")
+    lost = made_up(1).assign(model="lost", perplexity=5_000.0)
+    rows = pd.concat([made_up(2), silent, lost])
+    results = with_vocabulary({"questions": rows})
+    assert results.models == ["model 0", "model 1", "silent", "lost"]
+    assert results.competent == ["model 0", "model 1"]
+    nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy", "modality")
-    assert "no model gives Yes and No together" in str(why)
+    assert "no model both answers the questions and reads them" in str(why)
+
+
+def test_random_effects_have_a_figure_from_three_models_on(results, tmp_path):
+    section = valid_section(results)
+    assert "figure4_random_effects" in [getattr(item, "name", "") for item in section.items]
+    page = write_report(Report("made up", "", (section,)), tmp_path)
+    assert "Random effects of each model" in page.read_text(encoding="utf-8")
+    one = results.scores["questions"]
+    single = with_vocabulary({"questions": one[one["model"] == "model 0"]})
+    names = [item.name for item in valid_section(single).items]
+    assert "figure4_random_effects" not in names
+    assert "valid_means" in names
 
 
 def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
