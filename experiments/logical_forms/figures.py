@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp.report.figures import labelled_points
@@ -53,7 +53,7 @@ def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = Non
             half = [[row.mean - row.low], [row.high - row.mean]]
             ax.errorbar(row.mean, place, xerr=half, fmt=style.marker, color=style.colour)
         labels = [
-            f"{_SYMBOLS.get(level, level)}  (n = {n:,})"
+            f"{' '.join(_SYMBOLS.get(word, word) for word in level.split())}  (n = {n:,})"
             for level, n in zip(table["level"], table["n"], strict=True)
         ]
         ax.set_yticks(range(len(table)), labels)
@@ -121,8 +121,9 @@ def _forms(table: pd.DataFrame, ax: Axes) -> Axes:
     ax.set_xscale("log")
     narrow = table["perplexity"].max() < 20 * table["perplexity"].min()
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=5))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.tick_params(axis="x", labelsize=8)
     ax.set_ylim(0, 1)
     counts = table["n"]
     ax.set_xlabel(f"mean perplexity (n = {counts.min():,} a point)", fontsize=9)

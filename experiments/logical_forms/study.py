@@ -138,7 +138,7 @@ def valid_section(results: Results) -> Section:
         "What decides soft accuracy on valid forms (4)",
         "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
         "deviations from the mean of the model's own questions: per-token perplexities of "
-        f"different tokenizers do not compare.{reason(found)}",
+        f"different tokenizers do not compare.{remark(found)}",
         (
             *effect_items(found, name="valid", figure="Figure 3"),
             *random_effect_items(found),
@@ -190,7 +190,7 @@ def affirmation_section(results: Results) -> Section:
         "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
         "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
         "questions its model is of; here it is all of them, and then those whose answer is Yes."
-        f"{reason(balanced)}",
+        f"{remark(balanced)}",
         (
             *effect_items(balanced, name="yes", figure="Figure 6"),
             *effect_items(valid, name="yes_valid", figure="valid forms alone"),
@@ -204,7 +204,7 @@ def introduction_section(results: Results) -> Section:
     found = mixed_model(results.pooled("introduction"), "soft_accuracy", "modality")
     return Section(
         "Introduction of a modality (Appendix C.1)",
-        f"Each is a sound rule of inference, so the answer is always Yes.{reason(found)}",
+        f"Each is a sound rule of inference, so the answer is always Yes.{remark(found)}",
         (
             TableItem(
                 "table_a2",
@@ -228,7 +228,7 @@ def distribution_section(results: Results) -> Section:
         "Distribution of a modality (Appendix C.2)",
         "Does a modality of a conditional reach its parts? Necessity over implication does "
         "(theorem), necessity over disjunction does not (spurious); under possibility it is the "
-        f"other way round. base is modus ponens of the main set.{reason(accuracy)}",
+        f"other way round. base is modus ponens of the main set.{remark(accuracy)}",
         (
             TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
             *effect_items(accuracy, name="distribution_accuracy"),
@@ -275,9 +275,11 @@ def mixed_model(
         return str(error)
 
 
-def reason(found: tables.Effects | str) -> str:
-    """A sentence that says why there is no mixed model; empty if there is one."""
-    return f" There is no mixed model: {found}." if isinstance(found, str) else ""
+def remark(found: tables.Effects | str) -> str:
+    """A sentence on what must be known of a fit, or why there is none; empty where all is well."""
+    if isinstance(found, str):
+        return f" There is no mixed model: {found}."
+    return f" Of this fit: {found.model.note}." if found.model.note else ""
 
 
 def effect_items(
@@ -296,6 +298,7 @@ def effect_items(
             "Averaged over the other factor with equal weights, at mean perplexity. n counts "
             "answers.",
         ),
+        TableItem(f"{name}_means", "Estimated marginal means", found.means),
         TableItem(f"{name}_fit", "The model", found.fit),
         TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
         TableItem(
@@ -306,7 +309,7 @@ def effect_items(
         ),
         TableItem(
             f"{name}_tests",
-            "Pairwise tests of the marginal means",
+            "Pairwise tests of the marginal means" + (" (Table 2)" if name == "valid" else ""),
             found.tests,
             "Two-sided, by the normal approximation.",
         ),

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pandas as pd
 
-from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
+from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from experiments.logical_forms.results import Results, planted
 from interp.analysis.linear_mixed import MixedModel, fit_mixed_model, likelihood_ratio_test
 from interp.analysis.marginal_means import marginal_means, pairwise_tests
@@ -46,7 +46,7 @@ class Effects:
         return pd.DataFrame(
             [
                 {
-                    "formula": str(self.model.formula),
+                    "formula": self.model.equation,
                     "rows": len(self.model.design.response),
                     "models": len(self.model.groups),
                     "R2_marginal": r_squared(self.model).marginal,
@@ -155,7 +155,9 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
     The factors modality and form do not cross (there is no modality, no scope), so their
     interaction is written as one factor with a level for each form.
     """
-    return rows.assign(cell=rows["modality"].astype(str) + " " + rows["argument_form"].astype(str))
+    names = rows["modality"].astype(str) + " " + rows["argument_form"].astype(str)
+    order = [f"{form.modality} {form.group}" for form in distribution_forms()]
+    return rows.assign(cell=pd.Categorical(names, order))
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:

@@ -44,6 +44,13 @@ class MixedModel:
     """What a reader must know of this fit: a fallback, a variance of zero, rows left out."""
 
     @property
+    def equation(self) -> str:
+        """The formula as it was fitted: without random effects after the fallback."""
+        if self.design.random_columns:
+            return str(self.formula)
+        return f"{self.formula.response} ~ {' + '.join(self.formula.fixed)}"
+
+    @property
     def log_likelihood(self) -> float:
         """In nats; of the restricted likelihood unless fitted by maximum likelihood."""
         return -self.fit.deviance / 2

@@ -45,6 +45,7 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
     assert model.fit.deviance == pytest.approx(1743.62827196, abs=1e-6)
     assert model.note == ""
+    assert model.equation == "reaction ~ days + (1 + days | subject)"
     first = model.random_effects().iloc[:3]
     assert first["subject"].tolist() == ["308", "309", "310"]
     assert first["intercept"].tolist() == pytest.approx([2.25855, -40.39874, -38.96041], abs=1e-3)
@@ -210,6 +211,7 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     assert table["standard_error"].to_dict() == pytest.approx(expected.bse[table.index].to_dict())
     assert "least squares" in model.note
     assert ("fixed effect" in model.note) == (models == 2)
+    assert model.equation == f"y ~ {terms}"
     assert list(model.random_effects()) == ["model"]
     shares = r_squared(model)
     assert shares.conditional == pytest.approx(expected.rsquared, abs=0.02)
