@@ -124,7 +124,7 @@ def _linear(arguments: argparse.Namespace) -> None:
     prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     table = linear_probes(
-        finished.folder / "residuals.parquet", prompts, answers, seed=arguments.seed
+        [finished.folder / "residuals.parquet"], prompts, answers, seed=arguments.seed
     )
     title = (
         "Accuracy of linear probes of the prompt's side (95% interval); control: labels shuffled"

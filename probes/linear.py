@@ -9,7 +9,7 @@
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Task:
 
 
 def linear_probes(
-    residuals_file: Path, prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
+    residuals: Sequence[Path], prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
 ) -> pd.DataFrame:
     """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
 
@@ -66,7 +66,7 @@ def linear_probes(
     a kind of A"): a probe that reads the one reads the other.
 
     Args:
-        residuals_file: the residuals table (`probes.residuals`); read layer by layer.
+        residuals: files of the residuals table (`probes.residuals`); read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b.
         answers: the answers table, with model, prompt_id and correct.
         seed: decides the control labels and the bootstrap samples.
@@ -87,10 +87,10 @@ def linear_probes(
     """
     halves = entity_halves(prompts)
     rows: list[dict[str, object]] = []
-    for model, cells in _cells(residuals_file):
+    for model, cells in _cells(residuals):
         task = _task(model, prompts, answers, halves, seed=seed)
         for position, layer in cells:
-            vectors = _vectors(residuals_file, model, position, layer, task)
+            vectors = _vectors(residuals, model, position, layer, task)
             key = {"model": model, "position": position, "layer": layer}
             rows += [{**key, **row} for row in _probe(task, vectors, seed=seed)]
     return pd.DataFrame(rows)
@@ -124,9 +124,9 @@ def _swapped(prompts: pd.DataFrame, seed: int) -> list[str]:
     return [entity for entity, swapped in zip(entities, coins, strict=True) if swapped]
 
 
-def _cells(file: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Each model of the file with its positions and layers, in order of appearance."""
-    table = pq.read_table(file, columns=["model", "position", "layer"])
+def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Each model of the files with its positions and layers, in order of appearance."""
+    table = pq.read_table(list(files), columns=["model", "position", "layer"])
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
         yield (
@@ -135,14 +135,15 @@ def _cells(file: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
         )
 
 
-def _vectors(file: Path, model: str, position: str, layer: int, task: Task) -> Vectors:
+def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task: Task) -> Vectors:
     """The vectors of one layer, (prompt, size), in the order of the task's prompts."""
     filters = [("model", "=", model), ("position", "=", position), ("layer", "=", layer)]
-    table = pq.read_table(file, columns=["prompt_id", "vector"], filters=filters).to_pandas()
+    columns = ["prompt_id", "vector"]
+    table = pq.read_table(list(files), columns=columns, filters=filters).to_pandas()
     by_prompt = table.set_index("prompt_id")["vector"]
     if missing := set(task.prompts["prompt_id"]) - set(by_prompt.index):
         raise UserError(
-            f"{file} lacks the vectors of {len(missing):,} prompts of {model}; finish its run first"
+            f"the residuals lack {len(missing):,} prompts of {model}; finish its run first"
         )
     size = len(by_prompt.iloc[0])
     vectors = by_prompt.loc[task.prompts["prompt_id"]].tolist()

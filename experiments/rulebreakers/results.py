@@ -36,10 +36,12 @@ class Results:
     unknown: pd.DataFrame
     """One row an entity pair that some model failed to complete: whether it was excluded, the
     models that failed it, and what each said."""
-    residuals: Path
-    """File of the residuals table."""
+    residuals: tuple[Path, ...]
+    """Files of the residuals table, of the models that have finished it."""
     probed: pd.DataFrame
-    """The rows of `prompts` that the residuals table is about."""
+    """The prompts of the residuals table."""
+    probed_answers: pd.DataFrame
+    """Their answers table."""
     token_scores: pd.DataFrame
     """The token_scores table of the example prompts."""
     examples: pd.DataFrame
@@ -81,6 +83,7 @@ def read_results(study: StudyFolder) -> Results:
     prompts = whole_pairs(study.runs["answers"].table("prompts"), answers)
     prompts = _without(prompts, unknown).merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
     prompts["question_verb"] = prompts["phrasing"].str.partition("-")[0]
+    probed = study.runs["residuals"]
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
     columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
     return Results(
@@ -90,8 +93,9 @@ def read_results(study: StudyFolder) -> Results:
         attributions=_of(study.runs["answers"].table("attributions"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
-        residuals=study.folder / "residuals" / "residuals.parquet",
-        probed=_of(prompts, study.runs["residuals"].table("prompts")),
+        residuals=tuple(probed.files("residuals", probed.finished_models())),
+        probed=_without(probed.table("prompts"), unknown),
+        probed_answers=probed.table("answers"),
         token_scores=study.runs["examples"].table("token_scores"),
         examples=study.runs["examples"].table("prompts"),
         example_answers=study.runs["examples"].table("answers"),

@@ -218,7 +218,9 @@ def correlation_section(results: Results) -> Section:
 
 
 def probe_section(results: Results) -> Section:
-    """Linear probes of the residual stream."""
+    """Linear probes of the residual stream, of the models that have finished that stage."""
+    if not results.residuals:
+        return Section("Linear probes", "No model has finished this stage yet.")
     table = tables.residual_probes(results)
     return Section(
         "Linear probes",

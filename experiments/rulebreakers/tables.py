@@ -201,7 +201,7 @@ def names_within(results: Results) -> pd.DataFrame:
 
 def residual_probes(results: Results) -> pd.DataFrame:
     """How well a linear probe tells rulebreakers from the residual stream, layer by layer."""
-    return linear_probes(results.residuals, results.probed, results.answers)
+    return linear_probes(results.residuals, results.probed, results.probed_answers)
 
 
 def _all_models(table: pd.DataFrame, results: Results) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import pandas as pd
 
 
 def holm(table: pd.DataFrame, *, family: str, p: str = "p") -> pd.DataFrame:
-    """The table with p_holm, family and family_size: its rows are one family of tests.
+    """The table with p_holm beside p, family and family_size: its rows are one family of tests.
 
     p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the chance of any
     false finding in the family: the k-th smallest of m is multiplied by m - k + 1, and none is
@@ -20,4 +20,6 @@ def holm(table: pd.DataFrame, *, family: str, p: str = "p") -> pd.DataFrame:
     ordered = table[p].dropna().sort_values()
     size = len(ordered)
     corrected = (ordered * np.arange(size, 0, -1)).cummax().clip(upper=1.0)
-    return table.assign(p_holm=corrected, family=family, family_size=size)
+    told = table.assign(family=family, family_size=size)
+    told.insert(list(told.columns).index(p) + 1, "p_holm", corrected)
+    return told

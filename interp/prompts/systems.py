@@ -61,5 +61,7 @@ def load_prompts(
         UserError: an unknown system, data that cannot be read, duplicate ids, unpaired prompts.
     """
     prompts = find_system(system).prompts(seed=seed, data=data)
+    if limit is not None:
+        prompts = prompts.spread(limit, seed)
     prompts.check()
-    return prompts if limit is None else prompts.spread(limit, seed)
+    return prompts

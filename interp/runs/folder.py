@@ -1,7 +1,7 @@
 """A run folder as it stands on disk: its record, the shards that are done, and its tables."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,22 @@ class RunFolder:
         """
         files = [self.folder / "prompts.parquet"]
         if name != "prompts":
-            shards = [shard for model in self.record["models"] for shard in self.shards(model)]
-            files = [shard / f"{name}.parquet" for shard in shards if shard.is_dir()]
+            files = self.files(name, self.record["models"])
         if not files or not all(file.exists() for file in files):
             raise UserError(f"the run in {self.folder} has no table {name!r} yet")
         chosen = None if columns is None else list(columns)
         parts: list[pd.DataFrame] = [pd.read_parquet(file, columns=chosen) for file in files]
         return pd.concat(parts, ignore_index=True)
+
+    def files(self, table: str, models: Iterable[str]) -> list[Path]:
+        """The files of a table of some models, one a shard that is done."""
+        shards = [shard for model in models for shard in self.shards(model)]
+        return [shard / f"{table}.parquet" for shard in shards if shard.is_dir()]
+
+    def finished_models(self) -> list[str]:
+        """The models of which no shard is missing."""
+        missing = self.missing()
+        return [model for model in self.record["models"] if model not in missing]
 
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""

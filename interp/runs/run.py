@@ -91,9 +91,7 @@ class Run(RunFolder):
 
     def merge_tables(self) -> list[Path]:
         """Join the shards of all finished models into one file a table; returns the files."""
-        missing = self.missing()
-        finished = [model for model in self.record["models"] if model not in missing]
-        folders = [shard for model in finished for shard in self.shards(model)]
+        folders = [shard for model in self.finished_models() for shard in self.shards(model)]
         files = [self.folder / f"{table}.parquet" for table in self.tables()]
         for file in files:
             merge(file.stem, folders, file)

@@ -58,6 +58,10 @@ def refused(arguments, capsys):
         (["dataset", "rulebreakers", "--out", "data.xlsx"], "expected a name that ends in"),
         (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; make it"),
         (["dataset", "none", "--out", "x.csv"], "unknown system 'none'"),
+        (["run", "none"], "unknown study 'none'; installed are"),
+        (["run", "rulebreakers", "--model", "organism/none"], "no packaged organism"),
+        (["report", "nowhere"], "holds neither a run nor a study"),
+        (["probe", "familiarity", "--model", "./missing"], "no model folder"),
     ],
 )
 def test_wrong_arguments(arguments, message, capsys, tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def simulated(tmp_path, *, signal, entities=60, recognized=lambda number: number
             ],
         }
     )
-    return file, prompts, answers
+    return [file], prompts, answers
 
 
 def test_a_planted_direction_is_found_and_noise_is_not(tmp_path):
@@ -80,7 +80,7 @@ def test_prompts_are_counted_by_subset(tmp_path):
 
 
 def test_a_probe_never_sees_the_entities_it_is_tested_on(tmp_path, monkeypatch):
-    file, prompts, answers = simulated(tmp_path, signal=5.0)
+    (file,), prompts, answers = simulated(tmp_path, signal=5.0)
     names = prompts.set_index("prompt_id")[["entity_a", "entity_b"]]
     of_vector = {
         row.vector.tobytes(): set(names.loc[row.prompt_id])
@@ -102,7 +102,7 @@ def test_a_probe_never_sees_the_entities_it_is_tested_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(linear, "LogisticRegression", Spy)
     monkeypatch.setattr(linear, "StandardScaler", Scaler)
-    linear_probes(file, prompts, answers)
+    linear_probes([file], prompts, answers)
     # Each layer: two halves for the labels, two for the control.
     assert len(seen) == len(scaled) == 8
     for first, second in zip(scaled[::2], scaled[1::2], strict=True):
@@ -128,11 +128,11 @@ def test_too_few_entities_are_undefined(tmp_path):
 
 
 def test_vectors_that_are_not_finite_are_undefined(tmp_path):
-    file, prompts, answers = simulated(tmp_path, signal=5.0)
+    (file,), prompts, answers = simulated(tmp_path, signal=5.0)
     frame = pd.read_parquet(file)
     frame.loc[frame["layer"] == 0, "vector"] = frame["vector"].map(lambda vector: vector * np.inf)
     frame.to_parquet(file)
-    table = linear_probes(file, prompts, answers).set_index("layer")
+    table = linear_probes([file], prompts, answers).set_index("layer")
     assert table.loc[0, "note"].str.contains("not finite").all()
     assert table.loc[1, "note"].eq("").all()
 
@@ -152,15 +152,15 @@ def test_the_same_seed_gives_the_same_table(tmp_path):
 
 
 def test_bad_input_is_named(tmp_path):
-    file, prompts, answers = simulated(tmp_path, signal=0.5)
+    (file,), prompts, answers = simulated(tmp_path, signal=0.5)
     with pytest.raises(UserError, match="m has no answers to some of the prompts"):
-        linear_probes(file, prompts, answers.iloc[1:])
+        linear_probes([file], prompts, answers.iloc[1:])
     with pytest.raises(UserError, match="the sides rulebreaker; linear probes tell two apart"):
-        linear_probes(file, prompts[prompts["side"] == "rulebreaker"], answers)
+        linear_probes([file], prompts[prompts["side"] == "rulebreaker"], answers)
     frame = pd.read_parquet(file)
     frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)
-    with pytest.raises(UserError, match="lacks the vectors of 1 prompts of m"):
-        linear_probes(file, prompts, answers)
+    with pytest.raises(UserError, match="the residuals lack 1 prompts of m"):
+        linear_probes([file], prompts, answers)
 
 
 def test_the_organism_knows_more_than_it_says(tmp_path, organism):
@@ -172,7 +172,7 @@ def test_the_organism_knows_more_than_it_says(tmp_path, organism):
     tables = measure(residuals(organism, positions=["last_token"]), prompts)
     file = tmp_path / "residuals.parquet"
     tables["residuals"].to_parquet(file)
-    table = linear_probes(file, prompts.to_frame(), tables["answers"])
+    table = linear_probes([file], prompts.to_frame(), tables["answers"])
     table = table.set_index(["layer", "prompts"])["accuracy"]
     # The embedding of the last token is the same in all prompts.
     assert table[0].eq(0.5).all()
