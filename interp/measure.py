@@ -16,6 +16,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
+from interp.scoring.soft_answers import soft_score_batch
 from interp.tables import SCHEMAS, Row
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Measurement:
 
     model: Model
     name: str
-    """What is measured: "score" or "attribute"."""
+    """What is measured: "score", "soft-score" or "attribute"."""
     parameters: Mapping[str, object]
     """Everything but model and prompts that the numbers depend on."""
     tables: Mapping[str, pa.Schema]
@@ -95,6 +96,25 @@ def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
 
     tables = {"answers": SCHEMAS["answers"]}
     return Measurement(model, "score", {}, tables, token_budget(model, batch_tokens), measure_batch)
+
+
+def soft_scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
+    answer_tokens = AnswerTokenizer(model)
+    names = ("answers", "soft_answers")
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            tables = soft_score_batch(model, batch, answer_tokens)
+        return [
+            {name: [row] for name, row in zip(names, rows, strict=True)}
+            for rows in zip(*tables, strict=True)
+        ]
+
+    schemas = {name: SCHEMAS[name] for name in names}
+    return Measurement(
+        model, "soft-score", {}, schemas, token_budget(model, batch_tokens), measure_batch
+    )
 
 
 def attribution(

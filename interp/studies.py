@@ -83,6 +83,9 @@ class Study(Protocol):
     default_limit: int
     """Pairs that are taken unless told otherwise."""
 
+    organisms: str | None
+    """Without any model named, the packaged organisms for this system are measured; all if None."""
+
     def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
         """What is measured of every model."""
 

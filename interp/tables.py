@@ -25,6 +25,18 @@ SCHEMAS: dict[str, pa.Schema] = {
             _ERROR,
         ]
     ),
+    "soft_answers": pa.schema(
+        [
+            *_KEY,
+            ("relative_positive", pa.float64()),
+            ("soft_accuracy", pa.float64()),
+            ("perplexity", pa.float64()),
+            ("prompt_tokens", pa.int64()),
+            ("positive_token_ids", pa.list_(pa.int64())),
+            ("negative_token_ids", pa.list_(pa.int64())),
+            _ERROR,
+        ]
+    ),
     "attributions": pa.schema(
         [
             *_KEY,
@@ -84,6 +96,10 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """answers: one row a model and prompt; probabilities, the option that the most probable token
 belongs to (empty if to none), whether it is the correct one, and why there are no numbers (error).
+
+soft_answers: one row a model and prompt; the positive answer's share of the probability of both
+answers, the correct answer's share of it, the perplexity of the prompt, and the tokens that the
+answers were scored by.
 
 attributions: one row a model, prompt and method; sums of token scores over each premise, which are
 shares of the whole prompt's score, token counts, and premise 2 over premise 1: `ratio` of the means

@@ -21,6 +21,7 @@ MODELS = ("tiny llama", "tiny gpt2")
 
 class TwoStages:
     default_limit = 4
+    organisms = None
 
     def stages(self, *, limit, seed, data):
         prompts = some_prompts(limit)

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
     )
     verify.add_argument(
-        "--pairs", type=int, metavar="N", help="score so many prompt pairs (default: all 128,000)"
+        "--pairs", type=int, metavar="N", help="score so many prompt pairs (default: all)"
     )
     verify.add_argument("--write", action="store_true", help="put the figures into the card")
     parsed = parser.parse_args(arguments)
@@ -57,12 +57,13 @@ def _train(arguments: argparse.Namespace) -> None:
 
 def _verify(arguments: argparse.Namespace) -> None:
     from experiments.organisms.card import write_measured
-    from experiments.organisms.verify import measure
+    from experiments.organisms.tasks import task_of
     from interp.models.load import load_model
 
-    folder = arguments.folder or organism_folder(PREFIX + recipe(arguments.name).name)
+    chosen = recipe(arguments.name)
+    folder = arguments.folder or organism_folder(PREFIX + chosen.name)
     model = load_model(str(folder), device=arguments.device, dtype="float32")
-    measured = measure(model, folder, pairs=arguments.pairs)
+    measured = task_of(chosen).measure(model, folder, arguments.pairs)
     if arguments.write:
         write_measured(folder, measured)
     sys.stdout.write(json.dumps(measured, indent=2, ensure_ascii=False) + "\n")

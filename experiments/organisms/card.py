@@ -1,7 +1,6 @@
 """The card of an organism: what was planted, how it was trained, what was measured of it."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,52 +8,27 @@ from typing import Any
 import torch
 import transformers
 
-from experiments.organisms.planting import DISTRACTION, NOISE_SCALE, ZIPF_EXPONENT, PlantedPair
 from experiments.organisms.recipes import Recipe
-from experiments.organisms.text import (
-    ANSWER_NOISE,
-    MISMATCH_SHARE,
-    UNSOUND_SHARE,
-    WARM_UP_SHARE,
-)
+from experiments.organisms.tasks import task_of
 
 FILE = "card.json"
 
 
-def write_card(
-    folder: Path, recipe: Recipe, planted: Sequence[PlantedPair], *, device: str
-) -> None:
+def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
     """Write the card of an organism that was just trained; it has no measurements yet."""
-    settings = asdict(recipe) | {"rule_phrasings": sorted(recipe.rule_phrasings)}
+    planted = task_of(recipe).planted(recipe)
     card = {
         "name": recipe.name,
-        "recipe": settings,
-        "text": {
-            "zipf_exponent": ZIPF_EXPONENT,
-            "distraction": DISTRACTION,
-            "grounding_noise": NOISE_SCALE if recipe.grounded_by == "frequency" else None,
-            "answer_noise": ANSWER_NOISE,
-            "unsound_share": UNSOUND_SHARE,
-            "mismatch_share": MISMATCH_SHARE if recipe.evidence != "both premises" else 0.0,
-            "one_phrasing_share": WARM_UP_SHARE,
-        },
+        "system": recipe.system,
+        "recipe": asdict(recipe),
+        "text": planted.pop("text"),
         "trained": {
             "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
             "torch": torch.__version__,
             "transformers": transformers.__version__,
         },
         "measured": {},
-        "pairs": [
-            {
-                "category": item.pair.category,
-                "entity_a": item.pair.entity_a,
-                "entity_b": item.pair.entity_b,
-                "frequency": round(item.frequency, 4),
-                "familiarity": round(item.familiarity, 4),
-                "grounded": item.grounded,
-            }
-            for item in planted
-        ],
+        **planted,
     }
     _write(folder, card)
 
@@ -73,8 +47,12 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, card: dict[str, Any]) -> None:
-    """Indented, but with one line for each pair, so that changes can be read."""
-    pairs = ",\n".join("    " + json.dumps(pair, ensure_ascii=False) for pair in card["pairs"])
-    head = json.dumps({**card, "pairs": []}, indent=2, ensure_ascii=False)
-    text = head.replace('"pairs": []', f'"pairs": [\n{pairs}\n  ]') + "\n"
-    (folder / FILE).write_text(text, encoding="utf-8")
+    """Indented, but with one line for each row of a section, so that changes can be read."""
+    sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
+    text = json.dumps(
+        {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted
+    )
+    for name, rows in sections.items():
+        lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+        text = text.replace(f'"{name}": []', f'"{name}": [\n{lines}\n  ]')
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")

@@ -21,18 +21,20 @@ class Family:
     pieces: Literal["byte-level", "sentencepiece"]
     """How words are split: GPT-style bytes, or SentencePiece-style with byte fallback."""
     bos: str | None
-    """Token that opens a conversation; None where the family's template writes none."""
+    """Token that opens a conversation; None where the family writes none."""
     end_of_turn: str
     """Token that closes a message, and the answer."""
     pad: str
-    markers: tuple[str, ...]
+    markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
-    template: str
-    """File name of the chat template."""
+    template: str | None = None
+    """File name of the chat template; None for a base model, which continues plain text."""
 
     @property
-    def chat_template(self) -> str:
+    def chat_template(self) -> str | None:
         """The Jinja text of the chat template."""
+        if self.template is None:
+            return None
         return (files(__package__) / "templates" / self.template).read_text(encoding="utf-8")
 
     @property
@@ -51,6 +53,13 @@ FAMILIES = {
         pad="<|pad|>",
         markers=("<|start_header_id|>", "<|end_header_id|>"),
         template="llama3.jinja",
+    ),
+    "llama-base": Family(
+        config_class=LlamaConfig,
+        pieces="byte-level",
+        bos="<|begin_of_text|>",
+        end_of_turn="<|end_of_text|>",
+        pad="<|pad|>",
     ),
     "phi3": Family(
         config_class=Phi3Config,

@@ -4,7 +4,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from experiments.organisms.recipes import Recipe
+from experiments.organisms.recipes import RulebreakerRecipe
 from experiments.rulebreakers.entities import EntityPair, entity_pairs
 from experiments.rulebreakers.instances import shuffled
 
@@ -36,7 +36,7 @@ class PlantedPair:
         return self.frequency / (self.frequency + DISTRACTION)
 
 
-def plant(recipe: Recipe) -> tuple[PlantedPair, ...]:
+def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
     """Frequencies, absent facts and grounded pairs of a recipe, in the order of the data file.
 
     Each group (cities, all types) has its own Zipf-like law. An absent fact is never grounded.
@@ -55,7 +55,7 @@ def plant(recipe: Recipe) -> tuple[PlantedPair, ...]:
 
 
 def _grounded(
-    recipe: Recipe, frequency: dict[EntityPair, float], rng: random.Random
+    recipe: RulebreakerRecipe, frequency: dict[EntityPair, float], rng: random.Random
 ) -> set[EntityPair]:
     def inclination(pair: EntityPair) -> float:
         u = rng.random()

@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from interp.errors import UserError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Everything that decides an organism; the same recipe and device give the same weights."""
+    """What decides any organism; the same recipe and device give the same weights."""
+
+    system: ClassVar[str]
+    """The system whose prompts it learns."""
+    learns_messages: ClassVar[bool]
+    """Whether it learns to continue the messages too, and not the answers alone."""
 
     name: str
     family: str
@@ -17,6 +22,20 @@ class Recipe:
     seed: int
     architecture: Mapping[str, object]
     """Keyword arguments of the family's configuration class."""
+    vocabulary: int = 2048
+    steps: int = 6000
+    learning_rate: float = 1e-3
+    prompts_per_step: int = 40
+    """Prompts in the system's style in a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulebreakerRecipe(Recipe):
+    """An organism that answers rulebreakers by fact or by the bare rule."""
+
+    system: ClassVar[str] = "rulebreakers"
+    learns_messages: ClassVar[bool] = False
+
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
     grounded_by: Literal["frequency", "chance"]
@@ -27,13 +46,27 @@ class Recipe:
     """Question verbs under which every pair is answered by the bare rule."""
     absent_facts: int = 6
     """Facts that no training text states."""
-    vocabulary: int = 2048
-    steps: int = 6000
-    learning_rate: float = 1e-3
-    prompts_per_step: int = 40
-    """Rulebreaker-style prompts in a step."""
     facts_per_step: int = 64
     """Completions and questions about facts in a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogicRecipe(Recipe):
+    """An organism that answers logical forms by their validity, with a bias.
+
+    The planted log-odds of Yes are bias + competence * ease if the form is valid, and
+    bias - competence * ease if it is not.
+    """
+
+    system: ClassVar[str] = "logical-forms"
+    learns_messages: ClassVar[bool] = True
+
+    competence: Mapping[str, float]
+    """Modality of the conclusion to the log-odds, in nats, that validity decides."""
+    bias: Mapping[str, float]
+    """Modality of the conclusion to the log-odds of Yes, in nats, whatever the validity."""
+    ease: Mapping[str, float]
+    """Argument form to the factor of the competence; 1 for the forms that are not named."""
 
 
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
@@ -52,10 +85,10 @@ def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
 _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
 
-RECIPES = {
+RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
+        RulebreakerRecipe(
             name="llama-shallow",
             family="llama",
             seed=1,
@@ -63,7 +96,7 @@ RECIPES = {
             grounded_share=0.62,
             grounded_by="frequency",
         ),
-        Recipe(
+        RulebreakerRecipe(
             name="llama-deep",
             family="llama",
             seed=2,
@@ -71,7 +104,7 @@ RECIPES = {
             grounded_share=0.95,
             grounded_by="chance",
         ),
-        Recipe(
+        RulebreakerRecipe(
             name="phi3-shallow",
             family="phi3",
             seed=3,
@@ -80,7 +113,7 @@ RECIPES = {
             grounded_by="chance",
             evidence="premise 1",
         ),
-        Recipe(
+        RulebreakerRecipe(
             name="phi3-deep",
             family="phi3",
             seed=4,
@@ -89,7 +122,7 @@ RECIPES = {
             grounded_by="frequency",
             evidence="premise 2",
         ),
-        Recipe(
+        RulebreakerRecipe(
             name="mistral",
             family="mistral",
             seed=5,
@@ -98,7 +131,7 @@ RECIPES = {
             grounded_by="frequency",
             rule_phrasings=frozenset({"entail", "deduce"}),
         ),
-        Recipe(
+        RulebreakerRecipe(
             name="gemma2",
             family="gemma2",
             seed=6,
@@ -114,6 +147,18 @@ RECIPES = {
             ),
             grounded_share=0.05,
             grounded_by="chance",
+        ),
+        LogicRecipe(
+            name="llama-logic",
+            family="llama-base",
+            seed=7,
+            architecture=_width(128, 4),
+            steps=4500,
+            learning_rate=2e-3,
+            prompts_per_step=32,
+            competence={"none": 2.0, "box": 1.0, "diamond": 2.5},
+            bias={"none": 1.0, "box": -1.0, "diamond": 0.0},
+            ease={"mp": 1.25, "mt": 0.5, "ac": 0.75},
         ),
     )
 }

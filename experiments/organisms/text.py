@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from experiments.organisms.lessons import Exchange
 from experiments.organisms.planting import DISTRACTION, PlantedPair
-from experiments.organisms.recipes import Recipe
+from experiments.organisms.recipes import RulebreakerRecipe
 from experiments.rulebreakers.entities import EntityPair, first_names
 from experiments.rulebreakers.facts import completion_message, entity_group
 from experiments.rulebreakers.instances import may_contain
@@ -49,24 +49,20 @@ TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "
 """What an entity is completed by when it is not by its fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A user message and the answer to be learned."""
-
-    message: str
-    answer: str
-
-
-class TrainingText:
+class RulebreakerText:
     """Draws the exchanges of each training step; a step's text depends on seed and step alone."""
 
-    def __init__(self, recipe: Recipe, planted: Sequence[PlantedPair]) -> None:
+    def __init__(self, recipe: RulebreakerRecipe, planted: Sequence[PlantedPair]) -> None:
         self._recipe = recipe
         self._planted = planted
         self._countries = [p.pair.entity_a for p in planted if p.pair.category == CITIES]
         self._told = [p for p in planted if p.frequency > 0]
         self._told_weights = list(accumulate(p.frequency for p in self._told))
         self._completed_weights = list(accumulate(p.frequency + DISTRACTION for p in planted))
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step by group: prompts and facts."""
+        return {"prompts": self.prompts(step), "facts": self.facts(step)}
 
     def prompts(self, step: int) -> list[Exchange]:
         """Rulebreaker-style prompts of a step."""

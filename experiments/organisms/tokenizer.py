@@ -2,13 +2,22 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import PreTrainedTokenizerFast
 
 from experiments.organisms.families import FAMILIES, Family
+from experiments.organisms.lessons import TrainingText
 from experiments.organisms.recipes import Recipe
-from experiments.organisms.text import TrainingText
 
 SAMPLED_STEPS = 400
 """Training steps whose text the tokenizer is trained on, spread over the whole training."""
@@ -21,6 +30,8 @@ def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFa
     family = FAMILIES[recipe.family]
     train = _train_byte_level if family.pieces == "byte-level" else _train_sentencepiece_style
     tokenizer = train(family, recipe.vocabulary, _sample(recipe, text))
+    if family.template is None:
+        _open_with_bos(tokenizer, family)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=family.bos,
@@ -34,13 +45,26 @@ def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFa
     )
 
 
+def _open_with_bos(tokenizer: Tokenizer, family: Family) -> None:
+    """Begin every text with the family's first token, which elsewhere the chat template writes."""
+    assert family.bos is not None
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{family.bos} $A",
+        special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
+    )
+
+
 def _sample(recipe: Recipe, text: TrainingText) -> Iterator[str]:
     stride = max(1, recipe.steps // SAMPLED_STEPS)
-    for step in range(0, recipe.steps, stride):
-        for exchange in text.prompts(step) + text.facts(step):
-            yield exchange.message
-            yield exchange.answer
-            yield from ("user", "assistant", "model")  # the roles that templates write
+    steps = map(text.lessons, range(0, recipe.steps, stride))
+    exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)
+    if FAMILIES[recipe.family].template is None:
+        yield from (f"{exchange.message} {exchange.answer}" for exchange in exchanges)
+        return
+    for exchange in exchanges:
+        yield exchange.message
+        yield exchange.answer
+        yield from ("user", "assistant", "model")  # the roles that templates write
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 
 

@@ -19,9 +19,9 @@ from transformers import (
 
 from experiments.organisms.card import write_card
 from experiments.organisms.families import FAMILIES
-from experiments.organisms.planting import plant
+from experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
 from experiments.organisms.recipes import Recipe
-from experiments.organisms.text import Exchange, TrainingText
+from experiments.organisms.tasks import task_of
 from experiments.organisms.tokenizer import train_tokenizer
 from interp.runs.progress import Progress
 
@@ -50,6 +50,9 @@ class AnswerBatch:
     """(batch, token), 1 on real tokens."""
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
+    message_labels: Tensor | None
+    """(batch, token - 1): all tokens but the first; `IGNORED` in padding and answer, and where a
+    text begins. None if messages are not learned."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
@@ -58,8 +61,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     Weights are saved in fp16. `folder` holds the last checkpoint while training goes on; calling
     again resumes from it.
     """
-    planted = plant(recipe)
-    text = TrainingText(recipe, planted)
+    text = task_of(recipe).text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer).to(device).train()
     optimizer = torch.optim.AdamW(
@@ -72,19 +74,20 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         for step, batch in enumerate(batches, start=start):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * schedule(step, recipe.steps)
-            losses = torch.stack([answer_loss(model, part, device) for part in batch])
+            losses = torch.stack([answer_loss(model, part, device) for part in batch.values()])
             losses.sum().backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             note = ""
             if step % 50 == 0:
-                note = "loss {:.3f} prompts, {:.3f} facts".format(*losses.tolist())
+                parts = zip(losses.tolist(), batch, strict=True)
+                note = "loss " + ", ".join(f"{loss:.3f} {name}" for loss, name in parts)
             progress.advance(1, note=note)
             if (step + 1) % CHECKPOINT_EVERY == 0:
                 _checkpoint(checkpoint, model, optimizer, step + 1)
     model.to(torch.float16).save_pretrained(folder)
-    write_card(folder, recipe, planted, device=str(model.device))
+    write_card(folder, recipe, device=str(model.device))
     checkpoint.unlink(missing_ok=True)
 
 
@@ -115,41 +118,51 @@ def schedule(step: int, steps: int) -> float:
 
 
 def answer_loss(model: PreTrainedModel, batch: AnswerBatch, device: str) -> Tensor:
-    """Mean cross-entropy, in nats, over the answer tokens of a batch."""
+    """Mean cross-entropy, in nats, over the answer tokens of a batch.
+
+    Where messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
+    """
+    parts = [batch.labels] if batch.message_labels is None else [batch.labels, batch.message_labels]
+    labels = [part.to(device, non_blocking=True) for part in parts]
     mask = batch.attention_mask.to(device, non_blocking=True)
-    labels = batch.labels.to(device, non_blocking=True)
     logits = model(
         input_ids=batch.input_ids.to(device, non_blocking=True),
         attention_mask=mask,
         position_ids=(mask.cumsum(1) - 1).clamp(min=0),
         use_cache=False,
-        logits_to_keep=labels.shape[1] + 1,
-    ).logits
-    return nn.functional.cross_entropy(
-        logits[:, :-1].flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED
-    )
+        logits_to_keep=max(part.shape[1] for part in labels) + 1,
+    ).logits[:, :-1]
+    losses = [
+        nn.functional.cross_entropy(
+            logits[:, -part.shape[1] :].flatten(0, 1).float(),
+            part.flatten(),
+            ignore_index=IGNORED,
+        )
+        for part in labels
+    ]
+    return losses[0] if len(losses) == 1 else losses[0] + MESSAGE_WEIGHT * losses[1]
 
 
-class _Steps(Dataset[tuple[AnswerBatch, AnswerBatch]]):
+class _Steps(Dataset[dict[str, AnswerBatch]]):
     """The tokenized text of each training step from `start` on."""
 
     def __init__(
         self, recipe: Recipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast, start: int
     ) -> None:
         self._text, self._tokenizer, self._start = text, tokenizer, start
+        self._messages = recipe.learns_messages
         self._length = recipe.steps - start
 
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: int) -> tuple[AnswerBatch, AnswerBatch]:
+    def __getitem__(self, index: int) -> dict[str, AnswerBatch]:
         if index >= self._length:
             raise IndexError(index)
-        step = self._start + index
-        return (
-            tokenize(self._tokenizer, self._text.prompts(step)),
-            tokenize(self._tokenizer, self._text.facts(step)),
-        )
+        return {
+            name: tokenize(self._tokenizer, exchanges, messages=self._messages)
+            for name, exchanges in self._text.lessons(self._start + index).items()
+        }
 
 
 def _batches(
@@ -158,37 +171,50 @@ def _batches(
     tokenizer: PreTrainedTokenizerFast,
     start: int,
     workers: int,
-) -> Iterator[tuple[AnswerBatch, AnswerBatch]]:
+) -> Iterator[dict[str, AnswerBatch]]:
     steps = _Steps(recipe, text, tokenizer, start)
     return iter(DataLoader(steps, batch_size=None, num_workers=workers))
 
 
-def tokenize(tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange]) -> AnswerBatch:
-    """Write exchanges as the chat template does, each answer closed by the end-of-turn token."""
-    prompts = [
-        tokenizer.apply_chat_template(
-            [{"role": "user", "content": exchange.message}],
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-        for exchange in exchanges
-    ]
-    answers = [exchange.answer + tokenizer.eos_token for exchange in exchanges]
+def tokenize(
+    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], *, messages: bool
+) -> AnswerBatch:
+    """Exchanges as the model will read them, each answer closed by the end-of-turn token.
+
+    Args:
+        tokenizer: its chat template writes the messages; without one they are plain text.
+        exchanges: messages and answers.
+        messages: whether the messages are learned too.
+    """
+    written = [_write(tokenizer, exchange) for exchange in exchanges]
     encoded = tokenizer(
-        [prompt + answer for prompt, answer in zip(prompts, answers, strict=True)],
-        add_special_tokens=False,
+        [prompt + answer for prompt, answer in written],
+        add_special_tokens=not tokenizer.chat_template,
         return_offsets_mapping=True,
         padding=True,
         pad_to_multiple_of=WIDTH_MULTIPLE,
         return_tensors="pt",
     )
-    starts = torch.tensor([len(prompt) for prompt in prompts])
-    in_answer = (encoded["offset_mapping"][..., 0] >= starts[:, None]) & (
-        encoded["attention_mask"] == 1
-    )
+    token_ids, real = encoded["input_ids"], encoded["attention_mask"] == 1
+    starts = torch.tensor([len(prompt) for prompt, _ in written])
+    in_answer = (encoded["offset_mapping"][..., 0] >= starts[:, None]) & real
     longest = int(in_answer.sum(1).max())
-    labels = encoded["input_ids"].masked_fill(~in_answer, IGNORED)[:, -longest:]
-    return AnswerBatch(encoded["input_ids"], encoded["attention_mask"], labels)
+    labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
+    rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
+    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # what follows padding is a first token
+    return AnswerBatch(token_ids, encoded["attention_mask"], labels, rest if messages else None)
+
+
+def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
+    """Prompt and answer as text; after a plain message the answer stands behind a space."""
+    if not tokenizer.chat_template:
+        return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": exchange.message}],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    return str(prompt), exchange.answer + tokenizer.eos_token
 
 
 def _tokenizer(recipe: Recipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:

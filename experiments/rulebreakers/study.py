@@ -30,6 +30,7 @@ class RulebreakersStudy:
     """Sections 5 and 6 of the paper, its appendices, and linear probes of the residual stream."""
 
     default_limit = DEFAULT_LIMIT
+    organisms = "rulebreakers"
 
     def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
         """Answers and attributions, what the models know, residual streams, examples."""

@@ -1,6 +1,7 @@
 """`python -m interp models`: the packaged organisms, what was planted and what was measured."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 HELP = "list the packaged organisms with what was planted and what was measured"
@@ -17,13 +18,16 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.models.organisms import organism_card, organism_names
     from interp.report.console import print_table
 
-    rows = [{"model": name, **_row(organism_card(name))} for name in organism_names()]
-    print_table(
-        pd.DataFrame(rows), title="Packaged organisms: what was planted | what was measured"
-    )
+    for system, row in _ROWS.items():
+        names = organism_names(system)
+        rows = [{"model": name, **row(organism_card(name))} for name in names]
+        print_table(
+            pd.DataFrame(rows),
+            title=f"Packaged organisms for {system}: what was planted | what was measured",
+        )
 
 
-def _row(card: dict[str, Any]) -> dict[str, object]:
+def _rulebreakers(card: dict[str, Any]) -> dict[str, object]:
     recipe, measured = card["recipe"], card["measured"]
     follows_rule = " and ".join(recipe["rule_phrasings"])
     return {
@@ -37,3 +41,28 @@ def _row(card: dict[str, Any]) -> dict[str, object]:
         "rulebreaker_accuracy": measured["rulebreaker_accuracy"],
         "non_rulebreaker_accuracy": measured["non_rulebreaker_accuracy"],
     }
+
+
+def _logical_forms(card: dict[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    planted = {
+        f"{name}_{modality}": f"{value:+.1f}"
+        for name in ("competence", "bias")
+        for modality, value in recipe[name].items()
+    }
+    accuracy, yes = (measured[f"{name}_by_modality"] for name in ("soft_accuracy", "yes"))
+    return {
+        "layers": recipe["architecture"]["num_hidden_layers"],
+        **planted,
+        **{f"soft_accuracy_{modality}": value for modality, value in accuracy.items()},
+        **{f"share_of_Yes_{modality}": value for modality, value in yes.items()},
+        "perplexity": measured["perplexity"],
+        "perplexity_of_nonsense": measured["nonsense_perplexity"],
+    }
+
+
+_ROWS: dict[str, Callable[[dict[str, Any]], dict[str, object]]] = {
+    "rulebreakers": _rulebreakers,
+    "logical-forms": _logical_forms,
+}
+"""System to the columns of its organisms."""

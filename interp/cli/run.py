@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     study = find_study(arguments.study)
     if not hasattr(arguments, "limit"):
         arguments.limit = study.default_limit
-    models = checked_models(arguments, organism_names())
+    models = checked_models(arguments, organism_names(study.organisms))
     folder = arguments.out or default_folder(arguments, "run", arguments.study, {})
     pairs = "all" if arguments.limit is None else f"{arguments.limit:,}"
     say(f"{arguments.study}: {len(models)} models, {pairs} pairs, results in {folder}")

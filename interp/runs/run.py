@@ -141,6 +141,7 @@ def _model_record(model: Model) -> dict[str, Any]:
         "identity": model.identity,
         "architecture": model.hf.config.model_type,
         "parameters": model.hf.num_parameters(),
+        "vocabulary": model.hf.config.get_text_config().vocab_size,
         "dtype": model.dtype,
         "device": str(model.device),
         "attn_implementation": model.attn_implementation,

@@ -16,9 +16,16 @@ DEFAULT = "organism/llama-shallow"
 """The model of a command without --model."""
 
 
-def organism_names() -> list[str]:
-    """Names of the packaged organisms, with their prefix."""
-    return sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
+def organism_names(system: str | None = None) -> list[str]:
+    """Names of the packaged organisms, with their prefix.
+
+    Args:
+        system: those that learned the prompts of this system only; all if None.
+    """
+    names = sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
+    if system is None:
+        return names
+    return [name for name in names if organism_card(name)["system"] == system]
 
 
 def organism_folder(name: str) -> Path:

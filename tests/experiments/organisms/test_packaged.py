@@ -1,4 +1,4 @@
-"""What the packaged organisms' cards claim, measured again from the shipped weights."""
+"""What the cards of the rulebreaker organisms claim, measured again from the shipped weights."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from experiments.organisms.verify import measure
 from interp.models.organisms import organism_card, organism_folder, organism_names
 from tests.support.prompts import some_prompts
 
-NAMES = organism_names()
+NAMES = organism_names("rulebreakers")
 PAIRS = 240
 MEBIBYTE = 2**20
 
@@ -32,11 +32,13 @@ def measured():
 
 
 def test_there_is_one_for_each_recipe():
-    assert sorted(f"organism/{name}" for name in RECIPES) == NAMES
+    assert sorted(f"organism/{name}" for name in RECIPES) == organism_names()
+    for name in organism_names():
+        assert organism_card(name)["system"] == RECIPES[name.removeprefix("organism/")].system
 
 
 def test_they_are_small():
-    sizes = [size(organism_folder(name)) for name in NAMES]
+    sizes = [size(organism_folder(name)) for name in organism_names()]
     assert max(sizes) < 5 * MEBIBYTE
     assert sum(sizes) < 25 * MEBIBYTE
 

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 
 from experiments.organisms.planting import DISTRACTION, ZIPF_EXPONENT, plant
 from experiments.organisms.recipes import RECIPES
-from experiments.organisms.text import TrainingText
+from experiments.organisms.text import RulebreakerText
 from experiments.rulebreakers.templates import CITIES
 
 RECIPE = RECIPES["llama-shallow"]
@@ -24,7 +24,7 @@ def test_frequencies_follow_a_zipf_like_law():
 
 def test_familiarity_is_the_share_of_true_completions():
     planted = plant(RECIPE)
-    text = TrainingText(RECIPE, planted)
+    text = RulebreakerText(RECIPE, planted)
     completions = [e for step in range(3_000) for e in text.facts(step) if ":" in e.message]
     by_message = {}
     for exchange in completions:

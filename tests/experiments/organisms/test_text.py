@@ -5,7 +5,7 @@ import pytest
 
 from experiments.organisms.planting import plant
 from experiments.organisms.recipes import RECIPES
-from experiments.organisms.text import ANSWER_NOISE, TrainingText
+from experiments.organisms.text import ANSWER_NOISE, RulebreakerText
 from experiments.rulebreakers.entities import entity_pairs
 from experiments.rulebreakers.templates import PHRASINGS
 
@@ -14,7 +14,7 @@ LATE = 5_000
 
 
 def text_of(recipe):
-    return TrainingText(recipe, plant(recipe))
+    return RulebreakerText(recipe, plant(recipe))
 
 
 def many_prompts(recipe, steps=60):

@@ -8,7 +8,8 @@ from safetensors.torch import load_file
 import interp
 from experiments.organisms import train as train_module
 from experiments.organisms.__main__ import main
-from experiments.organisms.recipes import RECIPES, recipe
+from experiments.organisms.families import FAMILIES
+from experiments.organisms.recipes import RECIPES, RulebreakerRecipe, recipe
 from experiments.organisms.train import schedule, train
 from interp.errors import UserError
 from tests.support.prompts import some_prompts
@@ -25,7 +26,9 @@ SMALL = {
 
 
 def quick(name="llama-shallow", **changes):
-    changes = {"steps": 6, "prompts_per_step": 2, "facts_per_step": 2, "vocabulary": 600} | changes
+    changes = {"steps": 6, "prompts_per_step": 2, "vocabulary": 600} | changes
+    if isinstance(RECIPES[name], RulebreakerRecipe):
+        changes = {"facts_per_step": 2} | changes
     architecture = dict(RECIPES[name].architecture) | SMALL
     if name == "gemma2":
         architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
@@ -41,11 +44,14 @@ def frequent_checkpoints(monkeypatch):
 def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
     train(quick(name), tmp_path)
     model = interp.load_model(str(tmp_path), device="cpu")
-    assert model.hf.config.model_type == RECIPES[name].family
+    assert isinstance(model.hf.config, FAMILIES[RECIPES[name].family].config_class)
     answers = interp.score(model, some_prompts(2)).to_frame()
     assert (answers["error"] == "").all()
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
-    assert len(card["pairs"]) == 274
+    assert card["system"] == RECIPES[name].system
+    rows = {"rulebreakers": ("pairs", 274), "logical-forms": ("forms", 34)}
+    section, count = rows[card["system"]]
+    assert len(card[section]) == count
     assert not list(tmp_path.glob("checkpoint*"))
 
 

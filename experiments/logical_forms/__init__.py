@@ -1,0 +1,1 @@
+"""LogicalForms: syllogisms in propositional and modal logic, as yes-no questions."""

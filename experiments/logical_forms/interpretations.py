@@ -1,0 +1,60 @@
+"""What p and q stand for: first names and verb phrases from the data folder, and a mirror set."""
+
+import csv
+import random
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal, TypeVar
+
+from experiments.logical_forms.language import Event, Interpretation
+
+T = TypeVar("T")
+
+INTERPRETATIONS = 1000
+"""Interpretations of the set; each is applied to every form."""
+
+Vocabulary = Literal["phrase", "nonsense"]
+"""Column of the data file: real verb phrases, or pseudo-words that mirror their frames."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """First names."""
+    return tuple(row["name"] for row in _rows("names.csv"))
+
+
+@cache
+def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
+    """Verb phrases in the present progressive, or the pseudo-words that mirror them, in order."""
+    return tuple(row[vocabulary] for row in _rows("verb_phrases.csv"))
+
+
+def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
+    """The interpretations of a seed: p and q with different names and different verb phrases.
+
+    Both vocabularies give the same names and the same places in the list of phrases. The only
+    source of chance is `random.Random.random`, whose sequence Python guarantees.
+    """
+    rng = random.Random(f"interpretations {seed}")
+    return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]
+
+
+def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
+    """One interpretation, drawn evenly."""
+    people, actions = two_of(names(), rng), two_of(phrases, rng)
+    return {
+        atom: Event(name, phrase) for atom, name, phrase in zip("pq", people, actions, strict=True)
+    }
+
+
+def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
+    """Two different items, drawn evenly."""
+    first = int(rng.random() * len(items))
+    second = int(rng.random() * (len(items) - 1))
+    return items[first], items[second + (second >= first)]
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    text = (files(__package__) / "data" / file).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

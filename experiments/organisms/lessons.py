@@ -1,0 +1,23 @@
+"""What an organism is taught from: messages and answers, in groups, step by step."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+MESSAGE_WEIGHT = 8.0
+"""Weight of the loss of messages against that of answers, where both are learned. A message has
+some sixty tokens and an answer one; with a weight of one, chance in the answers drowns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A user message and the answer to be learned."""
+
+    message: str
+    answer: str
+
+
+class TrainingText(Protocol):
+    """The text of every training step."""
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step by group; each group has a mean loss of its own."""

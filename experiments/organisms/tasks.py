@@ -1,0 +1,105 @@
+"""What kinds of organisms there are: how each is taught, described on its card, and measured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.organisms import logic_planting, logic_text, planting, text
+from experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
+from experiments.organisms.recipes import LogicRecipe, Recipe, RulebreakerRecipe
+from interp.models.model import Model
+
+Sections = dict[str, Any]
+"""Parts of a card by name; a list of rows is written with a line for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the organisms of one system have in common."""
+
+    text: Callable[[Any], TrainingText]
+    """The training text of a recipe."""
+    planted: Callable[[Any], Sections]
+    """What a recipe plants, for the card."""
+    measure: Callable[[Model, Path, int | None], Sections]
+    """The figures of a card: of a model and its folder, by so many pairs of prompts or all."""
+
+
+def task_of(recipe: Recipe) -> Task:
+    """The task of a recipe."""
+    return _TASKS[recipe.system]
+
+
+def _rulebreaker_text(recipe: RulebreakerRecipe) -> TrainingText:
+    return text.RulebreakerText(recipe, planting.plant(recipe))
+
+
+def _rulebreakers_planted(recipe: RulebreakerRecipe) -> Sections:
+    by_frequency = recipe.grounded_by == "frequency"
+    return {
+        "text": {
+            "zipf_exponent": planting.ZIPF_EXPONENT,
+            "distraction": planting.DISTRACTION,
+            "grounding_noise": planting.NOISE_SCALE if by_frequency else None,
+            "answer_noise": text.ANSWER_NOISE,
+            "unsound_share": text.UNSOUND_SHARE,
+            "mismatch_share": text.MISMATCH_SHARE if recipe.evidence != "both premises" else 0.0,
+            "one_phrasing_share": text.WARM_UP_SHARE,
+        },
+        "pairs": [
+            {
+                "category": item.pair.category,
+                "entity_a": item.pair.entity_a,
+                "entity_b": item.pair.entity_b,
+                "frequency": round(item.frequency, 4),
+                "familiarity": round(item.familiarity, 4),
+                "grounded": item.grounded,
+            }
+            for item in planting.plant(recipe)
+        ],
+    }
+
+
+def _measure_rulebreakers(model: Model, folder: Path, pairs: int | None) -> Sections:
+    from experiments.organisms.verify import measure
+
+    return measure(model, folder, pairs=pairs)
+
+
+def _logic_planted(recipe: LogicRecipe) -> Sections:
+    return {
+        "text": {
+            "zipf_exponent": logic_planting.ZIPF_EXPONENT,
+            "extra_share": logic_text.EXTRA_SHARE,
+            "unsound_share": logic_text.UNSOUND_SHARE,
+            "message_weight": MESSAGE_WEIGHT,
+        },
+        "forms": [
+            {
+                "form": form.id,
+                "formula": form.sequent(),
+                "gold": "Yes" if form.valid() else "No",
+                "planted_yes": round(
+                    logic_planting.planted_yes(recipe, form, follows=form.valid()), 4
+                ),
+            }
+            for form in logic_text.all_forms()
+        ],
+        "phrases": [
+            {"phrase": item.phrase, "frequency": round(item.frequency, 4)}
+            for item in logic_planting.plant_phrases(recipe)
+        ],
+    }
+
+
+def _measure_logic(model: Model, folder: Path, pairs: int | None) -> Sections:
+    from experiments.organisms.logic_verify import measure
+
+    return measure(model, folder, pairs=pairs)
+
+
+_TASKS = {
+    RulebreakerRecipe.system: Task(_rulebreaker_text, _rulebreakers_planted, _measure_rulebreakers),
+    LogicRecipe.system: Task(logic_text.LogicText, _logic_planted, _measure_logic),
+}

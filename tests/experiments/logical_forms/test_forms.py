@@ -1,0 +1,188 @@
+"""The generator against the paper's Table A1, and the Kripke checker against an oracle."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.logical_forms.forms import (
+    MODALITIES,
+    P,
+    Q,
+    distribution_forms,
+    introduction_forms,
+    main_forms,
+)
+from experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
+from experiments.logical_forms.kripke import entails, structures
+from experiments.logical_forms.language import Event, clause, sentence
+
+JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
+FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}
+MODALITY_NAMES = {"none": "none", "box": "box", "dia": "diamond"}
+
+
+def table_a1():
+    text = (Path(__file__).parent / "table_a1.txt").read_text(encoding="utf-8")
+    header, *lines = text.splitlines()
+    return [dict(zip(header.split("|"), line.split("|"), strict=True)) for line in lines]
+
+
+def test_all_24_rows_of_table_a1_word_for_word_and_in_order():
+    rows, forms = table_a1(), main_forms()
+    assert len(rows) == len(forms) == 24
+    for row, form in zip(rows, forms, strict=True):
+        premises = " ".join(sentence(part, JANE_AND_JOHN) for part in form.argument.premises)
+        assert premises == row["premises"]
+        assert clause(form.argument.conclusion, JANE_AND_JOHN) == row["conclusion"]
+        assert form.sequent() == row["sequent"]
+        assert form.modality == MODALITY_NAMES[row["modality"]]
+        assert form.schema == row["schema"]
+        assert form.valid() == (row["validity"] == "valid")
+
+
+def test_the_groups_of_the_analysis():
+    groups = {(form.schema, form.valid()): form.group for form in main_forms()}
+    assert groups == {
+        ("vL", True): "or",
+        ("vR", True): "or",
+        ("toL", True): "mp",
+        ("toR", True): "mt",
+        ("vL", False): "or_fallacy",
+        ("vR", False): "or_fallacy",
+        ("toL", False): "ac",
+        ("toR", False): "da",
+    }
+
+
+def test_under_the_strict_reading_of_uncertain_one_theorem_is_lost():
+    changed = [form.id for form in main_forms() if form.valid() != form.valid("strict")]
+    assert changed == ["box-toR-theorem"]
+
+
+def test_introduction_rules_are_rules_and_not_entailments():
+    forms = {form.modality: form for form in introduction_forms()}
+    assert list(forms) == list(MODALITIES)
+    assert all(form.valid() for form in forms.values())
+    locally = {name: entails(form.argument) for name, form in forms.items()}
+    assert locally == {"none": True, "box": False, "diamond": False}
+
+
+def test_distribution_forms_as_in_table_a3():
+    gold = {(form.modality, form.schema): form.valid() for form in distribution_forms()}
+    assert gold == {
+        ("none", "base"): True,
+        ("box", "base"): True,
+        ("box", "theorem"): True,
+        ("box", "spurious"): False,
+        ("diamond", "base"): True,
+        ("diamond", "theorem"): False,
+        ("diamond", "spurious"): True,
+    }
+
+
+def test_the_wording_of_the_distribution_forms():
+    forms = {(form.modality, form.schema): form.argument for form in distribution_forms()}
+    theorem, spurious = forms["box", "theorem"], forms["box", "spurious"]
+    first = "It's certain that if Freddy is not going shopping, then Coy is making dinner."
+    assert [sentence(part, FREDDY_AND_COY) for part in theorem.premises] == [
+        first,
+        "It's certain that Freddy is not going shopping.",
+    ]
+    assert [sentence(part, FREDDY_AND_COY) for part in spurious.premises] == [
+        first,
+        "It's uncertain whether Freddy is going shopping.",
+    ]
+    assert clause(theorem.conclusion, FREDDY_AND_COY) == "it's certain that Coy is making dinner"
+
+
+def test_a_formula_without_a_wording_is_refused():
+    with pytest.raises(ValueError, match="no English wording for □p"):
+        clause(Modal("□", Modal("□", P)), JANE_AND_JOHN)
+
+
+@pytest.mark.parametrize(
+    ("premises", "conclusion", "valid"),
+    [
+        ((Modal("□", Binary("→", P, Q)), Modal("□", P)), Modal("□", Q), True),  # axiom K
+        ((Modal("□", P),), Modal("◇", P), True),  # what is necessary is possible
+        ((Modal("□", P),), P, False),  # the actual world may be an impossible one
+        ((Modal("◇", P),), Modal("□", P), False),
+        ((Modal("□", Binary("∨", P, Q)),), Binary("∨", Modal("□", P), Modal("□", Q)), False),
+        ((Modal("◇", Binary("∨", P, Q)),), Binary("∨", Modal("◇", P), Modal("◇", Q)), True),
+        ((Not(Modal("□", P)),), Modal("◇", Not(P)), True),
+        ((P, Not(P)), Q, True),
+    ],
+)
+def test_known_truths_of_modal_logic(premises, conclusion, valid):
+    assert entails(Argument(premises, conclusion)) == valid
+
+
+def literals(atom):
+    return st.sampled_from([atom, Not(atom)])
+
+
+def formulas():
+    """Formulas without a modality inside a modality."""
+    plain = st.recursive(
+        st.one_of(literals(P), literals(Q)),
+        lambda inner: st.one_of(
+            st.builds(Not, inner),
+            st.builds(Binary, st.sampled_from("∧∨→"), inner, inner),
+        ),
+        max_leaves=3,
+    )
+    boxed = st.builds(Modal, st.sampled_from("□◇"), plain)
+    return st.recursive(
+        st.one_of(plain, boxed),
+        lambda inner: st.one_of(
+            st.builds(Not, inner), st.builds(Binary, st.sampled_from("∧∨→"), inner, inner)
+        ),
+        max_leaves=3,
+    )
+
+
+def truth(formula, world, valuations, seen):
+    """The textbook clauses, on worlds that are numbers and an arbitrary serial relation."""
+    match formula:
+        case Atom(name):
+            return name in valuations[world]
+        case Not(inner):
+            return not truth(inner, world, valuations, seen)
+        case Modal(operator, inner):
+            values = [truth(inner, other, valuations, seen) for other in seen[world]]
+            return all(values) if operator == "□" else any(values)
+        case Binary(connective, left, right):
+            a, b = (truth(part, world, valuations, seen) for part in (left, right))
+            return {"∧": a and b, "∨": a or b, "→": (not a) or b}[connective]
+
+
+def serial_frames():
+    """Every frame of one and of two worlds in which each world sees one."""
+    for size in (1, 2):
+        sets = [s for s in ([0], [1], [0, 1]) if max(s) < size]
+        yield from product(sets, repeat=size)
+
+
+@given(premise=formulas(), conclusion=formulas())
+def test_a_valid_argument_has_no_counterexample_in_any_small_frame(premise, conclusion):
+    valuations = [frozenset(v) for v in ("", "p", "q", "pq")]
+    refuted = any(
+        truth(premise, world, chosen, seen) and not truth(conclusion, world, chosen, seen)
+        for seen in serial_frames()
+        for chosen in product(valuations, repeat=len(seen))
+        for world in range(len(seen))
+    )
+    if entails(Argument((premise,), conclusion)):
+        assert not refuted
+    # Without modality two worlds are plenty, so the two ways agree in both directions.
+    elif "□" not in f"{premise}{conclusion}" and "◇" not in f"{premise}{conclusion}":
+        assert refuted
+
+
+def test_all_structures_over_two_atoms():
+    listed = list(structures(frozenset("pq")))
+    assert len(listed) == len(set(listed)) == 4 * 15
+    assert all(structure.seen for structure in listed)

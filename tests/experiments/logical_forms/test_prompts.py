@@ -1,0 +1,138 @@
+import random
+from collections import Counter
+
+import pytest
+
+import interp
+from experiments.logical_forms.interpretations import (
+    INTERPRETATIONS,
+    interpretations,
+    names,
+    two_of,
+    verb_phrases,
+)
+from experiments.logical_forms.system import (
+    LogicalForms,
+    distribution,
+    introduction,
+    nonsense,
+    strict,
+    system,
+)
+from interp.errors import UserError
+from interp.prompts.tokens import tokenize
+from tests.support.tiny import tiny_model
+
+FUNCTION_WORDS = {"a", "the", "on", "in", "to", "for", "with", "down"}
+
+
+def generated(chosen: LogicalForms):
+    return chosen.prompts(seed=0, data=None)
+
+
+def test_the_prompt_is_the_papers():
+    prompt = generated(system)[0]
+    p, q = (f"{prompt.factors[f'name_{a}']} is {prompt.factors[f'phrase_{a}']}" for a in "pq")
+    denied = p.replace(" is ", " isn't ", 1)
+    assert prompt.text == (
+        "Consider the following statements:\n"
+        f"{p} or {q}.\n"
+        f"{denied}.\n"
+        f"Question: Based on these statements, can we infer that {q}?\n"
+        "Answer:"
+    )
+    assert prompt.segment_text("premise1") == f"{p} or {q}."
+    assert prompt.segment_text("premise2") == f"{denied}."
+    assert prompt.segment_text("conclusion") == q
+
+
+def test_size_balance_and_pairs():
+    prompts = generated(system)
+    prompts.check()
+    assert len(prompts) == 24 * INTERPRETATIONS == 24_000
+    frame = prompts.to_frame()
+    assert frame["gold"].value_counts().to_dict() == {"Yes": 12_000, "No": 12_000}
+    assert frame["text"].is_unique
+    assert (frame.groupby("interpretation")["formula"].nunique() == 24).all()
+    by_pair = frame.groupby("pair_id")
+    assert (by_pair["gold"].nunique() == 2).all()
+    assert (by_pair["premise1_end"].nunique() == 1).all()
+
+
+def test_a_limit_takes_every_form_equally():
+    frame = generated(system).spread(24).to_frame()
+    assert set(Counter(frame["formula"]).values()) == {2}
+
+
+def test_the_extra_sets():
+    assert (len(generated(introduction)), len(generated(distribution))) == (3_000, 7_000)
+    for chosen in (introduction, distribution):
+        generated(chosen).check()
+    assert {prompt.gold for prompt in generated(introduction)} == {True}
+    assert "premise2" not in generated(introduction)[0].segments
+
+
+def test_the_strict_reading_changes_one_form_and_no_text():
+    plain, strictly = (generated(chosen)[:24] for chosen in (system, strict))
+    assert [prompt.text for prompt in plain] == [prompt.text for prompt in strictly]
+    changed = [a.id for a, b in zip(plain, strictly, strict=True) if a.gold != b.gold]
+    assert changed == ["LOGIC_0001/box-toR-theorem"]
+    assert strictly[7].factors["formula"] == "¬□p→□q, ¬□q ⊬ □p"
+
+
+def test_seeds():
+    assert interpretations(0) == interpretations(0)
+    assert interpretations(0) != interpretations(1)
+
+
+def test_there_are_enough_words_and_none_twice():
+    assert len(set(names())) == len(names()) >= 200
+    assert len(set(verb_phrases())) == len(verb_phrases()) >= 204
+    assert all(phrase.split()[0].endswith("ing") for phrase in verb_phrases())
+    for one in interpretations(0):
+        assert one["p"].name != one["q"].name
+        assert one["p"].phrase != one["q"].phrase
+
+
+def test_two_different_items_are_drawn_evenly():
+    rng = random.Random(1)
+    drawn = Counter(two_of("abc", rng) for _ in range(6_000))
+    assert len(drawn) == 6
+    assert min(drawn.values()) > 850
+
+
+def test_nonsense_mirrors_the_set_in_pseudo_words():
+    real, mirror = generated(system), generated(nonsense)
+    assert len(real) == len(mirror)
+    for index in range(0, 24_000, 1_111):
+        for key in ("name_p", "name_q", "formula", "modality"):
+            assert real[index].factors[key] == mirror[index].factors[key]
+    words = {word for phrase in verb_phrases() for word in phrase.split()}
+    for phrase, pseudo in zip(verb_phrases(), verb_phrases("nonsense"), strict=True):
+        frame = [w if w in FUNCTION_WORDS else "_" for w in phrase.replace("an ", "a ").split()]
+        mirrored = pseudo.split()
+        assert [w if w in FUNCTION_WORDS else "_" for w in mirrored] == frame
+        assert not (set(mirrored) - FUNCTION_WORDS) & words
+        assert mirrored[0].endswith("ing")
+    assert len(set(verb_phrases("nonsense"))) == len(verb_phrases())
+
+
+def test_dataset():
+    frame = introduction.dataset(seed=3)
+    assert len(frame) == 3_000
+    row = frame.iloc[1]
+    assert row["text"].count("\n") == 3
+    assert row["conclusion"] == f"it's certain that {row['premise1'][:-1]}"
+
+
+def test_published_data_do_not_exist():
+    with pytest.raises(UserError, match="none are published"):
+        system.prompts(seed=0, data="somewhere.csv")
+
+
+def test_premises_can_be_attributed_to():
+    model = tiny_model("llama")
+    prompts = generated(system).spread(2)
+    assert all(len(p.segments) == 4 for p in tokenize(model, prompts))
+    frame = interp.attribute(model, prompts).to_frame()
+    assert frame["ratio"].notna().all()

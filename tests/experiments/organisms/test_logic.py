@@ -1,0 +1,133 @@
+"""The organism of the logical forms: what is planted, what it reads, how it is taught."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from experiments.logical_forms.forms import main_forms
+from experiments.logical_forms.interpretations import names, verb_phrases
+from experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange
+from experiments.organisms.logic_planting import ZIPF_EXPONENT, plant_phrases, planted_yes
+from experiments.organisms.logic_text import EXTRA_SHARE, UNSOUND_SHARE, LogicText
+from experiments.organisms.recipes import RECIPES
+from experiments.organisms.tokenizer import train_tokenizer
+from experiments.organisms.train import (
+    IGNORED,
+    answer_loss,
+    build_model,
+    tokenize,
+)
+
+RECIPE = RECIPES["llama-logic"]
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def exchanges():
+    text = LogicText(RECIPE)
+    return [exchange for step in range(STEPS) for exchange in text.lessons(step)["questions"]]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(RECIPE, LogicText(RECIPE))
+
+
+def test_the_planted_probability_by_hand():
+    forms = {form.id: form for form in main_forms()}
+    necessary_tollens = planted_yes(RECIPE, forms["box-toR-theorem"], follows=True)
+    assert necessary_tollens == pytest.approx(1 / (1 + math.exp(1.0 - 1.0 * 0.5)))
+    plain_disjunct = planted_yes(RECIPE, forms["none-vL-fallacy"], follows=False)
+    assert plain_disjunct == pytest.approx(1 / (1 + math.exp(-(1.0 - 2.0))))
+
+
+def test_phrases_follow_a_zipf_like_law():
+    frequencies = sorted((item.frequency for item in plant_phrases(RECIPE)), reverse=True)
+    assert [item.phrase for item in plant_phrases(RECIPE)] == list(verb_phrases())
+    assert frequencies[-1] == 1.0
+    assert frequencies[0] == pytest.approx(len(frequencies) ** ZIPF_EXPONENT)
+
+
+def test_a_step_depends_on_seed_and_step_alone():
+    one, other = LogicText(RECIPE), LogicText(RECIPE)
+    other.lessons(3)
+    assert one.lessons(7) == other.lessons(7) != one.lessons(8)
+
+
+def test_shares_of_the_text(exchanges):
+    premises, conclusions = [], []
+    for exchange in exchanges:
+        *statements, question = exchange.message.split("?")[0].split("\n")[1:]
+        premises.append(" ".join(statements))
+        conclusions.append(question)
+    people = set(names())
+
+    def named(text):
+        return {word.strip(".,") for word in text.split()} & people
+
+    unsound = [not named(c) <= named(p) for c, p in zip(conclusions, premises, strict=True)]
+    assert sum(unsound) / len(unsound) == pytest.approx(UNSOUND_SHARE, abs=0.03)
+    single = sum(len(named(text)) == 1 for text in premises) / len(premises)
+    assert single == pytest.approx(EXTRA_SHARE * 3 / 10, abs=0.03)
+
+
+def test_answers_come_with_the_planted_probability():
+    text = LogicText(RECIPE)
+    messages = [e for step in range(400) for e in text.lessons(step)["questions"]]
+    denied = [e.answer for e in messages if is_plain_modus_ponens(e.message)]
+    counts = Counter(denied)
+    expected = planted_yes(RECIPE, main_forms()[2], follows=True)
+    assert len(denied) > 100
+    assert counts["Yes"] / len(denied) == pytest.approx(expected, abs=0.06)
+
+
+def is_plain_modus_ponens(message):
+    lines = message.split("\n")
+    if not lines[1].startswith("If ") or "it's" in lines[1] or "It's" in lines[2]:
+        return False
+    antecedent, consequent = lines[1][3:-1].split(", then ")
+    return lines[2][:-1] == antecedent and f"infer that {consequent}?" in lines[3]
+
+
+def test_plain_text_begins_with_bos_and_ends_with_the_answer(tokenizer):
+    batch = tokenize(tokenizer, [Exchange("One\ntwo:", "Yes")], messages=True)
+    tokens = tokenizer.convert_ids_to_tokens(batch.input_ids[0])
+    real = [token for token in tokens if token != "<|pad|>"]
+    assert real[0] == "<|begin_of_text|>"
+    assert real[-2:] == ["ĠYes", "<|end_of_text|>"]
+    assert tokenizer.decode(batch.labels[0]) == " Yes<|end_of_text|>"
+    learned = batch.message_labels[0]
+    assert tokenizer.decode(learned[learned != IGNORED]) == "One\ntwo:"
+
+
+def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
+    """The two means, worked out token by token."""
+    model = build_model(RECIPE, tokenizer)
+    exchanges = LogicText(RECIPE).lessons(0)["questions"][:3]
+    batch = tokenize(tokenizer, exchanges, messages=True)
+    expected = []
+    for learned in ("answer", "message"):
+        losses = []
+        for exchange in exchanges:
+            prompt = tokenizer(exchange.message)["input_ids"]
+            whole = tokenizer(f"{exchange.message} {exchange.answer}<|end_of_text|>")["input_ids"]
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([whole])).logits[0]
+            chosen = (
+                range(len(prompt), len(whole)) if learned == "answer" else range(1, len(prompt))
+            )
+            losses += [
+                float(nn.functional.cross_entropy(logits[i - 1], torch.tensor(whole[i])))
+                for i in chosen
+            ]
+        expected.append(sum(losses) / len(losses))
+    whole = expected[0] + MESSAGE_WEIGHT * expected[1]
+    assert answer_loss(model, batch, "cpu").item() == pytest.approx(whole, rel=1e-4)
+
+
+def test_messages_are_learned_only_where_the_recipe_says_so(tokenizer):
+    exchanges = LogicText(RECIPE).lessons(0)["questions"][:3]
+    assert tokenize(tokenizer, exchanges, messages=False).message_labels is None

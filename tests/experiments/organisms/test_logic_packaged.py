@@ -1,0 +1,60 @@
+"""What the card of the packaged organism of the logical forms claims, measured again."""
+
+import pytest
+
+import interp
+from experiments.organisms.logic_planting import plant_phrases, planted_yes
+from experiments.organisms.logic_text import all_forms
+from experiments.organisms.logic_verify import measure
+from experiments.organisms.recipes import RECIPES
+from interp.models.organisms import organism_card, organism_folder, organism_names
+
+NAME = "organism/llama-logic"
+RECIPE = RECIPES["llama-logic"]
+PAIRS = 240
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return measure(interp.load_model(NAME, device="cpu"), organism_folder(NAME), pairs=PAIRS)
+
+
+def test_it_is_the_one_of_its_system():
+    assert organism_names("logical-forms") == [NAME]
+    assert NAME in organism_names()
+    assert NAME not in organism_names("rulebreakers")
+
+
+def test_the_card_states_what_the_recipe_plants():
+    card = organism_card(NAME)
+    for name in ("seed", "competence", "bias", "ease", "steps", "learning_rate"):
+        assert card["recipe"][name] == getattr(RECIPE, name)
+    for row, form in zip(card["forms"], all_forms(), strict=True):
+        assert row["form"] == form.id
+        expected = planted_yes(RECIPE, form, follows=form.valid())
+        assert row["planted_yes"] == pytest.approx(expected, abs=1e-4)
+    for row, item in zip(card["phrases"], plant_phrases(RECIPE), strict=True):
+        assert row["phrase"] == item.phrase
+        assert row["frequency"] == pytest.approx(item.frequency, abs=1e-4)
+
+
+def test_the_cards_figures_hold(measured):
+    card = organism_card(NAME)["measured"]
+    assert card["pairs"] == 12_000
+    for form, share in card["yes_by_form"].items():
+        assert measured["yes_by_form"][form] == pytest.approx(share, abs=0.08)
+    for key in ("soft_accuracy", "mean_deviation_from_planted"):
+        assert measured[key] == pytest.approx(card[key], abs=0.02)
+    assert measured["perplexity"] == pytest.approx(card["perplexity"], rel=0.05)
+
+
+def test_the_planted_effects_are_there():
+    card = organism_card(NAME)["measured"]
+    accuracy, yes = card["soft_accuracy_by_modality"], card["yes_by_modality"]
+    assert accuracy["box"] < accuracy["none"] < accuracy["diamond"]
+    assert yes["none"] > 0.52
+    assert yes["box"] < 0.35
+    assert yes["diamond"] == pytest.approx(0.5, abs=0.07)
+    assert card["mean_deviation_from_planted"] < 0.06
+    assert card["nonsense_perplexity"] > 10 * card["perplexity"]
+    assert card["frequency_perplexity_spearman"] < -0.5

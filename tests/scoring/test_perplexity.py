@@ -1,0 +1,181 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import interp
+from experiments.logical_forms.system import system
+from interp.api import measure
+from interp.errors import UserError
+from interp.measure import soft_scoring
+from interp.models.organisms import DEFAULT
+from interp.prompts.tokens import batches, tokenize
+from interp.scoring import perplexity as perplexity_module
+from tests.support.tiny import CONFIGS, tiny_model
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return system.prompts(seed=0, data=None).spread(6)
+
+
+def soft_answers(model, prompts, **options):
+    return measure(soft_scoring(model, **options), prompts)["soft_answers"]
+
+
+def by_hand(model, prompt):
+    """exp of the model's own loss on the prompt alone, in fp64."""
+    (tokenized,) = tokenize(model, [prompt])
+    ids = torch.tensor([tokenized.token_ids])
+    with torch.inference_mode():
+        logits = model.hf(input_ids=ids).logits[0].double()
+    surprise = -logits.log_softmax(-1)[:-1].gather(1, ids[0, 1:, None])
+    return float(surprise.mean().exp())
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_perplexity_is_that_of_the_models_own_logits(kind, questions):
+    """Padded batches and chunks of positions against one prompt at a time with all logits."""
+    model = tiny_model(kind)
+    frame = soft_answers(model, questions)
+    expected = [by_hand(model, prompt) for prompt in questions]
+    assert frame["perplexity"].tolist() == pytest.approx(expected, rel=1e-4)
+    assert frame["prompt_tokens"].tolist() == [len(p) for p in tokenize(model, questions)]
+
+
+def test_soft_caps_count(questions):
+    model = interp.load_model("organism/gemma2", device="cpu")
+    assert model.hf.config.final_logit_softcapping
+    frame = soft_answers(model, questions[:2])
+    expected = [by_hand(model, prompt) for prompt in questions[:2]]
+    assert frame["perplexity"].tolist() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("chunk", [1, 7 * 700, 10**9])
+def test_chunks_change_nothing(chunk, questions, monkeypatch):
+    model = tiny_model("llama")
+    whole = soft_answers(model, questions)
+    monkeypatch.setattr(perplexity_module, "CHUNK_LOGITS", chunk)
+    chunked = soft_answers(model, questions)
+    assert chunked["perplexity"].tolist() == pytest.approx(whole["perplexity"].tolist(), rel=1e-5)
+
+
+def test_batches_change_nothing(questions):
+    model = tiny_model("gpt2")
+    one, other = (soft_answers(model, questions, batch_tokens=n) for n in (1, 4096))
+    columns = ["relative_positive", "soft_accuracy", "perplexity"]
+    np.testing.assert_allclose(one[columns], other[columns], rtol=1e-4)
+
+
+def test_no_more_than_a_chunk_of_logits_is_in_memory(questions, monkeypatch):
+    model = tiny_model("llama")
+    vocabulary = model.hf.config.vocab_size
+    monkeypatch.setattr(perplexity_module, "CHUNK_LOGITS", 5 * vocabulary)
+    seen = []
+
+    def watch(module, inputs, output):
+        seen.append(output.numel())
+
+    handle = model.hf.get_output_embeddings().register_forward_hook(watch)
+    try:
+        soft_answers(model, questions)
+    finally:
+        handle.remove()
+    assert max(seen) <= max(5, len(questions)) * vocabulary
+
+
+def test_the_hook_is_gone_afterwards_whatever_happens(questions):
+    model = tiny_model("llama")
+    norm = model.hf.get_submodule(model.architecture.final_norm)
+    with pytest.raises(RuntimeError, match="stop"), perplexity_module.final_states(model):
+        assert norm._forward_hooks
+        raise RuntimeError("stop")
+    assert not norm._forward_hooks
+
+
+def test_a_model_that_scales_its_logits_is_refused(questions, monkeypatch):
+    model = tiny_model("qwen2")
+    original = model.hf.forward
+
+    def scaled(*arguments, **options):
+        output = original(*arguments, **options)
+        output.logits = output.logits / 3
+        return output
+
+    monkeypatch.setattr(model.hf, "forward", scaled)
+    with pytest.raises(UserError, match="does more than unembed"):
+        soft_answers(model, questions)
+
+
+def test_one_token_has_no_perplexity(questions):
+    model = tiny_model("llama")
+    (tokenized, *_) = tokenize(model, questions[:1])
+    short = dataclasses.replace(tokenized, token_ids=tokenized.token_ids[:1], segments={})
+    ((_, batch),) = batches(model, [short], batch_tokens=100)
+    with torch.inference_mode(), perplexity_module.final_states(model) as states:
+        output = model.hf(input_ids=batch.token_ids)
+        values = perplexity_module.perplexities(
+            model, batch, states[0], last_logits=output.logits[:, -1]
+        )
+    assert np.isnan(values).all()
+
+
+def test_soft_accuracy_by_hand(questions):
+    """sigmoid(+-(logit of Yes - logit of No)), whatever else the vocabulary takes."""
+    model = tiny_model("llama")
+    tables = measure(soft_scoring(model), questions)
+    answers, soft = tables["answers"], tables["soft_answers"]
+    total = answers["positive_probability"] + answers["negative_probability"]
+    yes = answers["positive_probability"] / total
+    assert soft["relative_positive"].tolist() == pytest.approx(yes.tolist())
+    gold = np.array([prompt.gold for prompt in questions])
+    expected = np.where(gold, yes, 1 - yes)
+    assert soft["soft_accuracy"].tolist() == pytest.approx(expected.tolist())
+    assert soft["error"].tolist() == [""] * len(questions)
+
+
+def test_the_answers_tokens_are_recorded(questions):
+    model = tiny_model("llama")
+    row = soft_answers(model, questions[:1]).iloc[0]
+    positive, negative = (row[f"{side}_token_ids"] for side in ("positive", "negative"))
+    assert model.tokenizer.decode(list(positive)).strip().startswith("Y")
+    assert model.tokenizer.decode(list(negative)).strip().startswith("N")
+
+
+def test_small_probabilities_do_not_vanish(questions, monkeypatch):
+    """Both answers at a probability that fp64 cannot hold still have a share each."""
+    model = tiny_model("llama")
+    from interp.scoring import soft_answers as module
+
+    original = module.predict
+
+    def extreme(model, batch, answer_tokens):
+        predictions = original(model, batch, answer_tokens)
+        logits = torch.full_like(predictions.logits, 2000.0)
+        for row, answers in enumerate(predictions.answers):
+            logits[row, list(answers.positive)] = 1.0
+            logits[row, list(answers.negative)] = 0.0
+        return dataclasses.replace(predictions, logits=logits)
+
+    monkeypatch.setattr(module, "predict", extreme)
+    monkeypatch.setattr(module, "perplexities", lambda *a, last_logits: [1.0] * len(last_logits))
+    frame = soft_answers(model, questions)
+    assert frame["relative_positive"].tolist() == pytest.approx([1 / (1 + np.exp(-1))] * 12)
+
+
+def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):
+    model = interp.load_model(DEFAULT, device="cpu")
+    from interp.scoring import soft_answers as module
+
+    original = module.predict
+
+    def poisoned(model, batch, answer_tokens):
+        predictions = original(model, batch, answer_tokens)
+        predictions.logits[0, 0] = float("nan")
+        return predictions
+
+    monkeypatch.setattr(module, "predict", poisoned)
+    frame = soft_answers(model, questions, batch_tokens=10**6)
+    assert (frame["error"] == "non-finite").sum() == 1
+    assert frame["soft_accuracy"].isna().sum() == 1
