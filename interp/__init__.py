@@ -1,13 +1,13 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`.
+The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interp.api import Attributions, Scores, attribute, score
+    from interp.api import Attributions, Patches, Scores, attribute, patch, score
     from interp.errors import UserError
     from interp.models.load import load_model
     from interp.models.model import Model
@@ -16,22 +16,26 @@ if TYPE_CHECKING:
 __all__ = [
     "Attributions",
     "Model",
+    "Patches",
     "Scores",
     "UserError",
     "attribute",
     "load_model",
     "load_prompts",
+    "patch",
     "score",
 ]
 
 _HOMES = {
     "Attributions": "interp.api",
     "Model": "interp.models.model",
+    "Patches": "interp.api",
     "Scores": "interp.api",
     "UserError": "interp.errors",
     "attribute": "interp.api",
     "load_model": "interp.models.load",
     "load_prompts": "interp.prompts.systems",
+    "patch": "interp.api",
     "score": "interp.api",
 }
 

@@ -10,7 +10,9 @@ from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
 from interp.attribution.one_pass import METHODS
 from interp.measure import Measurement, PromptRows, attribution, scoring
+from interp.measure_patching import patching
 from interp.models.model import Model
+from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import prompt_row
 from interp.report.notebook import attributions_html, scores_html
@@ -73,6 +75,20 @@ class Attributions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """What patches did to the answers of one model."""
+
+    patches: pd.DataFrame
+    """The patches table: one row a pair, method and cell."""
+    pairs: pd.DataFrame
+    """The pairs table: one row a pair."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a pair, method and cell."""
+        return self.patches
+
+
 def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None) -> Scores:
     """Answers of a model: probabilities of the options, prediction, correctness.
 
@@ -103,7 +119,8 @@ def attribute(
     Args:
         model: from `load_model`, or `Model(name, hf, tokenizer)`.
         prompts: from `load_prompts`, or any sequence of prompts with premise1 and premise2.
-        methods: some of "gradient" (input gradient) and "attention".
+        methods: some of "gradient" (input gradient) and "attention"; and by captum, prompt by
+            prompt: "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion".
         target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
             the positive and the negative answer.
         backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).
@@ -123,6 +140,64 @@ def attribute(
         batch_tokens=batch_tokens,
     )
     return Attributions(_prompts_table(prompts), **measure(measurement, prompts))
+
+
+def patch(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    sites: Sequence[str] = ("resid_pre",),
+    granularity: str = "role",
+    direction: str = "denoising",
+    policy: str = "last",
+    clean: str | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    estimate: str | None = None,
+    verify: int = 0,
+    backend: str = "native",
+    remote: bool = False,
+    batch_tokens: int | None = None,
+) -> Patches:
+    """The effect on a model's answers of activations that come from each prompt's counterpart.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: both sides of pairs, in any order.
+        sites: some of `interp.patching.sites.SITES`, such as "resid_pre", "attn_out", "z".
+        granularity: what is patched at once: the tokens of a "role" or of a "segment", each
+            "position" alone, or "all" tokens.
+        direction: "denoising" (clean activations into the corrupt prompt) or "noising".
+        policy: where differing spans have unequal numbers of tokens: "last", "mean" or "all"
+            (`interp.patching.alignment.POLICIES`).
+        clean: the side whose prompts are clean; that of the first prompt if not given.
+        layers: the layers to patch; all if not given.
+        heads: the heads to patch, of sites that have heads; all if not given.
+        estimate: "gradient" or "integrated" to estimate the effects instead of running each patch.
+        verify: run so many of the cells with the largest estimates exactly, for each pair.
+        backend: "native", "transformer-lens" or "nnsight".
+        remote: run a model of the hub on NDIF's servers, by nnsight.
+        batch_tokens: budget of tokens in one forward pass; it shrinks when memory ends.
+
+    Raises:
+        UserError: an unknown choice, prompts that are no pairs, pairs that the policy does not
+            align, a site, layer or head that the model lacks.
+    """
+    measurement = patching(
+        model,
+        sites=sites,
+        granularity=granularity,
+        direction=direction,
+        policy=policy,
+        layers=layers,
+        heads=heads,
+        estimate=estimate,
+        verify=verify,
+        backend=backend,
+        remote=remote,
+        batch_tokens=batch_tokens,
+    )
+    return Patches(**measure(measurement, in_pairs(prompts, clean=clean)))
 
 
 def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:

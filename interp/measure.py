@@ -1,7 +1,8 @@
 """Measurements: pure functions of model, prompts and parameters that give rows of tables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import torch
@@ -12,17 +13,23 @@ from interp.attribution.targets import TARGETS
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import Batch, batches, tokenize
+from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
 from interp.scoring.soft_answers import soft_score_batch
 from interp.tables import SCHEMAS, Row
+
+if TYPE_CHECKING:
+    from interp.backends.captum import CaptumMethods
 
 PromptRows = dict[str, list[Row]]
 """Rows of one prompt, by table."""
 
 BACKENDS = ("native", "inseq")
 """Values of --backend."""
+
+CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
+"""Further values of --methods, which captum computes whatever the backend."""
 
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 32768
@@ -57,7 +64,7 @@ class Measurement:
         """
         tokenized = tokenize(self.model, prompts)
         measured: dict[int, PromptRows] = {}
-        for indices, batch in batches(self.model, tokenized, batch_tokens=self.batch_tokens):
+        for indices, batch in self.batches(tokenized):
             try:
                 rows = self.measure_batch(batch)
             except torch.OutOfMemoryError as error:
@@ -73,6 +80,10 @@ class Measurement:
             table: [row for index in range(len(prompts)) for row in measured[index][table]]
             for table in self.tables
         }
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """The batches that the prompts are measured in, with the indices of their prompts."""
+        return batches(self.model, prompts, batch_tokens=self.batch_tokens)
 
 
 def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
@@ -130,21 +141,45 @@ def attribution(
         attribute = attribute_in_one_pass
     names = ("answers", "attributions") + (("token_scores",) if token_scores else ())
     tables = {name: SCHEMAS[name] for name in names}
+    own = [method for method in methods if method in METHODS]
+    captum = _captum(model, [method for method in methods if method in CAPTUM_METHODS])
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        predictions, scores = attribute(model, batch, answer_tokens, methods=methods, target=target)
+        predictions, scores = attribute(model, batch, answer_tokens, methods=own, target=target)
+        gaps: dict[str, list[float]] = {}
+        if captum is not None:
+            further, gaps = captum.attribute(batch, predictions, target=target)
+            scores = {**scores, **further}
         answers = answer_rows(model, batch, predictions)
-        return [
+        rows = [
             _prompt_rows(
                 model, batch, index, answer=answer, scores=scores, token_scores=token_scores
             )
             for index, answer in enumerate(answers)
         ]
+        _note_gaps(rows, gaps)
+        return rows
 
     parameters = {"methods": list(methods), "target": target, "backend": backend}
     return Measurement(
         model, "attribute", parameters, tables, token_budget(model, batch_tokens), measure_batch
     )
+
+
+def _note_gaps(rows: Sequence[PromptRows], gaps: Mapping[str, Sequence[float]]) -> None:
+    """Write the completeness gaps, by method and prompt, into the prompts' rows."""
+    for index, prompt_rows in enumerate(rows):
+        for row in prompt_rows["attributions"]:
+            if row["method"] in gaps:
+                row["completeness_gap"] = gaps[row["method"]][index]
+
+
+def _captum(model: Model, methods: Sequence[str]) -> "CaptumMethods | None":
+    if not methods:
+        return None
+    from interp.backends.captum import CaptumMethods
+
+    return CaptumMethods(model, methods=methods)
 
 
 def _prompt_rows(
@@ -160,10 +195,11 @@ def _prompt_rows(
 
 
 def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
+    known_methods = (*METHODS, *CAPTUM_METHODS)
     if not methods:
-        raise UserError(f"no method given; expected some of {', '.join(METHODS)}")
+        raise UserError(f"no method given; expected some of {', '.join(known_methods)}")
     choices: list[tuple[str, str, Iterable[str]]] = [
-        *(("method", method, METHODS) for method in methods),
+        *(("method", method, known_methods) for method in methods),
         ("target", target, TARGETS),
         ("backend", backend, BACKENDS),
     ]

@@ -1,10 +1,10 @@
 """Instances as prompts: the message of Section 4.2 with its segments and answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.rulebreakers.instances import Instance
 from experiments.rulebreakers.templates import PHRASINGS, Phrasing
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
 
 SIDES = ("rulebreaker", "non_rulebreaker")
@@ -23,6 +23,20 @@ _OPTIONS = {
 }
 """Positive and negative option with their surface forms (formulas 4 and 5)."""
 
+_ENTITIES = {
+    "mt": {
+        "premise1": ("entity_a", "entity_b"),
+        "premise2": ("entity_b",),
+        "conclusion": ("entity_a",),
+    },
+    "ds": {
+        "premise1": ("entity_b", "entity_a"),
+        "premise2": ("entity_a",),
+        "conclusion": ("entity_b",),
+    },
+}
+"""Which entities each sentence names, in the order of the templates."""
+
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     """One of the ten prompts of an instance."""
@@ -39,6 +53,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         ]
     )
     positive, negative = _OPTIONS[phrasing.answers]
+    sentences = {name: segments[name] for name in _ENTITIES[instance.rule]}
     return Prompt(
         id=f"{instance.id}/{phrasing.id}",
         text=text,
@@ -58,7 +73,26 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
             "name": instance.name,
             "phrasing": phrasing.id,
         },
+        roles=entity_roles(instance, sentences, text),
     )
+
+
+def entity_roles(instance: Instance, sentences: Mapping[str, Span], text: str) -> dict[str, Span]:
+    """Where the sentences name A (country or type) and B (city or instance).
+
+    The last mention is searched first: "Mexico City or somewhere in Mexico" names A at its end.
+    A name that published data writes otherwise has no span.
+    """
+    roles: dict[str, Span] = {}
+    for segment, (start, end) in sentences.items():
+        before = end
+        for entity in reversed(_ENTITIES[instance.rule][segment]):
+            name = getattr(instance, entity)
+            found = text.rfind(name, start, before)
+            if found >= 0:
+                roles[f"{segment}_{entity}"] = (found, found + len(name))
+                before = found
+    return roles
 
 
 def prompt_set(

@@ -22,12 +22,13 @@ def attribution_table(
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
     standard deviation over all prompts of premise 2 over premise 1, normalised by token counts;
-    the same four unnormalised; paired_accuracy, the accuracy of each side, prompts. A method that
-    was not run is empty; prompts whose ratio is undefined are left out of the means.
+    the same four unnormalised; paired_accuracy, the accuracy of each side, prompts. Further
+    methods follow these two in both fours. A method that was not run is empty; prompts whose ratio
+    is undefined are left out of the means.
     """
     statistics: dict[str, pd.Series] = {}
     for column, names in _RATIOS.items():
-        for method in METHODS:
+        for method in dict.fromkeys([*METHODS, *attributions["method"]]):
             rows = attributions[attributions["method"] == method]
             by_model = rows.groupby("model")[column]
             for name, values in zip(names, (by_model.mean(), by_model.std()), strict=True):

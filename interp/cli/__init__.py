@@ -9,7 +9,7 @@ from types import ModuleType
 
 from interp.errors import UserError
 
-COMMANDS = ("attribute", "evaluate", "run", "report", "dataset", "models")
+COMMANDS = ("attribute", "evaluate", "patch", "run", "report", "dataset", "models")
 """The toolkit's own commands, each a module of this package."""
 
 GROUP = "interp.commands"

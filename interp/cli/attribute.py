@@ -20,7 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.names,
         default=["gradient", "attention"],
         metavar="LIST",
-        help="comma-separated: gradient,attention (default: both)",
+        help="comma-separated: gradient,attention (default: both); by captum, prompt by prompt, "
+        "also integrated_gradients,input_x_gradient,deep_lift,occlusion",
     )
     group.add_argument(
         "--target",
@@ -79,8 +80,8 @@ def _for_people(table: pd.DataFrame) -> pd.DataFrame:
 
     shown = table[["model"]].copy()
     for kind in ("", "_unnormalized"):
-        for method in ("gradient", "attention"):
-            means = table[f"{method}_ratio{kind}"]
+        for name in table.columns[table.columns.str.endswith(f"_ratio{kind}")]:
+            method, means = name.removesuffix(f"_ratio{kind}"), table[name]
             if means.notna().any():
                 shown[f"{method}{kind}"] = mean_with_sd(means, table[f"{method}{kind}_sd"])
     return shown.join(table.loc[:, "paired_accuracy":])

@@ -106,7 +106,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--batch-tokens",
         type=int,
         metavar="N",
-        help="tokens in a batch, padding included (default: 2048 on a CPU, 32768 on a GPU)",
+        help="tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, "
+        "32768 on a GPU)",
     )
     group.add_argument(
         "--out",
@@ -134,6 +135,14 @@ def names(text: str) -> list[str]:
     """A comma-separated list without repetition."""
     found = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     return list(found)
+
+
+def numbers(text: str) -> list[int]:
+    """A comma-separated list of numbers without repetition."""
+    try:
+        return [int(name) for name in names(text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 0,1,2") from error
 
 
 def unique_models(models: list[str] | None, default: Sequence[str]) -> list[str]:

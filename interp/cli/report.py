@@ -17,6 +17,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp import studies
     from interp.cli.measuring import say
+    from interp.report.of_patching import report_of_patching
     from interp.report.of_run import report_of_run
     from interp.report.page import write_report
     from interp.runs import folder as runs
@@ -25,7 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     if (folder / studies.RECORD).exists():
         write_study_report(folder)
     elif (folder / runs.RECORD).exists():
-        file = write_report(report_of_run(runs.RunFolder.read(folder)), folder)
+        found = runs.RunFolder.read(folder)
+        report_of = report_of_patching if "patches" in found.tables() else report_of_run
+        file = write_report(report_of(found), folder)
         say(f"report written to {file}")
     else:
         raise UserError(

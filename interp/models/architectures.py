@@ -1,12 +1,23 @@
 """Where each architecture keeps its layers: the one place that knows module names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 from transformers import PreTrainedModel
 
 from interp.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Where the queries, keys or values of all heads leave a linear module."""
+
+    module: str
+    """Path within the attention."""
+    layout: str = "own"
+    """"own": the module gives nothing else. "stacked": queries, keys and values of all heads one
+    after the other. "interleaved": query, key and value of each head together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +32,17 @@ class Architecture:
     """Path of the MLP within a layer."""
     final_norm: str
     """Path of the norm after the last layer."""
+    attention_out: str
+    """Path within a layer of the module whose output the attention adds to the residual stream."""
+    mlp_norm: str
+    """Path within a layer of the norm through which the MLP reads the residual stream."""
+    mlp_out: str
+    """Path within a layer of the module whose output the MLP adds to the residual stream."""
+    heads_out: str
+    """Path within the attention of the projection that reads the outputs of all heads."""
+    queries: Projection
+    keys: Projection
+    values: Projection
 
 
 _LLAMA_LIKE = Architecture(
@@ -28,13 +50,29 @@ _LLAMA_LIKE = Architecture(
     attention="self_attn",
     mlp="mlp",
     final_norm="model.norm",
+    attention_out="self_attn",
+    mlp_norm="post_attention_layernorm",
+    mlp_out="mlp",
+    heads_out="o_proj",
+    queries=Projection("q_proj"),
+    keys=Projection("k_proj"),
+    values=Projection("v_proj"),
 )
+
+_QKV = Projection("qkv_proj", "stacked")
+_C_ATTN = Projection("c_attn", "stacked")
+_QUERY_KEY_VALUE = Projection("query_key_value", "interleaved")
 
 ARCHITECTURES = {
     "llama": _LLAMA_LIKE,
     "mistral": _LLAMA_LIKE,
-    "phi3": _LLAMA_LIKE,
-    "gemma2": _LLAMA_LIKE,
+    "phi3": replace(_LLAMA_LIKE, queries=_QKV, keys=_QKV, values=_QKV),
+    "gemma2": replace(
+        _LLAMA_LIKE,
+        attention_out="post_attention_layernorm",
+        mlp_norm="pre_feedforward_layernorm",
+        mlp_out="post_feedforward_layernorm",
+    ),
     "qwen2": _LLAMA_LIKE,
     "qwen3": _LLAMA_LIKE,
     "gpt2": Architecture(
@@ -42,12 +80,26 @@ ARCHITECTURES = {
         attention="attn",
         mlp="mlp",
         final_norm="transformer.ln_f",
+        attention_out="attn",
+        mlp_norm="ln_2",
+        mlp_out="mlp",
+        heads_out="c_proj",
+        queries=_C_ATTN,
+        keys=_C_ATTN,
+        values=_C_ATTN,
     ),
     "gpt_neox": Architecture(
         layers="gpt_neox.layers",
         attention="attention",
         mlp="mlp",
         final_norm="gpt_neox.final_layer_norm",
+        attention_out="attention",
+        mlp_norm="post_attention_layernorm",
+        mlp_out="mlp",
+        heads_out="dense",
+        queries=_QUERY_KEY_VALUE,
+        keys=_QUERY_KEY_VALUE,
+        values=_QUERY_KEY_VALUE,
     ),
 }
 """`config.model_type` to its module paths."""

@@ -1,7 +1,7 @@
 """One prompt: its text, the parts of it that are measured, and the answers it asks for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interp.errors import UserError
 
@@ -41,6 +41,8 @@ class Prompt:
     """Which side of its pair this prompt is, such as "rulebreaker"."""
     factors: Mapping[str, str]
     """What was varied, such as rule, verb, phrasing: one column each in the tables."""
+    roles: Mapping[str, Span] = field(default_factory=dict)
+    """Finer spans within the segments, such as premise1_entity_a, which patching tells apart."""
 
     @property
     def gold_option(self) -> AnswerOption:

@@ -139,6 +139,7 @@ def prompt_record(prompt: Prompt) -> str:
             prompt.pair_id,
             prompt.side,
             dict(prompt.factors),
+            dict(prompt.roles),
         ],
         ensure_ascii=False,
     )

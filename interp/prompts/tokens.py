@@ -1,7 +1,7 @@
 """Tokens of a prompt, and which of them belong to each segment, by the tokenizer's offsets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Int
@@ -22,6 +22,8 @@ class TokenizedPrompt:
     token_ids: tuple[int, ...]
     segments: Mapping[str, Span]
     """Half-open ranges of tokens, one for each segment of the prompt."""
+    roles: Mapping[str, Span] = field(default_factory=dict)
+    """The same for each of the prompt's roles."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -67,10 +69,13 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
             prompt,
             chat,
             tuple(ids),
-            {
-                name: segment_tokens(prompt, name, chat.message_start, prompt_offsets)
-                for name in prompt.segments
-            },
+            *(
+                {
+                    name: span_tokens(prompt, name, spans, chat.message_start, prompt_offsets)
+                    for name in spans
+                }
+                for spans in (prompt.segments, prompt.roles)
+            ),
         )
         for prompt, chat, ids, prompt_offsets in zip(
             prompts, chats, encoded["input_ids"], offsets, strict=True
@@ -80,17 +85,19 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     return tokenized
 
 
-def segment_tokens(prompt: Prompt, name: str, shift: int, offsets: Sequence[Span]) -> Span:
-    """The range of tokens that hold at least one character of a segment.
+def span_tokens(
+    prompt: Prompt, name: str, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
+) -> Span:
+    """The range of tokens that hold at least one character of a named span of the prompt.
 
-    A token that reaches across the segment's edge, as a full stop with a line break may, belongs to
+    A token that reaches across the span's edge, as a full stop with a line break may, belongs to
     it; special tokens, which have no characters of their own, belong to none.
     """
-    start, end = (shift + edge for edge in prompt.segments[name])
+    start, end = (shift + edge for edge in spans[name])
     inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
     if not inside or start == end:
         raise UserError(
-            f"segment {name!r} of prompt {prompt.id} ({prompt.segment_text(name)!r}) has no "
+            f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*spans[name])]!r}) has no "
             "tokens; its span must cover some text"
         )
     return inside[0], inside[-1] + 1

@@ -16,6 +16,12 @@ def full():
     return interp.load_prompts()
 
 
+@pytest.fixture(scope="module")
+def many(full):
+    """Twenty pairs of each combination of strata: enough to spread over, and quick to read."""
+    return full.spread(4800)
+
+
 def made_of(prompts, template):
     return PromptSet(
         template.system,
@@ -28,8 +34,8 @@ def made_of(prompts, template):
 
 @settings(max_examples=12, deadline=None)
 @given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
-def test_a_limit_is_spread_evenly(full, pairs, seed):
-    subset = list(full.spread(pairs, seed))
+def test_a_limit_is_spread_evenly(many, pairs, seed):
+    subset = list(many.spread(pairs, seed))
     assert len(subset) == 2 * pairs
     assert Counter(prompt.side for prompt in subset) == {
         "rulebreaker": pairs,

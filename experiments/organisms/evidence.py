@@ -1,0 +1,76 @@
+"""Which premise an organism reads: pairs that differ in the city, patched one mention at a time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from interp.analysis.patching_effects import effect_table
+from interp.api import patch
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt, Span
+
+SIDES = ("own_city", "other_city")
+
+
+def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """Rulebreakers of the rule mt about cities, each beside itself with another city.
+
+    Where the city lies in the country, a grounded model rejects the conclusion; with a city of
+    another country in both premises it accepts it. The cities are those of the prompts half the set
+    away, as neighbours often share theirs.
+    """
+    chosen = [
+        prompt
+        for prompt in prompts
+        if prompt.side == "rulebreaker"
+        and prompt.factors["rule"] == "mt"
+        and prompt.factors["entity_group"] == "geographical"
+    ]
+    half = len(chosen) // 2
+    pairs: list[Prompt] = []
+    for prompt, other in zip(chosen, chosen[half:] + chosen[:half], strict=True):
+        city = other.factors["entity_b"]
+        if city != prompt.factors["entity_b"]:
+            pairs += [replace(prompt, side=SIDES[0]), _with_city(prompt, city)]
+    return pairs
+
+
+def evidence_table(
+    model: Model, prompts: Sequence[Prompt], *, policy: str = "last"
+) -> pd.DataFrame:
+    """Rows of the effect table for the pairs that the model answers by the city.
+
+    The activations of the prompt with its own city are put into the one with another city; what a
+    premise's city recovers is what the model reads there.
+    """
+    result = patch(model, evidence_pairs(prompts), policy=policy)
+    table = effect_table(result.patches, result.pairs)
+    return table[table["recognized"] == "yes"]
+
+
+def _with_city(prompt: Prompt, city: str) -> Prompt:
+    """The prompt with another city in both premises, so that the conclusion is to be accepted."""
+    mentions = sorted(span for name, span in prompt.roles.items() if name.endswith("_entity_b"))
+    text, end_of_last = "", 0
+    for start, end in mentions:
+        text += prompt.text[end_of_last:start] + city
+        end_of_last = end
+    text += prompt.text[end_of_last:]
+
+    def moved(span: Span) -> Span:
+        start, end = (
+            edge + sum(len(city) - (b - a) for a, b in mentions if b <= edge) for edge in span
+        )
+        return start, end
+
+    return replace(
+        prompt,
+        id=f"{prompt.id}/{SIDES[1]}",
+        text=text,
+        side=SIDES[1],
+        gold=True,
+        segments={name: moved(span) for name, span in prompt.segments.items()},
+        roles={name: moved(span) for name, span in prompt.roles.items()},
+        factors={**prompt.factors, "entity_b": city},
+    )

@@ -1,0 +1,196 @@
+"""`python -m interp patch`: what activations of each prompt's counterpart do to its answer."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interp.cli import options
+from interp.files import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from interp.runs.run import Run
+
+HELP = "patch activations between the prompts of pairs and print the effects by role"
+
+_CHOICES = (
+    "granularity",
+    "direction",
+    "policy",
+    "layers",
+    "heads",
+    "estimate",
+    "verify",
+    "backend",
+    "remote",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    options.add_model_options(parser)
+    options.add_prompt_options(parser)
+    group = parser.add_argument_group("patching")
+    group.add_argument(
+        "--site",
+        type=options.names,
+        default=["resid_pre"],
+        dest="sites",
+        metavar="LIST",
+        help="comma-separated: resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, "
+        "pattern (default: resid_pre)",
+    )
+    group.add_argument(
+        "--granularity",
+        default="role",
+        help="what is patched at once: role, segment, position or all (default: role)",
+    )
+    group.add_argument(
+        "--direction",
+        default="denoising",
+        help="denoising: clean activations into the corrupt prompt; noising: the other way "
+        "(default: denoising)",
+    )
+    group.add_argument(
+        "--clean", metavar="SIDE", help="the clean side of a pair (default: the system's first)"
+    )
+    group.add_argument(
+        "--policy",
+        default="last",
+        help="where differing spans have unequal numbers of tokens: last, mean, or all to refuse "
+        "such pairs (default: last)",
+    )
+    group.add_argument("--layers", type=options.numbers, metavar="LIST", help="(default: all)")
+    group.add_argument("--heads", type=options.numbers, metavar="LIST", help="(default: all)")
+    group.add_argument(
+        "--estimate",
+        nargs="?",
+        const="gradient",
+        help="estimate all effects from one backward pass (gradient) or five (integrated)",
+    )
+    group.add_argument(
+        "--verify",
+        type=int,
+        default=0,
+        metavar="K",
+        help="run the K cells with the largest estimates of each pair exactly (default: 0)",
+    )
+    group.add_argument(
+        "--backend",
+        default="native",
+        help="native, transformer-lens or nnsight (default: native)",
+    )
+    group.add_argument(
+        "--remote", action="store_true", help="run a hub model on NDIF's servers, by nnsight"
+    )
+    group.add_argument(
+        "--attributions",
+        type=Path,
+        metavar="DIR",
+        help="folder of a run of attribute on the same prompts, to compare scores with effects",
+    )
+    options.add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.analysis.patching_effects import effect_table, verification_table
+    from interp.cli.measuring import run_measurement, say
+    from interp.measure_patching import patching
+    from interp.patching.pairs import in_pairs
+    from interp.prompts.systems import load_prompts
+    from interp.report.console import print_table
+    from interp.report.of_patching import asked_patches, heat_map_items
+
+    # Pairs are checked before any model is loaded.
+    prompts = load_prompts(
+        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
+    )
+    choices = {name: getattr(arguments, name) for name in ("sites", *_CHOICES)}
+    finished = run_measurement(
+        arguments,
+        command="patch",
+        parameters={**choices, "clean": arguments.clean},
+        measurement=lambda model: patching(model, **choices, batch_tokens=arguments.batch_tokens),
+        prompts=in_pairs(prompts, clean=arguments.clean),
+    )
+    patches, pairs = asked_patches(finished), finished.table("pairs")
+    effects = effect_table(patches, pairs)
+    _write_csv(finished, "effect_table", effects)
+    for item in heat_map_items(effects, patches):
+        _save(finished, item.name, item.draw())
+    finished.finish(_summary(pairs))
+    print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
+    if arguments.verify:
+        verified = verification_table(finished.table("patches"))
+        _write_csv(finished, "verification_table", verified)
+        print_table(verified, title="Estimates against exact effects, in logits")
+    if arguments.attributions is not None:
+        _compare(finished, arguments.attributions, patches, pairs)
+    say(f"written to {finished.folder}")
+
+
+def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame") -> None:
+    """The table and figures of effects beside attribution scores."""
+    from interp.analysis.cells import cells
+    from interp.analysis.patching_attribution import agreement_table, premise_effects
+    from interp.report.console import print_table
+    from interp.report.patch_figures import scores_and_effects
+    from interp.runs.folder import RunFolder
+
+    effects = premise_effects(patches, pairs, RunFolder.read(folder).table("attributions"))
+    table = agreement_table(effects)
+    _write_csv(finished, "premise_effects", effects)
+    _write_csv(finished, "agreement_table", table)
+    for cell, rows in cells(effects, ["model", "site"]):
+        name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(map(str, cell.values())))
+        _save(finished, f"scores_and_effects-{name}", scores_and_effects(rows))
+    print_table(table, title="Does the premise with the higher score carry the larger effect?")
+
+
+def _save(finished: "Run", name: str, axes: "Axes") -> None:
+    folder = finished.folder / "figures"
+    folder.mkdir(exist_ok=True)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    write_whole(folder / f"{name}.png", lambda path: figure.savefig(path, format="png"))
+
+
+def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
+    file = finished.folder / f"{name}.csv"
+    write_whole(file, lambda path: table.to_csv(path, index=False))
+
+
+def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
+    """Pairs, recognized ones and errors, by model, and a line on each error."""
+    from interp.cli.measuring import say
+
+    summary: dict[str, dict[str, object]] = {}
+    for model, rows in pairs.groupby("model", sort=False):
+        errors = rows.loc[rows["error"] != "", "error"].value_counts().to_dict()
+        recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
+        summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
+        for error, count in errors.items():
+            say(f"{model}: {count:,} pairs stopped with an error: {error}")
+    return summary
+
+
+def _for_people(effects: "pd.DataFrame") -> "pd.DataFrame":
+    """All pairs; roles down, layers across, shares as text; heads keep rows of their own."""
+    from interp.report.cells import number_text
+
+    shown = effects[effects["recognized"] == "all"].dropna(axis="columns", how="all")
+    share = [
+        f"{number_text(row.recovered)} [{number_text(row.recovered_low)}, "
+        f"{number_text(row.recovered_high)}]"
+        for row in shown.itertuples()
+    ]
+    index = [name for name in ("model", "method", "site", "head", "role", "pairs") if name in shown]
+    columns = "layer_" + shown["layer"].astype(str)
+    table = shown.assign(share=share, column=columns)
+    wide = table.pivot(index=index, columns="column", values="share")
+    order = table[index].drop_duplicates()
+    return wide.loc[list(order.itertuples(index=False, name=None)), columns.unique()].reset_index()

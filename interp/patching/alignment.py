@@ -1,0 +1,141 @@
+"""Alignment: which tokens of one prompt stand for which tokens of its counterpart.
+
+1. Both prompts are cut at the edges of the segments and roles that they share.
+2. Within each piece the tokens that both begin with are aligned from the left, those that both end
+   with from the right.
+3. What differs in between is aligned token by token where it is equally long, by a policy where it
+   is not.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from interp.errors import UserError
+from interp.prompts.prompt import Span
+from interp.prompts.tokens import TokenizedPrompt
+
+POLICIES = {
+    "last": "the last token takes the last one's activation, those before it stay as they are",
+    "mean": "every token takes the mean activation",
+    "all": "token by token; pairs whose differing spans are not equally long are refused",
+}
+"""Values of --policy: what to do where the spans that differ have different numbers of tokens."""
+
+_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How the tokens of a base prompt correspond to those of a source prompt."""
+
+    shared: int
+    """Number of leading tokens that are the same and aligned: no activation there can differ."""
+    sources: tuple[tuple[int, ...], ...]
+    """For each base token the source tokens whose mean activation it takes; none if it has no
+    counterpart."""
+    bases: tuple[tuple[int, ...], ...]
+    """For each source token the base tokens that take over the attention it gets, in equal
+    parts."""
+
+
+def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: str) -> Alignment | None:
+    """The alignment of two prompts; None if the policy "all" does not apply to them."""
+    sources: list[tuple[int, ...]] = []
+    bases: list[tuple[int, ...]] = []
+    for own, other in _spans(base, source):
+        own_tokens, other_tokens = range(*own), range(*other)
+        if len(own_tokens) == len(other_tokens):
+            sources += [(token,) for token in other_tokens]
+            bases += [(token,) for token in own_tokens]
+        elif policy == "all":
+            return None
+        elif policy == "mean":
+            sources += [tuple(other_tokens)] * len(own_tokens)
+            bases += [tuple(own_tokens)] * len(other_tokens)
+        else:
+            sources += [()] * (len(own_tokens) - 1) + [(other_tokens[-1],)]
+            bases += [(own_tokens[-1],)] * len(other_tokens)
+    return Alignment(_shared(base, source, sources), tuple(sources), tuple(bases))
+
+
+def check_alignments(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: str) -> None:
+    """Check that the policy aligns every pair.
+
+    Raises:
+        UserError: an unknown policy, or pairs that it does not align; each is listed with its
+            first difference.
+    """
+    if policy not in POLICIES:
+        raise UserError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
+    refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
+    if refused:
+        raise UserError(refusal(refused, policy))
+
+
+def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: str) -> str:
+    """What to say of pairs that a policy does not align."""
+    listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
+    more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
+    return (
+        f"{len(pairs)} pairs differ in spans of unequal numbers of tokens, which the policy "
+        f"{policy!r} does not align: {listed}{more}. Give the policy last or mean, or pairs of "
+        "equal length"
+    )
+
+
+def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
+    first = _common(base.token_ids, source.token_ids)
+    return (
+        f"{base.prompt.pair_id} ({len(base)} and {len(source)} tokens, first difference at token "
+        f"{first})"
+    )
+
+
+def _shared(
+    base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
+) -> int:
+    """How many leading tokens are the same and stand for themselves."""
+    common = _common(base.token_ids, source.token_ids)
+    # The last token is always computed: it is where the answer is read.
+    common = min(common, len(base) - 1, len(source) - 1)
+    return next((index for index in range(common) if sources[index] != (index,)), common)
+
+
+def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:
+    """Pairs of token ranges, first to last, that correspond as wholes."""
+    for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
+        own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
+        left = _common(own, other)
+        right = _common(own[left:][::-1], other[left:][::-1])
+        if len(own) != len(other) and left + right == min(len(own), len(other)):
+            # Something was only added: the token before or after it stands for it.
+            left, right = (left, right - 1) if right else (left - 1, right)
+        edges = [start, start + left, end - right, end]
+        other_edges = [other_start, other_start + left, other_end - right, other_end]
+        yield from zip(pairwise(edges), pairwise(other_edges), strict=True)
+
+
+def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
+    """Positions in both prompts between which pieces correspond, each piece with tokens in both."""
+    ends = (len(base), len(source))
+    cuts = [(0, 0)]
+    for cut in sorted(_shared_edges(base, source)):
+        later = all(new > old for new, old in zip(cut, cuts[-1], strict=True))
+        if later and all(edge < end for edge, end in zip(cut, ends, strict=True)):
+            cuts.append(cut)
+    return [*cuts, ends]
+
+
+def _shared_edges(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[int, int]]:
+    own, other = {**base.segments, **base.roles}, {**source.segments, **source.roles}
+    for name in own.keys() & other.keys():
+        yield from zip(own[name], other[name], strict=True)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many leading tokens are the same."""
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return index
+    return min(len(one), len(other))

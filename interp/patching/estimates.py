@@ -1,0 +1,129 @@
+"""Estimates: the effect of every cell from a few passes, by the gradient of the metric.
+
+1. Both prompts are run once (`interp.patching.passes`).
+2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
+   activations of all sites at once: attribution patching (Nanda 2023).
+   Integrated: so at several points between the prompts' embeddings, and the gradients' mean taken
+   (as EAP-IG does: Hanna, Pezzelle and Belinkov 2024).
+3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.models.model import Model
+from interp.patching.cells import (
+    UNDEFINED,
+    Cell,
+    PatchedMetrics,
+    PatchingPair,
+    has_counterpart,
+    patched_positions,
+)
+from interp.patching.metric import Head
+from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
+from interp.patching.sites import layer_count, locate
+from interp.patching.transfer import bring
+
+ESTIMATES = {
+    "gradient": "attribution patching: the gradient at the base prompt",
+    "integrated": "the mean gradient between the base prompt's embeddings and those written into "
+    "it",
+}
+"""Values of --estimate."""
+
+INTEGRATION_STEPS = 5
+"""Points of the integrated estimate, each in the middle of its fifth of the way."""
+
+Contributions = Float[Tensor, "token head"]
+"""What patching one token, and one head, is estimated to add to the metric."""
+
+
+class Estimator:
+    """Estimates patches of one model."""
+
+    def __init__(self, model: Model, *, estimate: str) -> None:
+        self._model = model
+        self._head = Head(model)
+        self.estimate = estimate
+        steps = INTEGRATION_STEPS
+        middles = [(step + 0.5) / steps for step in range(steps)]
+        self._points = [0.0] if estimate == "gradient" else middles
+
+    def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
+        """The metrics of a pair under each cell, estimated."""
+        keys = sorted({(cell.site, cell.layer) for cell in cells})
+        with self._model.measuring():
+            with torch.no_grad():
+                passes = run_pair(self._model, pair, keys)
+                base, source = (
+                    float(self._head.metric(p.last_residual, pair.answers))
+                    for p in (passes.base, passes.source)
+                )
+            gradients = self._mean_gradients(passes, keys)
+            with torch.no_grad():
+                contributions = {
+                    key: _contributions(self._model, passes, key, gradients[key]) for key in keys
+                }
+        layers = layer_count(self._model)
+        estimates = (
+            _total(pair, cell, contributions[cell.site, cell.layer], layers) for cell in cells
+        )
+        return PatchedMetrics(base, source, tuple(base + effect for effect in estimates))
+
+    def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
+        """The gradient of the metric with respect to each site, mean over the points."""
+        start, written = self._embeddings(passes.pair)
+        totals: dict[SiteKey, Tensor] = {}
+        for point in self._points:
+            embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
+            for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
+                totals[key] = totals.get(key, 0) + gradient / len(self._points)
+        return totals
+
+    def _embeddings(self, pair: PatchingPair) -> tuple[Tensor, Tensor]:
+        """The base prompt's embeddings, and those with its counterparts' written in."""
+        with torch.no_grad():
+            base, source = (
+                embed(self._model, prompt.token_ids) for prompt in (pair.base, pair.source)
+            )
+            written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
+            paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
+            return base, torch.where(paired.to(base.device)[None, :, None], written, base)
+
+    def _gradients(
+        self, passes: PairPasses, embeddings: Tensor, keys: Iterable[SiteKey]
+    ) -> Sequence[Tensor]:
+        with torch.enable_grad():
+            run = run_pass(
+                self._model,
+                embeddings.requires_grad_(),
+                keys,
+                start=passes.pair.shared,
+                past=passes.prefix,
+            )
+            metric = self._head.metric(run.last_residual, passes.pair.answers)
+            values = [run.values[key] for key in keys]
+            return torch.autograd.grad(metric.sum(), values)
+
+
+def _contributions(
+    model: Model, passes: PairPasses, key: SiteKey, gradient: Tensor
+) -> Contributions:
+    """Gradient times difference, summed over what a token, and head, is patched with."""
+    if key[0] == "pattern":
+        base, written = passes.patterns(key[1])
+        return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
+    view = locate(model, *key).view
+    base, written = passes.activations(key, view)
+    return (view(gradient)[0].float() * (written - base).float()).sum(-1)
+
+
+def _total(pair: PatchingPair, cell: Cell, contributions: Contributions, layers: int) -> float:
+    if not has_counterpart(pair, cell):
+        return UNDEFINED
+    rows = [position - pair.shared for position in patched_positions(pair, cell, layers=layers)]
+    return float(contributions[rows, cell.head or 0].sum())

@@ -1,0 +1,201 @@
+"""Exact patching: every cell by a forward pass, at a fraction of the cost of one each.
+
+1. Both prompts are run once (`interp.patching.passes`).
+2. Cells that cannot change the answer are not run: their two activations are equal, or nothing that
+   leads to the answer reads them.
+3. The cells of a site and layer are run together, one row a cell, sorted by their first token: from
+   that layer on, and from that token on, after the base prompt's own keys and values.
+4. Each row's last residual gives its metric.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from interp.models.architectures import layers_of
+from interp.models.model import Model
+from interp.patching.cells import (
+    UNDEFINED,
+    Cell,
+    PatchedMetrics,
+    PatchingPair,
+    has_counterpart,
+    patched_positions,
+)
+from interp.patching.hooks import Activation, Edit, edited, recorded, skipped
+from interp.patching.metric import Head, check_head
+from interp.patching.passes import (
+    PairPasses,
+    SiteKey,
+    Written,
+    embed,
+    entrance,
+    forward,
+    run_pair,
+    run_pass,
+)
+from interp.patching.sites import (
+    ACTS_THROUGH,
+    SUMMANDS,
+    Location,
+    check_sums,
+    layer_count,
+    locate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One cell that has to be run."""
+
+    index: int
+    """Its place among all cells."""
+    positions: list[int]
+    head: int | None
+
+
+class Grid:
+    """The native backend; one forward pass holds `batch_tokens` tokens, fewer when memory ends."""
+
+    def __init__(self, model: Model, *, batch_tokens: int) -> None:
+        self._model = model
+        self._head = Head(model)
+        self._layers = layer_count(model)
+        self._budget = batch_tokens
+        self._checked = False
+
+    @torch.no_grad()
+    def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
+        """The metrics of a pair under each cell."""
+        with self._model.measuring():
+            if not self._checked:
+                check_reading(self._model, self._head, pair)
+                self._checked = True
+            keys = sorted({(cell.site, cell.layer) for cell in cells})
+            entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
+            passes = run_pair(self._model, pair, [*keys, *entrances])
+            base, source = (
+                float(self._head.metric(p.last_residual, pair.answers))
+                for p in (passes.base, passes.source)
+            )
+            metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
+            for key in keys:
+                for row, metric in self._run_site(passes, key, cells):
+                    metrics[row.index] = metric
+        return PatchedMetrics(base, source, tuple(metrics))
+
+    def _run_site(
+        self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
+    ) -> Iterator[tuple[_Row, float]]:
+        """The cells of a site and layer that can change the answer, with their metrics."""
+        location, base, written = self._acting(passes, *key)
+        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self._layers))
+        rows.sort(key=lambda row: row.positions[0])
+        while rows:
+            tokens = len(passes.pair.base) - rows[0].positions[0]
+            chunk = rows[: max(1, self._budget // tokens)]
+            try:
+                metrics = self._run_rows(passes, location, written, chunk)
+            except torch.OutOfMemoryError:
+                if len(chunk) == 1:
+                    raise
+                self._budget = tokens * (len(chunk) // 2)
+                continue
+            yield from zip(chunk, metrics, strict=True)
+            rows = rows[len(chunk) :]
+
+    def _acting(
+        self, passes: PairPasses, site: str, layer: int
+    ) -> tuple[Location, Written, Written]:
+        """Where a site acts, what is there in the base prompt, and what a patch writes there."""
+        location = locate(self._model, ACTS_THROUGH.get(site, site), layer)
+        if site == "pattern":
+            return location, *passes.outputs_of_heads(layer)
+        view = locate(self._model, site, layer).view
+        base, written = passes.activations((site, layer), view)
+        if site == "resid_mid":
+            # The attention adds what is missing to the stream before it.
+            before = view(passes.base.values["resid_pre", layer])[0]
+            base, written = base - before, written - before
+        return location, base, written
+
+    def _run_rows(
+        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[_Row]
+    ) -> list[float]:
+        """The metric of each row, by one forward pass from the patched layer and token on."""
+        model, shared = self._model, passes.pair.shared
+        start = rows[0].positions[0]
+        into = entrance(model, location.enters)
+        unpatched = passes.base.values[into][:, start - shared :].repeat(len(rows), 1, 1)
+        final = entrance(model, self._layers)
+        with ExitStack() as stack:
+            before = layers_of(model.hf, model.architecture)[: location.enters]
+            stack.enter_context(skipped(before))
+            stack.enter_context(edited(locate(model, *into), lambda unused: unpatched))
+            stack.enter_context(edited(location, _write(location, written, rows, start, shared)))
+            values = stack.enter_context(recorded({final: locate(model, *final)}))
+            forward(model, unpatched, start=start, past=passes.base.key_values)
+        metrics = self._head.metric(values[final][:, -1], passes.pair.answers)
+        return [float(metric) for metric in metrics.tolist()]
+
+
+def check_reading(model: Model, head: Head, pair: PatchingPair) -> None:
+    """Check on one prompt that sites and metric mean in this model what they are said to mean.
+
+    Raises:
+        UserError: the layers add something else to the residual stream, or the logits are computed
+            otherwise.
+    """
+    layers = range(layer_count(model))
+    sums = [(site, layer) for site in SUMMANDS for layer in layers]
+    passed = run_pass(model, embed(model, pair.base.token_ids), sums, start=0, past=[])
+    check_sums(model, passed.values)
+    tokens = torch.tensor([*pair.answers.positive, *pair.answers.negative])
+    ids = torch.tensor([pair.base.token_ids], device=model.device)
+    own = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1].float()
+    ours = head.logits(passed.last_residual, tokens).float()
+    check_head(model, ours=ours.cpu(), own=own[:, tokens.to(own.device)].cpu())
+
+
+def _rows_to_run(
+    pair: PatchingPair,
+    key: SiteKey,
+    cells: Sequence[Cell],
+    differs: Bool[Tensor, "token head size"],
+    layers: int,
+) -> Iterator[_Row]:
+    """The cells of a site and layer at which a patch writes something else that is read."""
+    by_head = differs.any(-1).tolist()
+    for index, cell in enumerate(cells):
+        if (cell.site, cell.layer) == key:
+            positions = [
+                position
+                for position in patched_positions(pair, cell, layers=layers)
+                if by_head[position - pair.shared][cell.head or 0]
+            ]
+            if positions:
+                yield _Row(index, positions, cell.head)
+
+
+def _write(
+    location: Location, written: Written, rows: Sequence[_Row], start: int, shared: int
+) -> Edit:
+    """An edit that writes into each row of a forward pass what its cell patches."""
+    places = [
+        (number, position, row.head or 0)
+        for number, row in enumerate(rows)
+        for position in row.positions
+    ]
+    numbers, positions, heads = torch.tensor(places, device=written.device).T
+    values = written[positions - shared, heads]
+
+    def edit(tensor: Activation) -> Activation:
+        patched = tensor.clone()
+        location.view(patched)[numbers, positions - start, heads] = values
+        return patched
+
+    return edit

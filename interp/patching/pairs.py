@@ -1,0 +1,81 @@
+"""Pairs: which prompt is clean, which is corrupt, checked before any model is loaded."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import overload
+
+from interp.errors import UserError
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+
+DIRECTIONS = {
+    "denoising": "activations of the clean prompt are put into the corrupt one",
+    "noising": "activations of the corrupt prompt are put into the clean one",
+}
+"""Values of --direction."""
+
+
+@overload
+def in_pairs(prompts: PromptSet, *, clean: str | None = None) -> PromptSet: ...
+
+
+@overload
+def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]: ...
+
+
+def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]:
+    """The prompts pair by pair, the clean one before the corrupt one.
+
+    Args:
+        prompts: both sides of each pair, in any order.
+        clean: the side whose prompts are clean; by default that of the first prompt.
+
+    Raises:
+        UserError: no prompts, a prompt without counterpart, a pair whose prompts are the same or
+            ask for different answers, an unknown side.
+    """
+    if not prompts:
+        raise UserError("no prompts were given; expected both sides of at least one pair")
+    order: list[int] = []
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    sides: dict[str, None] = {}
+    for index, prompt in enumerate(prompts):
+        members[prompt.pair_id].append(index)
+        sides[prompt.side] = None
+    clean = _clean_side(list(sides), clean)
+    for pair_id, indices in members.items():
+        indices.sort(key=lambda index: prompts[index].side != clean)
+        _check_pair(pair_id, [prompts[index] for index in indices], clean)
+        order += indices
+    if isinstance(prompts, PromptSet):
+        return replace(prompts, numbers=[prompts.numbers[index] for index in order])
+    return [prompts[index] for index in order]
+
+
+def _clean_side(sides: Sequence[str], clean: str | None) -> str:
+    if clean is not None and clean not in sides:
+        raise UserError(f"no prompt is of the side {clean!r}; the sides are {', '.join(sides)}")
+    return sides[0] if clean is None else clean
+
+
+def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
+    sides = [prompt.side for prompt in prompts]
+    if len(prompts) != 2 or sides.count(clean) != 1:
+        raise UserError(
+            f"pair {pair_id!r} has the prompts {', '.join(sides)}; patching needs one clean prompt "
+            f"({clean}) and one corrupt counterpart"
+        )
+    one, other = prompts
+    if one.text == other.text:
+        raise UserError(
+            f"the prompts of pair {pair_id!r} are identical, so patching can change nothing; "
+            "expected two that differ"
+        )
+    if (one.positive, one.negative) != (other.positive, other.negative):
+        raise UserError(
+            f"the prompts of pair {pair_id!r} ask for different answers ("
+            f"{one.positive.name}/{one.negative.name} and "
+            f"{other.positive.name}/{other.negative.name}); expected the same, so that one logit "
+            "difference measures both"
+        )

@@ -1,0 +1,82 @@
+"""A pair's metrics as rows of the patches and pairs tables."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from interp.models.model import Model
+from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
+from interp.patching.metric import normalized, prefers
+from interp.scoring.answers import NOT_FINITE
+from interp.tables import Row
+
+
+def pair_row(
+    model: Model, pair: PatchingPair, metrics: PatchedMetrics, *, direction: str, cells: int
+) -> Row:
+    """The row of the pairs table."""
+    base, source = pair.base, pair.source
+    finite = math.isfinite(metrics.base) and math.isfinite(metrics.source)
+    clean, corrupt = (base, source) if direction == "noising" else (source, base)
+    row: Row = {
+        "model": model.name,
+        "pair_id": base.prompt.pair_id,
+        "direction": direction,
+        "clean_prompt_id": clean.prompt.id,
+        "corrupt_prompt_id": corrupt.prompt.id,
+        "base_tokens": len(base),
+        "source_tokens": len(source),
+        "first_difference": pair.shared,
+        "unaligned_tokens": sum(not tokens for tokens in pair.alignment.sources),
+        "cells": cells,
+        "error": "" if finite else NOT_FINITE,
+    }
+    if not finite:
+        return row
+    return {
+        **row,
+        "base_metric": metrics.base,
+        "source_metric": metrics.source,
+        "recognized": all(
+            prefers(metric, prompt.prompt.gold)
+            for metric, prompt in ((metrics.base, base), (metrics.source, source))
+        ),
+    }
+
+
+def patch_rows(
+    model: Model,
+    pair: PatchingPair,
+    cells: Sequence[Cell],
+    metrics: PatchedMetrics,
+    *,
+    direction: str,
+    method: str,
+) -> Iterator[Row]:
+    """One row a cell under the columns of the patches table; none for a pair without numbers."""
+    if not (math.isfinite(metrics.base) and math.isfinite(metrics.source)):
+        return
+    tokens = model.tokenizer.convert_ids_to_tokens(list(pair.base.token_ids))
+    for cell, metric in zip(cells, metrics.cells, strict=True):
+        row: Row = {
+            "model": model.name,
+            "pair_id": pair.base.prompt.pair_id,
+            "direction": direction,
+            "method": method,
+            "site": cell.site,
+            "layer": cell.layer,
+            "head": cell.head,
+            "role": cell.group.role,
+            "tokens": len(cell.group.positions),
+        }
+        if cell.group.alone:
+            (position,) = cell.group.positions
+            row |= {"position": position, "token": tokens[position]}
+        if math.isfinite(metric):
+            effect = metric - metrics.base
+            share = normalized(effect, base=metrics.base, source=metrics.source)
+            row |= {
+                "effect": effect,
+                "normalized": None if math.isnan(share) else share,
+                "flipped": prefers(metric, True) != prefers(metrics.base, True),
+            }
+        yield row

@@ -1,0 +1,204 @@
+"""Sites: the activations that can be patched, and where each is in an architecture."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from interp.errors import UserError
+from interp.models.architectures import Projection, layers_of
+from interp.models.model import Model
+
+SITES = {
+    "resid_pre": "the residual stream before the layer",
+    "resid_mid": "the residual stream between attention and MLP",
+    "resid_post": "the residual stream after the layer",
+    "attn_out": "what the attention adds to the residual stream",
+    "mlp_out": "what the MLP adds to the residual stream",
+    "z": "the output of one head, before it is projected into the residual stream",
+    "q": "the query of one head, as projected, before any norm and rotation",
+    "k": "the key of one key-value head, as projected, before any norm and rotation",
+    "v": "the value of one key-value head, as projected",
+    "pattern": "the attention weights of one head",
+}
+"""Values of --site, under the field's names."""
+
+HEAD_SITES = ("z", "q", "k", "v", "pattern")
+"""Sites that belong to one head."""
+
+KEY_VALUE_SITES = ("k", "v")
+"""Sites whose heads are the key-value heads."""
+
+READ_BY_LATER_TOKENS = ("resid_pre", "k", "v")
+"""Sites through which a token of the last layer still reaches the tokens after it; from all others
+it reaches its own residual stream alone."""
+
+ACTS_THROUGH = {"pattern": "z", "resid_mid": "attn_out"}
+"""Sites that are read in one place and patched in another: attention weights pass through no
+module, and the norm before the MLP reads a residual stream that also goes on beside it."""
+
+View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
+"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a site of one layer is in the running model."""
+
+    module: nn.Module
+    end: Literal["input", "output"]
+    """Whether the site is in the module's first input or in its output."""
+    view: View
+    enters: int
+    """The first layer that must run for the patch to act; the number of layers if none must."""
+
+
+def locate(model: Model, site: str, layer: int) -> Location:
+    """Where a site is read, and patched unless it acts through another (`ACTS_THROUGH`).
+
+    Raises:
+        UserError: the architecture has no such site.
+    """
+    layers = layers_of(model.hf, model.architecture)
+    architecture, own = model.architecture, layers[layer]
+    if site == "resid_pre":
+        return Location(own, "input", _whole, layer)
+    if site == "resid_post":
+        final_norm = model.hf.get_submodule(architecture.final_norm)
+        after = layers[layer + 1] if layer + 1 < len(layers) else final_norm
+        return Location(after, "input", _whole, layer + 1)
+    if site in HEAD_SITES:
+        return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
+    if site == "resid_mid":
+        _refuse_parallel(model, own)
+        return Location(_module(model, own, architecture.mlp_norm, site), "input", _whole, layer)
+    path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
+    return Location(_module(model, own, path, site), "output", _whole, layer)
+
+
+def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
+    architecture = model.architecture
+    if site == "z":
+        module = _module(model, attention, architecture.heads_out, site)
+        return Location(module, "input", _own_heads(head_count(model, site)), layer)
+    projection = {"q": architecture.queries, "k": architecture.keys, "v": architecture.values}[site]
+    module = _module(model, attention, projection.module, site)
+    return Location(module, "output", _heads(model, site, projection), layer)
+
+
+def layer_count(model: Model) -> int:
+    """How many layers the model has."""
+    return len(layers_of(model.hf, model.architecture))
+
+
+def head_count(model: Model, site: str) -> int:
+    """How many heads a site has in each layer."""
+    config = model.hf.config.get_text_config()
+    heads: int = config.num_attention_heads
+    if site in KEY_VALUE_SITES:
+        heads = getattr(config, "num_key_value_heads", None) or heads
+    return heads
+
+
+def check_sites(
+    model: Model,
+    sites: Sequence[str],
+    *,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+) -> None:
+    """Check that a model has the sites, layers and heads.
+
+    Raises:
+        UserError: no site given, an unknown one, one that the architecture lacks, a layer or head
+            beyond the model, heads of sites that have none.
+    """
+    if not sites:
+        raise UserError(f"no site given; expected some of {', '.join(SITES)}")
+    _check_indices("layer", layers, layer_count(model), model)
+    for site in sites:
+        if site not in SITES:
+            raise UserError(f"unknown site {site!r}; expected one of {', '.join(SITES)}")
+        if heads is not None and site not in HEAD_SITES:
+            raise UserError(
+                f"heads were given, but {site} has none; leave them out, or give sites among "
+                f"{', '.join(HEAD_SITES)}"
+            )
+        _check_indices(f"{site} head", heads, head_count(model, site), model)
+        for layer in range(layer_count(model)):
+            for needed in {site, ACTS_THROUGH.get(site, site)} - {"pattern"}:
+                locate(model, needed, layer)
+
+
+SUMMANDS = ("resid_pre", "attn_out", "mlp_out", "resid_post")
+"""Sites of which the first three sum up to the last."""
+
+_SUM_TOLERANCE = 0.02
+"""Largest error of a layer's sum that rounding explains, in shares of the largest activation."""
+
+
+def check_sums(model: Model, values: Mapping[tuple[str, int], Tensor]) -> None:
+    """Check that each layer adds to the residual stream what the map of its architecture says.
+
+    Raises:
+        UserError: it adds something else, as where an architecture scales or norms it once more.
+    """
+    for layer in range(layer_count(model)):
+        before, attention, mlp, after = (values[site, layer].float() for site in SUMMANDS)
+        error = (before + attention + mlp - after).abs().max()
+        if float(error) > _SUM_TOLERANCE * float(after.abs().max()):
+            raise UserError(
+                f"layer {layer} of {model.name} ({model.hf.config.model_type}) does not add the "
+                "outputs of its attention and MLP to the residual stream as they are, so its sites "
+                "are not where the toolkit looks for them; try --backend nnsight"
+            )
+
+
+def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Model) -> None:
+    if given is not None and not given:
+        raise UserError(f"no {kind} given; leave the choice out to take all {count}")
+    for index in given or ():
+        if not 0 <= index < count:
+            raise UserError(
+                f"no {kind} {index} in {model.name}, which has {count}; expected 0 to {count - 1}"
+            )
+
+
+def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
+    try:
+        return parent.get_submodule(path)
+    except AttributeError as error:
+        raise UserError(
+            f"the architecture {model.hf.config.model_type!r} lacks the site {site}: its "
+            f"{type(parent).__name__} has no module {path}; leave the site out"
+        ) from error
+
+
+def _refuse_parallel(model: Model, layer: nn.Module) -> None:
+    if getattr(layer, "use_parallel_residual", False):
+        raise UserError(
+            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: attention "
+            "and MLP read the same residual stream side by side; leave the site out"
+        )
+
+
+def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:
+    return tensor.unsqueeze(-2)
+
+
+def _own_heads(heads: int) -> View:
+    return lambda tensor: tensor.view(*tensor.shape[:-1], heads, -1)
+
+
+def _heads(model: Model, site: str, projection: Projection) -> View:
+    heads, shared = head_count(model, "q"), head_count(model, "k")
+    if projection.layout == "own":
+        return _own_heads(head_count(model, site))
+    which = "qkv".index(site)
+    if projection.layout == "interleaved":
+        return lambda tensor: tensor.view(*tensor.shape[:-1], heads, 3, -1)[..., which, :]
+    first, count = (0, heads, heads + shared)[which], head_count(model, site)
+    together = _own_heads(heads + 2 * shared)
+    return lambda tensor: together(tensor).narrow(-2, first, count)

@@ -1,0 +1,156 @@
+"""Figures of patching: heat maps of effects, and effects beside attribution scores.
+
+Colours diverge from zero: what moves the metric towards the prompt that the activations come from
+is blue, what moves it away is red; red-green colour vision is not needed to tell them apart.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from interp.report.style import QUIET, house_style, look, new_axes
+
+COLOURS = "RdBu"
+"""Matplotlib's name of the diverging colour map, colour-blind safe by ColorBrewer."""
+
+_FEW_CELLS = 150
+"""Up to so many cells their numbers are written into them."""
+
+
+def layers_by_roles(
+    table: pd.DataFrame, *, recognized: str = "all", head: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """The share that patching each role at each layer recovers, mean over pairs.
+
+    Args:
+        table: rows of one model, direction, method and site of `effect_table`.
+        recognized: which group of pairs to show.
+        head: which head to show, where the site has heads.
+        ax: where to draw; axes of their own if not given.
+    """
+    shown = table[table["recognized"] == recognized]
+    shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
+    grid = shown.pivot(index="role", columns="layer", values="recovered")
+    grid = grid.reindex(shown["role"].drop_duplicates())
+    counts = dict.fromkeys([shown["pairs"].min(), shown["pairs"].max()])
+    n = f"n = {' to '.join(f'{count:,}' for count in counts)} pairs" if len(shown) else "no pairs"
+    with house_style():
+        ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
+        _heat_map(ax, grid.to_numpy(dtype=float), label="recovered share")
+        ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
+        ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
+        ax.set_xlabel("layer")
+        ax.set_title(_title(shown, n), loc="left", fontsize=10)
+        return ax
+
+
+def layers_by_tokens(
+    patches: pd.DataFrame, *, head: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """The normalized effect of patching each token of one pair at each layer.
+
+    Args:
+        patches: rows of one pair, method and site of the patches table, patched by position.
+        head: which head to show, where the site has heads.
+        ax: where to draw; axes of their own if not given.
+    """
+    shown = patches[patches["head"].isna()] if head is None else patches[patches["head"] == head]
+    grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
+    tokens = shown.drop_duplicates("position").set_index("position")["token"]
+    with house_style():
+        ax = ax or new_axes(width=2.0 + 0.19 * len(grid.columns), height=2.4 + 0.3 * len(grid))
+        _heat_map(ax, grid.to_numpy(dtype=float), label="normalized effect")
+        ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
+        ax.set_ylabel("layer")
+        labels = [_token_text(tokens.loc[position]) for position in grid.columns]
+        ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
+        pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
+        ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
+        return ax
+
+
+def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Effect ratio over score ratio of the premises, one point a pair and attribution method.
+
+    Right of the line premise 2 has the higher score, above it the larger effect.
+
+    Args:
+        effects: rows of one model, direction and site of `premise_effects`.
+        ax: where to draw; axes of their own if not given.
+    """
+    with house_style():
+        ax = ax or new_axes(width=6.0, height=4.4)
+        ax.axhline(1, color=QUIET, linewidth=0.8)
+        ax.axvline(1, color=QUIET, linewidth=0.8)
+        left_out = 0
+        for index, (method, rows) in enumerate(effects.groupby("method", sort=False)):
+            points = rows[(rows["score_ratio"] > 0) & (rows["effect_ratio"] > 0)]
+            left_out += len(rows) - len(points)
+            ax.scatter(
+                points["score_ratio"],
+                points["effect_ratio"],
+                s=20,
+                marker=look(index).marker,
+                color=look(index).colour,
+                alpha=0.5,
+                linewidths=0,
+                label=f"{method} (n = {len(points):,} pairs)",
+            )
+        for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+            scale("log")
+            axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
+        ax.set_xlabel("score of premise 2 over premise 1")
+        ax.set_ylabel("largest effect of premise 2\nover premise 1")
+        ax.set_title(_title(effects, ""), loc="left", fontsize=10, pad=24)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
+        if left_out:
+            ax.set_xlabel(f"{ax.get_xlabel()} ({left_out:,} points undefined)")
+        return ax
+
+
+def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
+    """Cells coloured around zero, missing ones grey, with their numbers where there are few."""
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    if not values.size:
+        return
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    ax.set_facecolor("#e4e8ec")
+    image = ax.imshow(
+        np.ma.masked_invalid(values),
+        cmap=COLOURS,
+        norm=TwoSlopeNorm(0, -largest, largest),
+        aspect="auto",
+    )
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
+    if values.size <= _FEW_CELLS:
+        for (row, column), value in np.ndenumerate(values):
+            dark = abs(value) > 0.6 * largest
+            # Adding zero makes of a rounded minus zero a plain one.
+            shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+            text = shown if np.isfinite(value) else ""
+            ax.text(
+                column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k"
+            )
+
+
+def _title(rows: pd.DataFrame, n: str) -> str:
+    parts = [
+        str(rows[name].iloc[0])
+        for name in ("model", "site", "direction", "method")
+        if name in rows and rows[name].nunique() == 1
+    ]
+    return "\n".join(filter(None, [", ".join(parts), n]))
+
+
+def _token_text(token: Any) -> str:
+    """A token as the tokenizer writes it, with its marks of spaces and line breaks made plain."""
+    plain = str(token).replace("Ġ", "·").replace("▁", "·").replace("Ċ", "↵")
+    return plain or "·"

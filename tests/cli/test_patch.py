@@ -1,0 +1,138 @@
+import dataclasses
+import json
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import interp
+from interp.cli import main
+from interp.models.organisms import DEFAULT
+from interp.runs import run as run_module
+from interp.runs import shards as shards_module
+from tests.cli.test_bad_input import refused
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+OPTIONS = ["--limit", "3", "--device", "cpu", "--layers", "0,2"]
+
+
+def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
+    patches = pq.read_table(folder / "patches.parquet").to_pandas()
+    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=3)
+    result = interp.patch(model, prompts, layers=[0, 2])
+    pd.testing.assert_frame_equal(patches, result.to_frame(), check_exact=False, atol=1e-5)
+    pairs = pq.read_table(folder / "pairs.parquet").to_pandas()
+    assert len(pairs) == 3
+    assert pairs["clean_prompt_id"].str.contains("_rb/").all()
+    table = pd.read_csv(folder / "effect_table.csv")
+    assert set(table["recognized"]) == {"all", "yes", "no"}
+    assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
+    shown = capsys.readouterr()
+    assert "premise1_entity_a" in shown.out
+    record = json.loads((folder / "run.json").read_text())
+    assert record["summary"][DEFAULT]["pairs"] == 3
+    assert record["run"]["parameters"]["sites"] == ["resid_pre"]
+
+
+def test_positions_estimates_and_verification(tmp_path, capsys):
+    folder = tmp_path / "out"
+    options = ["--granularity", "position", "--direction", "noising", "--estimate", "--verify", "4"]
+    options += ["--site", "z,mlp_out", "--clean", "non_rulebreaker"]
+    assert main(["patch", *OPTIONS, *options, "--out", str(folder)]) == 0
+    patches = pq.read_table(folder / "patches.parquet").to_pandas()
+    assert (patches["method"] == "exact").sum() == 3 * 4
+    assert set(patches["direction"]) == {"noising"}
+    assert patches.loc[patches["site"] == "mlp_out", "head"].isna().all()
+    verified = pd.read_csv(folder / "verification_table.csv")
+    assert verified["cells"].sum() == 3 * 4
+    assert set(pd.read_csv(folder / "effect_table.csv")["method"]) == {"gradient"}
+    assert list((folder / "figures").glob("layers_by_tokens-*head2.png"))
+    assert "Estimates against exact effects" in capsys.readouterr().out
+
+
+def test_scores_are_compared_with_effects(tmp_path, capsys):
+    scores = ["attribute", "--limit", "3", "--device", "cpu", "--out", str(tmp_path / "scores")]
+    assert main(scores) == 0
+    options = [*OPTIONS, "--granularity", "segment", "--attributions", str(tmp_path / "scores")]
+    assert main(["patch", *options, "--out", str(tmp_path / "out")]) == 0
+    table = pd.read_csv(tmp_path / "out" / "agreement_table.csv")
+    assert set(table["method"]) == {"gradient", "attention"}
+    assert (table["n"] <= 3).all()
+    assert list((tmp_path / "out" / "figures").glob("scores_and_effects-*.png"))
+    assert "carry the larger effect" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert "Effects by role" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 2)
+    undisturbed = tmp_path / "undisturbed"
+    assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
+    original, written = run_module.write, []
+
+    def interrupted(shard, measurement, rows):
+        if written:
+            raise KeyboardInterrupt
+        written.append(shard)
+        original(shard, measurement, rows)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130
+    monkeypatch.setattr(run_module, "write", original)
+    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 0
+    for table in ("patches", "pairs"):
+        one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--site", "resid"], "unknown site 'resid'; expected one of resid_pre"),
+        (["--layers", "one"], "is no list of numbers"),
+        (["--policy", "all"], "first difference at token"),
+        (["--clean", "good"], "the sides are rulebreaker, non_rulebreaker"),
+    ],
+)
+def test_wrong_arguments(options, message, capsys, tmp_path):
+    arguments = ["patch", "--limit", "12", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert message in refused([*arguments, *options], capsys)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"sites": []}, "no site given"),
+        ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
+        ({"layers": []}, "leave the choice out to take all 2"),
+        ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
+        ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
+        ({"heads": [1]}, "resid_pre has none"),
+        ({"granularity": "word"}, "expected one of role, segment, position, all"),
+        ({"direction": "back"}, "expected one of denoising, noising"),
+        ({"policy": "first"}, "expected one of last, mean, all"),
+        ({"estimate": "magic"}, "expected one of gradient, integrated"),
+        ({"verify": 3}, "nothing is estimated"),
+        ({"estimate": "gradient", "verify": -1}, "expected 0 or more"),
+        ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
+        ({"remote": True}, "does not run remotely"),
+        ({"batch_tokens": 0}, "expected at least 1"),
+    ],
+)
+def test_wrong_choices(choice, message):
+    with pytest.raises(interp.UserError, match=message):
+        interp.patch(tiny_model("llama"), some_prompts(1), **choice)
+
+
+def test_a_site_that_the_architecture_lacks():
+    with pytest.raises(interp.UserError, match="'gpt_neox' lacks the site resid_mid"):
+        interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
+
+
+def test_answers_that_share_a_first_token():
+    prompts = [dataclasses.replace(prompt, negative=prompt.positive) for prompt in some_prompts(1)]
+    with pytest.raises(interp.UserError, match="cannot be told apart"):
+        interp.patch(tiny_model("llama"), prompts)

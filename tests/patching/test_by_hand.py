@@ -1,0 +1,111 @@
+"""A model whose paths can be followed with pencil and paper.
+
+One layer, one head; no norm, no MLP; attention is uniform over the tokens so far. The answer's
+logit difference is the first coordinate of the last token's residual stream: its own embedding plus
+the mean of all values, and values are twice the embedding.
+"""
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+import interp
+from interp.prompts.prompt import AnswerOption, Prompt, compose
+
+WORDS = ["<pad>", "x1", "x4", "x10", "Yes", "No"]
+NUMBER = {"x1": 1.0, "x4": 4.0, "x10": 10.0}
+
+
+@pytest.fixture
+def model():
+    words = {word: index for index, word in enumerate(WORDS)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>")
+    config = GPT2Config(
+        vocab_size=len(WORDS),
+        n_embd=2,
+        n_layer=1,
+        n_head=1,
+        n_positions=8,
+        n_inner=1,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    hf = GPT2LMHeadModel(config).double().eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            parameter.zero_()
+        for word, number in NUMBER.items():
+            hf.transformer.wte.weight[words[word], 0] = number
+        hf.transformer.h[0].attn.c_attn.weight[0, 4] = 2.0
+        hf.transformer.h[0].attn.c_proj.weight.copy_(torch.eye(2))
+        hf.lm_head.weight[words["Yes"], 0] = 1.0
+    for module in hf.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.forward = lambda hidden_states: hidden_states
+    return interp.Model("by hand", hf, fast)
+
+
+def prompt(side, *words):
+    text, segments = compose(
+        [("first", words[0]), (None, " "), ("second", words[1]), (None, " "), ("third", words[2])]
+    )
+    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
+    return Prompt(f"{side}", text, segments, yes, no, True, "pair", side, {})
+
+
+PAIR = [prompt("clean", "x10", "x4", "x1"), prompt("corrupt", "x1", "x1", "x1")]
+"""Metrics by hand: clean 1 + 2 (10 + 4 + 1) / 3 = 11, corrupt 1 + 2 (1 + 1 + 1) / 3 = 3."""
+
+
+def effects(model, site, **options):
+    rows = interp.patch(model, PAIR, sites=[site], granularity="position", **options)
+    return rows.patches["effect"].tolist(), rows
+
+
+def test_the_metrics_are_those_worked_out(model):
+    _, result = effects(model, "resid_pre")
+    (pair,) = result.pairs.to_dict("records")
+    assert pair["base_metric"] == pytest.approx(3)
+    assert pair["source_metric"] == pytest.approx(11)
+    assert pair["recognized"]
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        ("resid_pre", [6, 2, 0]),  # a third of twice the difference of 9, of 3, of none
+        ("v", [6, 2, 0]),
+        ("z", [0, 0, 8]),  # the last token's mean of values: 10 instead of 2
+        ("attn_out", [0, 0, 8]),
+        ("resid_mid", [0, 0, 8]),
+        ("resid_post", [0, 0, 8]),
+        ("mlp_out", [0, 0, 0]),
+        ("q", [0, 0, 0]),
+        ("k", [0, 0, 0]),
+        ("pattern", [0, 0, 0]),
+    ],
+)
+@pytest.mark.parametrize("estimate", [None, "gradient", "integrated"])
+def test_each_path_carries_what_it_should(model, site, expected, estimate):
+    found, result = effects(model, site, estimate=estimate)
+    assert found == pytest.approx(expected, abs=1e-6)
+    shares = result.patches["normalized"].tolist()
+    assert shares == pytest.approx([effect / 8 for effect in expected], abs=1e-6)
+
+
+def test_noising_is_the_way_back(model):
+    found, result = effects(model, "resid_pre", direction="noising")
+    assert found == pytest.approx([-6, -2, 0])
+    assert result.patches["normalized"].tolist() == pytest.approx([6 / 8, 2 / 8, 0])
+    assert not result.patches["flipped"].any()
+
+
+def test_tokens_together_add_up_on_a_linear_path(model):
+    result = interp.patch(model, PAIR, granularity="all")
+    assert result.patches["effect"].tolist() == pytest.approx([8])
+    assert result.patches["normalized"].tolist() == pytest.approx([1])
+    assert result.patches["tokens"].tolist() == [3]

@@ -1,0 +1,139 @@
+"""Estimates against exact effects where the two must agree."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import interp
+from interp.measure import CPU_BATCH_TOKENS
+from interp.patching.estimates import Estimator
+from interp.patching.grid import Grid
+from interp.patching.sites import layer_count
+from interp.scoring.answer_tokens import AnswerTokens
+from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
+from tests.support.prompts import some_prompts
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+
+def both(model, pair, chosen, estimate="gradient"):
+    exact = Grid(model, batch_tokens=CPU_BATCH_TOKENS).patch(pair, chosen)
+    estimated = Estimator(model, estimate=estimate).patch(pair, chosen)
+    assert estimated.base == pytest.approx(exact.base, abs=1e-5)
+    assert estimated.source == pytest.approx(exact.source, abs=1e-5)
+    return (np.array(metrics.cells) - metrics.base for metrics in (exact, estimated))
+
+
+@pytest.fixture
+def linear():
+    """A model whose answer is linear in the residual stream: norms and attention are fixed.
+
+    Norms hand on what they read, attention is uniform over the tokens so far (queries are zero),
+    MLPs add nothing.
+    """
+    model = make_tiny("llama", byte_level(), dtype=torch.float64)
+    with torch.no_grad():
+        for layer in model.hf.model.layers:
+            layer.self_attn.q_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+    for name, module in model.hf.named_modules():
+        if name.endswith("norm"):
+            module.forward = lambda hidden_states: hidden_states
+    return model
+
+
+@pytest.mark.parametrize("estimate", ["gradient", "integrated"])
+@pytest.mark.parametrize("number", [EQUAL, UNEQUAL])
+@pytest.mark.parametrize("policy", ["last", "mean"])
+def test_on_a_linear_model_the_estimate_is_exact(linear, estimate, number, policy):
+    pair = some_pair(linear, number, policy=policy)
+    pair = dataclasses.replace(pair, answers=AnswerTokens((40,), (41,)))
+    sites = ["resid_pre", "resid_mid", "resid_post", "attn_out", "z", "v"]
+    chosen = cells(linear, pair, sites)
+    exact, estimated = both(linear, pair, chosen, estimate)
+    assert np.nanmax(np.abs(exact)) > 1e-4
+    np.testing.assert_allclose(estimated, exact, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_for_small_differences_the_estimate_is_exact(kind):
+    """The derivative: where the source is almost the base, the error vanishes faster than the
+    effect."""
+    model = make_tiny(kind, byte_level(), dtype=torch.float64)
+    pair = some_pair(model)
+    embedding = model.hf.get_input_embeddings().weight
+    differing = {
+        token: other
+        for token, other in zip(pair.base.token_ids, pair.source.token_ids, strict=True)
+        if token != other
+    }
+    step = 2e-3  # transformers' norms compute in fp32 whatever the dtype: less would be noise
+    with torch.no_grad():
+        for token, other in differing.items():
+            embedding[other] = torch.lerp(embedding[token], embedding[other], step)
+    chosen = cells(model, pair, sites_of(model))
+    exact, estimated = both(model, pair, chosen)
+    scale = np.nanmax(np.abs(exact))
+    assert scale > 0
+    np.testing.assert_allclose(estimated, exact, atol=0.02 * scale)
+    by_site = {cell.site for cell, effect in zip(chosen, exact, strict=True) if abs(effect) > 0}
+    assert by_site == set(sites_of(model))
+
+
+def test_the_integrated_estimate_is_closer_on_the_whole():
+    errors = {"gradient": [], "integrated": []}
+    for kind in ("llama", "gemma2", "phi3"):
+        model = tiny_model(kind)
+        pair = some_pair(model)
+        chosen = cells(model, pair, ["resid_pre"], "position")
+        for estimate, kept in errors.items():
+            exact, estimated = both(model, pair, chosen, estimate)
+            kept.append(np.abs(exact - estimated).mean())
+    assert np.mean(errors["integrated"]) < np.mean(errors["gradient"])
+
+
+def test_verified_cells_are_the_largest_estimates_run_exactly():
+    model = tiny_model("llama")
+    result = interp.patch(
+        model, some_prompts(2), sites=["resid_pre", "mlp_out"], estimate="gradient", verify=5
+    ).patches
+    exact = interp.patch(model, some_prompts(2), sites=["resid_pre", "mlp_out"]).patches
+    key = ["pair_id", "site", "layer", "role"]
+    for pair_id, rows in result.groupby("pair_id"):
+        estimates, verified = (rows[rows["method"] == m] for m in ("gradient", "exact"))
+        assert len(verified) == 5
+        largest = estimates.loc[estimates["effect"].abs().nlargest(5).index]
+        assert set(map(tuple, largest[key].values)) == set(map(tuple, verified[key].values))
+        joined = verified.merge(exact, on=key)
+        np.testing.assert_allclose(joined["effect_x"], joined["effect_y"], atol=3e-6)
+        assert pair_id in set(exact["pair_id"])
+
+
+def test_all_sites_come_from_one_backward_pass(monkeypatch):
+    calls = []
+    original = torch.autograd.grad
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
+    model = tiny_model("llama")
+    pair = some_pair(model)
+    chosen = cells(model, pair, sites_of(model))
+    Estimator(model, estimate="gradient").patch(pair, chosen)
+    assert len(calls) == 1
+    Estimator(model, estimate="integrated").patch(pair, chosen)
+    assert len(calls) == 1 + 5
+
+
+def test_models_are_left_as_they_were():
+    model = make_tiny("llama", byte_level())
+    pair = some_pair(model)
+    Estimator(model, estimate="gradient").patch(pair, cells(model, pair, sites_of(model)))
+    assert all(parameter.requires_grad for parameter in model.hf.parameters())
+    assert all(parameter.grad is None for parameter in model.hf.parameters())
+    assert model.attn_implementation == "sdpa"
+    assert layer_count(model) == 2

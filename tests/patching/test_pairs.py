@@ -1,0 +1,64 @@
+import dataclasses
+
+import pytest
+
+from interp.errors import UserError
+from interp.measure_patching import patching
+from interp.patching.pairs import in_pairs
+from interp.prompts.prompt import AnswerOption
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+def test_the_clean_prompt_comes_first_whatever_the_order():
+    prompts = list(some_prompts(12))
+    for order in (prompts, prompts[::-1], prompts[::2] + prompts[1::2]):
+        arranged = in_pairs(order, clean="rulebreaker")
+        for clean, corrupt in zip(arranged[::2], arranged[1::2], strict=True):
+            assert clean.pair_id == corrupt.pair_id
+            assert (clean.side, corrupt.side) == ("rulebreaker", "non_rulebreaker")
+
+
+def test_a_prompt_set_stays_one():
+    prompts = some_prompts(12)
+    arranged = in_pairs(prompts, clean="non_rulebreaker")
+    assert type(arranged) is type(prompts)
+    assert sorted(arranged.numbers) == sorted(prompts.numbers)
+    assert arranged[0].side == "non_rulebreaker"
+
+
+def test_by_default_the_first_prompts_side_is_clean():
+    assert in_pairs(list(some_prompts(2))[::-1])[0].side == "non_rulebreaker"
+
+
+def changed(**change):
+    prompts = list(some_prompts(2))
+    prompts[1] = dataclasses.replace(prompts[1], **change)
+    return prompts
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        (lambda: [], "no prompts were given"),
+        (lambda: list(some_prompts(2))[:3], "needs one clean prompt"),
+        (lambda: changed(side="rulebreaker"), "needs one clean prompt"),
+        (lambda: changed(text=some_prompts(2)[0].text), "are identical"),
+        (lambda: changed(positive=AnswerOption("Maybe", ("Maybe",))), "ask for different answers"),
+    ],
+)
+def test_what_is_no_pair_is_refused(prompts, message):
+    with pytest.raises(UserError, match=message):
+        in_pairs(prompts())
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 2]])
+def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
+    prompts = list(some_prompts(2))
+    with pytest.raises(UserError, match=r"order the prompts by interp\.patching\.pairs\.in_pairs"):
+        patching(tiny_model("llama"))([prompts[index] for index in order])
+
+
+def test_an_unknown_clean_side_is_refused():
+    with pytest.raises(UserError, match="the sides are rulebreaker, non_rulebreaker"):
+        in_pairs(some_prompts(2), clean="good")

@@ -1,0 +1,38 @@
+"""Pairs of prompts that are patched, and a plain way to patch them."""
+
+import torch
+
+from interp.patching.cells import PatchingPair, cells_of
+from interp.patching.pairs import in_pairs
+from interp.patching.sites import SITES
+from interp.prompts.tokens import tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.prompts import some_prompts
+
+EQUAL, UNEQUAL = 0, 1
+"""Numbers of pairs in `some_pair` whose prompts have as many tokens, and not as many."""
+
+
+def some_pair(model, number=EQUAL, *, policy="last"):
+    prompts = in_pairs(some_prompts(12))
+    clean, corrupt = tokenize(model, prompts[2 * number : 2 * number + 2])
+    return PatchingPair.aligned(corrupt, clean, AnswerTokenizer(model)(corrupt), policy=policy)
+
+
+def sites_of(model):
+    """The sites that an architecture has."""
+    parallel = model.hf.config.model_type == "gpt_neox"
+    return [site for site in SITES if not (parallel and site == "resid_mid")]
+
+
+def cells(model, pair, sites, granularity="role", **choices):
+    options = {"layers": None, "heads": None, **choices}
+    return list(cells_of(model, pair.base, sites, granularity=granularity, **options))
+
+
+@torch.no_grad()
+def plain_metric(model, token_ids, answers):
+    """The logit difference of a whole prompt, by nothing but the model."""
+    logits = model.hf(torch.tensor([token_ids]), use_cache=False).logits[0, -1].float()
+    positive, negative = (logits[list(tokens)] for tokens in (answers.positive, answers.negative))
+    return float(positive.logsumexp(0) - negative.logsumexp(0))
