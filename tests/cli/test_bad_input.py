@@ -42,7 +42,7 @@ def refused(arguments, capsys):
         (["attribute", "--model", "organism/none"], "there are organism/gemma2"),
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
         (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
-        (["attribute", "--system", "none"], "unknown system 'none'; installed are rulebreakers"),
+        (["attribute", "--system", "none"], "unknown system 'none'; installed are"),
         (["attribute", "--methods", "gradients"], "expected one of gradient, attention"),
         (["attribute", "--methods", ","], "no method given"),
         (["attribute", "--target", "best"], "expected one of predicted, gold, contrast"),

@@ -20,6 +20,7 @@ from experiments.logical_forms.system import (
     system,
 )
 from interp.errors import UserError
+from interp.prompts.systems import find_system
 from interp.prompts.tokens import tokenize
 from tests.support.tiny import tiny_model
 
@@ -136,3 +137,8 @@ def test_premises_can_be_attributed_to():
     assert all(len(p.segments) == 4 for p in tokenize(model, prompts))
     frame = interp.attribute(model, prompts).to_frame()
     assert frame["ratio"].notna().all()
+
+
+def test_every_command_finds_the_systems():
+    for chosen in (system, strict, nonsense, introduction, distribution):
+        assert find_system(chosen.name) is chosen
