@@ -4,8 +4,6 @@ Colours diverge from zero: what moves the metric towards the prompt that the act
 is blue, what moves it away is red; red-green colour vision is not needed to tell them apart.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -13,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from interp.report.pieces import readable
 from interp.report.style import QUIET, house_style, look, new_axes
 
 COLOURS = "RdBu"
@@ -67,7 +66,7 @@ def layers_by_tokens(
         _heat_map(ax, grid.to_numpy(dtype=float), label="normalized effect")
         ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
         ax.set_ylabel("layer")
-        labels = [_token_text(tokens.loc[position]) for position in grid.columns]
+        labels = [_shown(text) for text in readable(tokens.loc[grid.columns].astype(str).tolist())]
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
@@ -150,7 +149,6 @@ def _title(rows: pd.DataFrame, n: str) -> str:
     return "\n".join(filter(None, [", ".join(parts), n]))
 
 
-def _token_text(token: Any) -> str:
-    """A token as the tokenizer writes it, with its marks of spaces and line breaks made plain."""
-    plain = str(token).replace("Ġ", "·").replace("▁", "·").replace("Ċ", "↵")
-    return plain or "·"
+def _shown(text: str) -> str:
+    """A token's text with its spaces and line breaks made plain."""
+    return text.replace(" ", "·").replace("\n", "↵") or "·"
