@@ -1,11 +1,12 @@
 """Forms under interpretations as prompts: the question of Appendix B.2 with its segments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.logical_forms.forms import Form, Reading
+from experiments.logical_forms.kripke import atoms_of
 from experiments.logical_forms.language import Interpretation, clause, sentence
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
 
 YES = AnswerOption("Yes", ("Yes",))
@@ -53,8 +54,8 @@ def to_prompt(
 ) -> Prompt:
     """One question.
 
-    Its segments are premise1, premise2 (where there are two), question and conclusion. The gold
-    answer is Yes if and only if the form is valid.
+    Its segments are premise1, premise2 (where there are two), question and conclusion, its roles
+    those of `event_roles`. The gold answer is Yes if and only if the form is valid.
     """
     premises = [sentence(premise, interpretation) for premise in form.argument.premises]
     text, segments = compose(
@@ -92,4 +93,27 @@ def to_prompt(
                 for part in ("name", "phrase")
             },
         },
+        roles=event_roles(form, interpretation, text, segments),
     )
+
+
+def event_roles(
+    form: Form, interpretation: Interpretation, text: str, segments: Mapping[str, Span]
+) -> dict[str, Span]:
+    """Where premise 2 and the conclusion name their one event: who, and does what.
+
+    The two sides of a pair have different events there, which patching puts in each other's place.
+    """
+    formulas = {"conclusion": form.argument.conclusion}
+    if "premise2" in segments:
+        formulas["premise2"] = form.argument.premises[1]
+    roles: dict[str, Span] = {}
+    for segment, formula in formulas.items():
+        (atom,) = atoms_of(formula)
+        event = interpretation[atom]
+        start, end = segments[segment]
+        phrase = text.rindex(event.phrase, start, end)
+        name = text.rindex(f"{event.name} is", start, phrase)
+        roles[f"{segment}_name"] = (name, name + len(event.name))
+        roles[f"{segment}_phrase"] = (phrase, phrase + len(event.phrase))
+    return roles

@@ -47,6 +47,20 @@ def test_the_prompt_is_the_papers():
     assert prompt.segment_text("conclusion") == q
 
 
+def test_roles_are_who_does_what_in_premise_2_and_conclusion():
+    for chosen in (system, nonsense, introduction, distribution):
+        for prompt in generated(chosen)[:48]:
+            for segment in {"premise2", "conclusion"} & set(prompt.segments):
+                spans = (prompt.roles[f"{segment}_{part}"] for part in ("name", "phrase"))
+                name, phrase = (prompt.text[start:end] for start, end in spans)
+                told = [
+                    (prompt.factors[f"name_{atom}"], prompt.factors[f"phrase_{atom}"])
+                    for atom in "pq"
+                ]
+                assert (name, phrase) in told
+                assert prompt.segment_text(segment).rstrip(".").endswith(phrase)
+
+
 def test_size_balance_and_pairs():
     prompts = generated(system)
     prompts.check()
