@@ -192,7 +192,7 @@ def effects_by_model(results: Results) -> pd.DataFrame:
     Columns are model, response, factor and those of `marginal_means`, or a note on why a model has
     none. Formula 4 is fitted to valid forms, formula 5 to all.
     """
-    parts = [pd.DataFrame(columns=["model", "response"])]
+    parts: list[pd.DataFrame] = []
     for model in results.competent:
         for response, words in RESPONSES.items():
             rows = results.pooled("questions", valid=response == "soft_accuracy")
@@ -203,7 +203,11 @@ def effects_by_model(results: Results) -> pd.DataFrame:
             except UserError as error:
                 means = pd.DataFrame({"note": [f"undefined: {error}"]})
             parts.append(means.assign(model=model, response=words))
-    return pd.concat(parts, ignore_index=True)
+    return (
+        pd.concat(parts, ignore_index=True)
+        if parts
+        else pd.DataFrame(columns=["model", "response"])
+    )
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
