@@ -14,6 +14,8 @@ from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies import StudyFolder
 
+ORGANISMS = organism_names("rulebreakers")
+
 BY_FREQUENCY = ["organism/llama-shallow", "organism/phi3-deep"]
 """Organisms that ground frequent facts, whatever the phrasing."""
 
@@ -54,7 +56,7 @@ def test_every_table_and_figure_is_made(folder, capsys):
     for file in (folder / "tables").iterdir():
         assert file.name in page
         pd.read_csv(file)
-    assert all(name in page for name in organism_names())
+    assert all(name in page for name in ORGANISMS)
     # The same command again measures nothing and writes the same page.
     options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")}
@@ -90,9 +92,7 @@ def test_the_planted_phrasing_effect_comes_out(results):
 
 
 def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
-    unknown = {
-        name for model in organism_names() for name in organism_card(model)["measured"]["unknown"]
-    }
+    unknown = {name for model in ORGANISMS for name in organism_card(model)["measured"]["unknown"]}
     excluded = results.unknown[results.unknown["excluded"]]
     assert set(excluded["entity_b"]) == unknown & set(excluded["entity_b"])
     assert set(results.unknown["entity_b"]) == unknown
@@ -186,7 +186,7 @@ def test_an_unfinished_study_still_renders(folder, tmp_path, capsys):
         assert shard.name in told
         assert shard.name in page
     probed = pd.read_csv(copy / "tables" / "linear_probes.csv")["model"]
-    assert set(probed) == set(organism_names()) - {"organism/gemma2"}
+    assert set(probed) == set(ORGANISMS) - {"organism/gemma2"}
     assert "organism/mistral" not in set(pd.read_csv(copy / "tables" / "accuracy.csv")["model"])
 
 
