@@ -4,6 +4,7 @@ Every table is tidy: one row a model and group, with counts, intervals and, wher
 undefined, a note that says why.
 """
 
+from dataclasses import asdict
 from importlib.resources import files
 
 import pandas as pd
@@ -18,7 +19,7 @@ from interp.analysis.levels import entity_level, model_level, prompt_level
 from interp.analysis.mixed_logistic import INTERCEPT, mixed_logistic_table
 from interp.analysis.published import published_difference
 from interp.analysis.spearman import spearman_table
-from interp.analysis.welch import welch_table
+from interp.analysis.welch import welch, welch_table
 from probes.linear import linear_probes
 
 RATIOS = ("gradient_ratio", "attention_ratio")
@@ -57,10 +58,9 @@ def confidence(results: Results) -> pd.DataFrame:
     """Confidence in positive answers by side, with Welch's test (Figure 5; formulas 6, 7)."""
     answers = results.answers.merge(results.prompts[["prompt_id", "side"]], on="prompt_id")
     positive = answers[answers["positive_probability"] > answers["negative_probability"]]
-    table = welch_table(
-        positive, value="positive_probability", group="side", groups=(SIDES[1], SIDES[0])
-    )
-    return holm(_all_models(table, results), family="confidence, one test a model")
+    groups = (SIDES[1], SIDES[0])
+    table = welch_table(positive, value="positive_probability", group="side", groups=groups)
+    return holm(_all_models(table, results, groups=groups), family="confidence, one test a model")
 
 
 def familiarity(results: Results) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def familiarity(results: Results) -> pd.DataFrame:
             group="group",
             groups=("recognized", "failed"),
         )
-        table = _all_models(table, results)
+        table = _all_models(table, results, groups=("recognized", "failed"))
         table.insert(1, "cities", name)
         tables.append(holm(table, family=f"familiarity, {name}"))
     return pd.concat(tables, ignore_index=True)
@@ -204,8 +204,10 @@ def residual_probes(results: Results) -> pd.DataFrame:
     return linear_probes(results.residuals, results.probed, results.probed_answers)
 
 
-def _all_models(table: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """The table with a row for every model, also those that none of its rows is about."""
+def _all_models(table: pd.DataFrame, results: Results, *, groups: tuple[str, str]) -> pd.DataFrame:
+    """A Welch table with a row for every model, also those that have no such prompts."""
+    nothing = pd.Series(dtype=float)
+    undefined = {"group_a": groups[0], "group_b": groups[1], **asdict(welch(nothing, nothing))}
     absent = [model for model in results.models if model not in set(table["model"])]
-    rows = pd.DataFrame({"model": absent, "note": "undefined: no such prompts"})
-    return pd.concat([table, rows], ignore_index=True) if absent else table
+    rows = pd.DataFrame([{"model": model, **undefined} for model in absent])
+    return pd.concat([part for part in (table, rows) if len(part)], ignore_index=True)

@@ -14,6 +14,18 @@ PERMUTATIONS = 9999
 """Reassignments of the feature; all of them where there are no more."""
 
 
+_CONTRAST = (
+    "n_with",
+    "n_without",
+    "mean_with",
+    "mean_without",
+    "difference",
+    "p",
+    "method",
+    "note",
+)
+
+
 def most_and_least(
     entities: pd.DataFrame, *, key: str, k: int, value: str = "paired_accuracy"
 ) -> pd.DataFrame:
@@ -69,7 +81,7 @@ def feature_contrast(
         {**cell, "feature": feature, **_contrast(rows[value], rows[feature].astype(bool))}
         for cell, rows in cells(entities.dropna(subset=[value]), by)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*by, "feature", *_CONTRAST])
 
 
 def _contrast(values: pd.Series, feature: pd.Series) -> dict[str, object]:

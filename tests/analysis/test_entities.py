@@ -90,3 +90,9 @@ def test_a_feature_that_all_share_has_no_contrast(named, missing):
     table = feature_contrast(ENTITIES.assign(named=named), value="paired_accuracy", feature="named")
     assert table["p"].isna().all()
     assert set(table["note"]) == {f"undefined: fewer than two entity pairs {missing} the feature"}
+
+
+def test_a_contrast_of_nothing_has_its_columns():
+    table = feature_contrast(ENTITIES.iloc[:0], value="paired_accuracy", feature="named")
+    assert table.empty
+    assert {"model", "feature", "p", "note"} <= set(table.columns)

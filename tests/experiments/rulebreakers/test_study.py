@@ -123,6 +123,18 @@ def test_confidence_is_taken_of_positive_answers_only(results):
         assert table.loc[model, "mean_b"] == pytest.approx(own["positive_probability"].mean())
 
 
+def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
+    shared = results.familiarity.assign(shared_with=1)
+    table = tables.familiarity(type(results)(**{**vars(results), "familiarity": shared}))
+    nothing = table[table["cities"] == "own first token"]
+    assert nothing["model"].tolist() == list(results.models)
+    assert (nothing["n_a"] == 0).all()
+    assert nothing["p"].isna().all()
+    assert nothing["note"].str.startswith("undefined").all()
+    figures.familiarity(nothing)
+    figures.familiarity(table[table["cities"] == "all"])
+
+
 def test_linear_probes_find_what_the_grounding_organism_knows(results):
     table = tables.residual_probes(results).query("prompts == 'all' and position == 'last_token'")
     best = table.groupby("model")["accuracy"].max()
