@@ -208,3 +208,10 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
     shutil.rmtree(copy / "residuals")
     with pytest.raises(UserError, match="has nothing of the stage 'residuals' yet"):
         read_results(StudyFolder.read(copy))
+
+
+def test_a_study_of_one_pair_and_one_model_renders(tmp_path):
+    options = ["--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
+    assert main(["run", "rulebreakers", "--model", "organism/gemma2", *options]) == 0
+    correlations = pd.read_csv(tmp_path / "tables" / "entity_correlations.csv")
+    assert correlations["note"].str.startswith("undefined").all()
