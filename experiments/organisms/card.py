@@ -1,6 +1,7 @@
 """The card of an organism: what was planted, how it was trained, what was measured of it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,26 +10,31 @@ import torch
 import transformers
 
 from experiments.organisms.recipes import Recipe
-from experiments.organisms.tasks import task_of
 
 FILE = "card.json"
 
 
-def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
-    """Write the card of an organism that was just trained; it has no measurements yet."""
-    planted = task_of(recipe).planted(recipe)
+def write_card(folder: Path, recipe: Recipe, planted: Mapping[str, Any], *, device: str) -> None:
+    """Write the card of an organism that was just trained; it has no measurements yet.
+
+    Args:
+        folder: where the organism is.
+        recipe: how it was made.
+        planted: what its task planted, by section of the card; "text" tells of the training text.
+        device: what it was trained on.
+    """
     card = {
         "name": recipe.name,
         "system": recipe.system,
         "recipe": asdict(recipe),
-        "text": planted.pop("text"),
+        "text": planted["text"],
         "trained": {
             "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
             "torch": torch.__version__,
             "transformers": transformers.__version__,
         },
         "measured": {},
-        **planted,
+        **{section: rows for section, rows in planted.items() if section != "text"},
     }
     _write(folder, card)
 

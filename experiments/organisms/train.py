@@ -87,7 +87,8 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
             if (step + 1) % CHECKPOINT_EVERY == 0:
                 _checkpoint(checkpoint, model, optimizer, step + 1)
     model.to(torch.float16).save_pretrained(folder)
-    write_card(folder, recipe, device=str(model.device))
+    planted = task_of(recipe).planted(recipe)
+    write_card(folder, recipe, planted, device=str(model.device))
     checkpoint.unlink(missing_ok=True)
 
 
