@@ -35,7 +35,8 @@ class RunFolder:
                 f"{folder} holds no run (it has no {RECORD}); give a folder that "
                 "python -m interp attribute, evaluate or run wrote"
             )
-        hashes = {name: model["data_hash"] for name, model in record["models"].items()}
+        own = record["run"].get("data_hash", "unknown")
+        hashes = {name: model.get("data_hash", own) for name, model in record["models"].items()}
         if len(set(hashes.values())) > 1:
             listed = ", ".join(f"{name}: {value[:12]}" for name, value in hashes.items())
             raise UserError(

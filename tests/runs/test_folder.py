@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -52,3 +53,12 @@ def test_only_models_without_missing_shards_are_merged(run, tmp_path):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         RunFolder.read(tmp_path)
+
+
+def test_a_record_that_tells_the_data_once_is_read(run, tmp_path):
+    file = tmp_path / "run.json"
+    record = json.loads(file.read_text())
+    for model in record["models"].values():
+        del model["data_hash"]
+    file.write_text(json.dumps(record))
+    assert RunFolder.read(tmp_path).missing() == {}
