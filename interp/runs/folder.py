@@ -27,7 +27,7 @@ class RunFolder:
         """The run in a folder.
 
         Raises:
-            UserError: no run there, or its models were measured on different data.
+            UserError: no run of this version there, or models measured on different data.
         """
         record = read_record(folder / RECORD, ("run", "models"))
         if record is None:
@@ -35,8 +35,14 @@ class RunFolder:
                 f"{folder} holds no run (it has no {RECORD}); give a folder that "
                 "python -m interp attribute, evaluate or run wrote"
             )
-        own = record["run"].get("data_hash", "unknown")
-        hashes = {name: model.get("data_hash", own) for name, model in record["models"].items()}
+        for name, model in record["models"].items():
+            if not {"data_hash", "shards"} <= set(model):
+                raise UserError(
+                    f"the record of {name} in {folder / RECORD} lacks its data hash or its shards, "
+                    "as another version of interp wrote it; run the command again with another "
+                    "--out"
+                )
+        hashes = {name: model["data_hash"] for name, model in record["models"].items()}
         if len(set(hashes.values())) > 1:
             listed = ", ".join(f"{name}: {value[:12]}" for name, value in hashes.items())
             raise UserError(
