@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError
@@ -70,6 +71,17 @@ class Model:
     def context_length(self) -> int | None:
         """The longest prompt in tokens; None where the configuration does not say."""
         return getattr(self.hf.config, "max_position_embeddings", None)
+
+    @property
+    def unembedding(self) -> nn.Module:
+        """The module that turns the output of the final norm into logits, before any soft cap."""
+        # transformers gives this function no types.
+        return self.hf.get_output_embeddings()  # type: ignore[no-untyped-call, no-any-return]
+
+    @property
+    def logit_soft_cap(self) -> float | None:
+        """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
+        return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
     @cached_property
     def identity(self) -> str:

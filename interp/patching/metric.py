@@ -29,15 +29,13 @@ class Head:
     """
 
     def __init__(self, model: Model) -> None:
-        # transformers gives this function no types.
-        unembedding: Any = model.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
+        unembedding: Any = model.unembedding
         final_norm = model.hf.get_submodule(model.architecture.final_norm)
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
         self._norm: nn.Module = copy.deepcopy(final_norm).to(self._dtype)
         self._weight = unembedding.weight
         self._bias = getattr(unembedding, "bias", None)
-        config = model.hf.config.get_text_config()
-        self._soft_cap = getattr(config, "final_logit_softcapping", None)
+        self._soft_cap = model.logit_soft_cap
 
     def logits(
         self, residual: Float[Tensor, "row size"], tokens: Int[Tensor, " token"]

@@ -75,10 +75,8 @@ def perplexities(
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
     """Next-token logits, in fp32, from final states."""
-    # transformers gives this function no types.
-    head: nn.Module = model.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
-    logits: Tensor = head(states).float()
-    cap = getattr(model.hf.config.get_text_config(), "final_logit_softcapping", None)
+    logits: Tensor = model.unembedding(states).float()
+    cap = model.logit_soft_cap
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
 

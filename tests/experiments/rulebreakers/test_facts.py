@@ -59,15 +59,7 @@ def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
     assert set(facts["entity_group"]) == {"categorical"}
 
 
-class WithoutFacts:
-    def prompts(self, *, seed, data):
-        raise NotImplementedError
-
-    def dataset(self, *, seed):
-        raise NotImplementedError
-
-
 def test_a_system_without_facts_is_named(monkeypatch):
-    monkeypatch.setattr("probes.facts.find_system", lambda name: WithoutFacts())
+    monkeypatch.setattr("probes.facts.find_system", lambda name: object())
     with pytest.raises(UserError, match="'other' has no facts to probe; expected"):
         load_facts("other")
