@@ -7,10 +7,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
-from interp.report.figures import labelled_points
+from interp.report.figures import labelled_points, panel_a_model
 from interp.report.style import house_style, look, new_axes
-
-PANELS_A_ROW = 3
 
 _SYMBOLS = {"none": "no modality", "box": "□", "diamond": "◇", **ARGUMENT_FORMS}
 
@@ -25,19 +23,7 @@ def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axe
     with house_style():
         if ax is not None:
             return _forms(table, ax)
-        names = table["model"].drop_duplicates().tolist()
-        columns = min(PANELS_A_ROW, len(names))
-        rows = -(-len(names) // columns)
-        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.6))
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flat
-        for name, panel in zip(names, panels, strict=False):
-            _forms(table[table["model"] == name], panel)
-            panel.set_title(name.rpartition("/")[2], fontsize=10)
-        for panel in panels:
-            panel.set_axis_off()
-        handles = _handles()
-        figure.legend(handles=handles, loc="outside upper left", ncols=len(handles))
-        return figure.axes[0]
+        return panel_a_model(table, _forms, share_x=False, handles=_handles())
 
 
 def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = None) -> Axes:

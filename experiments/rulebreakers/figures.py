@@ -1,11 +1,8 @@
 """The figures of the paper and of what it left open; each takes a table and `ax`."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import stats
 
 from experiments.rulebreakers.prompts import SIDES
@@ -15,9 +12,9 @@ from interp.report.figures import (
     labelled_points,
     lines,
     matrix,
+    panel_a_model,
     point_cloud,
 )
-from interp.report.style import house_style
 
 CHANCE = 0.25
 """Paired accuracy of random answers (Section 3.4)."""
@@ -25,8 +22,6 @@ CHANCE = 0.25
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
-
-PANELS_A_ROW = 3
 
 
 def paired_accuracy_by_group(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
@@ -103,7 +98,7 @@ def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
         return point_cloud(rows, x="familiarity", y="paired_accuracy", ax=ax)
 
-    return draw(table, ax) if ax is not None else _panels(table, draw)
+    return draw(table, ax) if ax is not None else panel_a_model(table, draw)
 
 
 def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
@@ -129,7 +124,7 @@ def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
         return ax
 
-    return draw(shown, ax) if ax is not None else _panels(shown, draw)
+    return draw(shown, ax) if ax is not None else panel_a_model(shown, draw)
 
 
 def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
@@ -167,30 +162,6 @@ def _two_groups(table: pd.DataFrame, *, value: str, ax: Axes | None) -> Axes:
     return interval_points(
         long, x=value, y="model", hue="group", n="n", interval=("low", "high"), p="p", ax=ax
     )
-
-
-def _panels(table: pd.DataFrame, draw: Callable[[pd.DataFrame, Axes], Axes]) -> Axes:
-    """One panel a model, with common axes and one legend."""
-    models = table["model"].drop_duplicates().tolist()
-    columns = min(PANELS_A_ROW, len(models))
-    rows = -(-len(models) // columns)
-    with house_style():
-        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.4))
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        for model, ax in zip(models, panels.flat, strict=False):
-            draw(table[table["model"] == model], ax)
-            if ax not in panels[:, 0]:
-                ax.set_ylabel("")
-            ax.set_title(model.rpartition("/")[2], fontsize=10)
-            legend = ax.get_legend()
-            if legend is not None:
-                handles = ax.get_legend_handles_labels()
-                legend.remove()
-                if model == models[0]:
-                    figure.legend(*handles, loc="outside upper left", ncols=columns)
-        for ax in panels.flat[len(models) :]:
-            ax.set_axis_off()
-    return figure.axes[0]
 
 
 def _short(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,11 +1,13 @@
 """Figures from tables in long form: each takes `ax`, returns the axes and states n."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ from interp.report.style import COUNTS, QUIET, house_style, look, new_axes
 
 Interval = tuple[str, str]
 """The columns that hold the lower and the upper end of an interval."""
+
+PANELS_A_ROW = 3
 
 _MANY_POINTS = 400
 """From here on points hide each other, and their density is shown instead."""
@@ -214,6 +218,43 @@ def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
         ax.set_xlabel(f"{_words(x)} (n = {len(points):,}{remark})")
         ax.set_ylabel(_words(y))
         return ax
+
+
+def panel_a_model(
+    table: pd.DataFrame,
+    draw: Callable[[pd.DataFrame, Axes], Axes],
+    *,
+    share_x: bool = True,
+    handles: Sequence[Artist] | None = None,
+) -> Axes:
+    """A new figure with a panel for each model and one legend; returns its first axes.
+
+    Args:
+        table: rows with a column model.
+        draw: draws the rows of one model.
+        share_x: whether the panels have one scale across; they always have one up.
+        handles: entries of the legend; those of the first panel's own if None.
+    """
+    models = _order(table["model"])
+    columns = min(PANELS_A_ROW, len(models))
+    rows = -(-len(models) // columns)
+    with house_style():
+        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.5))
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True)
+        for model, ax in zip(models, panels.flat, strict=False):
+            draw(table[table["model"] == model], ax)
+            ax.set_title(str(model).rpartition("/")[2], fontsize=10)
+            if ax not in panels[:, 0]:
+                ax.set_ylabel("")
+            legend = ax.get_legend()
+            if legend is not None:
+                handles = handles or ax.get_legend_handles_labels()[0]
+                legend.remove()
+        for ax in panels.flat[len(models) :]:
+            ax.set_axis_off()
+        if handles:
+            figure.legend(handles=handles, loc="outside upper left", ncols=columns)
+    return figure.axes[0]
 
 
 def _bars(
