@@ -42,6 +42,7 @@ from interp.measure_patching import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
+from interp.prompts.budget import TokenBudget
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -159,7 +160,7 @@ def residual_cells(model: interp.Model, pair: PatchingPair) -> list:
 
 
 def native_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[float]]:
-    grid, cells = Grid(model, batch_tokens=CPU_CELL_TOKENS), residual_cells(model, pair)
+    grid, cells = Grid(model, budget=TokenBudget(CPU_CELL_TOKENS)), residual_cells(model, pair)
     return lambda: list(grid.patch(pair, cells).cells)
 
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
 from interp.attribution.one_pass import METHODS
-from interp.measure import Measurement, PromptRows, attribution, scoring
+from interp.measure import attribution, scoring
 from interp.measure_patching import patching
+from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import Prompt

@@ -1,15 +1,55 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and stay when the machine stops."""
 
+import hashlib
 import os
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from interp.errors import UserError
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill a file beside `file`, then rename it into place."""
-    unfinished = file.with_name(f".{os.getpid()}.{file.name}")
+    """Let `write_to` fill a file beside `file`, then rename it into place.
+
+    Raises:
+        UserError: it cannot be written, as on a full disk.
+    """
+    unfinished = file.with_name(f".{platform.node()}.{os.getpid()}.{file.name}")
+    with writing(file):
+        try:
+            write_to(unfinished)
+            sync(unfinished)
+            unfinished.replace(file)
+            sync(file.parent)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(what: Path) -> Iterator[None]:
+    """Within the block: errors of the file system are told as the user's to mend."""
     try:
-        write_to(unfinished)
-        unfinished.replace(file)
+        yield
+    except OSError as error:
+        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
+        raise UserError(
+            f"cannot write {what}: {reason}; nothing that was written before is lost. Mend it, "
+            "say by freeing space, and the same command goes on where it stopped"
+        ) from error
+
+
+def sync(path: Path) -> None:
+    """Have the operating system bring a file, or a folder's list of files, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
-        unfinished.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def checksum(file: Path) -> str:
+    """SHA-256 of a file's content."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

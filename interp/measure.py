@@ -1,19 +1,16 @@
-"""Measurements: pure functions of model, prompts and parameters that give rows of tables."""
+"""What is measured of prompts: answers, soft answers, attributions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import torch
 
 from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
 from interp.attribution.rows import attribution_rows, token_score_rows
 from interp.attribution.targets import TARGETS
 from interp.errors import UserError
+from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
-from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.prompts.budget import token_budget
+from interp.prompts.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
 from interp.scoring.soft_answers import soft_score_batch
@@ -22,68 +19,11 @@ from interp.tables import SCHEMAS, Row
 if TYPE_CHECKING:
     from interp.backends.captum import CaptumMethods
 
-PromptRows = dict[str, list[Row]]
-"""Rows of one prompt, by table."""
-
 BACKENDS = ("native", "inseq")
 """Values of --backend."""
 
 CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
 """Further values of --methods, which captum computes whatever the backend."""
-
-CPU_BATCH_TOKENS = 2048
-GPU_BATCH_TOKENS = 32768
-"""Default budgets of tokens a batch."""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What to measure of which model; calling it with prompts gives the rows of each table."""
-
-    model: Model
-    name: str
-    """What is measured: "score", "soft-score" or "attribute"."""
-    parameters: Mapping[str, object]
-    """Everything but model and prompts that the numbers depend on."""
-    tables: Mapping[str, pa.Schema]
-    """Names and columns of the tables that are filled."""
-    batch_tokens: int
-    """Budget of tokens a batch, padding included."""
-    measure_batch: Callable[[Batch], list[PromptRows]]
-    """Rows of each prompt of a batch."""
-
-    def __call__(
-        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
-    ) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, whatever the batches were.
-
-        `done` is told the number of prompts of each batch when it is measured.
-
-        Raises:
-            UserError: a prompt that cannot be read, or a batch that does not fit into memory.
-        """
-        tokenized = tokenize(self.model, prompts)
-        measured: dict[int, PromptRows] = {}
-        for indices, batch in self.batches(tokenized):
-            try:
-                rows = self.measure_batch(batch)
-            except torch.OutOfMemoryError as error:
-                raise UserError(
-                    f"{tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the memory "
-                    f"of {self.model.device}; give a smaller --batch-tokens than "
-                    f"{self.batch_tokens:,}, and the same command goes on where it stopped"
-                ) from error
-            measured.update(zip(indices, rows, strict=True))
-            if done is not None:
-                done(len(indices))
-        return {
-            table: [row for index in range(len(prompts)) for row in measured[index][table]]
-            for table in self.tables
-        }
-
-    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """The batches that the prompts are measured in, with the indices of their prompts."""
-        return batches(self.model, prompts, batch_tokens=self.batch_tokens)
 
 
 def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
@@ -206,16 +146,3 @@ def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
     for kind, got, known in choices:
         if got not in known:
             raise UserError(f"unknown {kind} {got!r}; expected one of {', '.join(known)}")
-
-
-def token_budget(model: Model, batch_tokens: int | None) -> int:
-    """The budget of tokens a batch that was asked for, or the device's default.
-
-    Raises:
-        UserError: a budget of less than one token.
-    """
-    if batch_tokens is None:
-        return CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
-    if batch_tokens < 1:
-        raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
-    return batch_tokens

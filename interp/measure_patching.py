@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.errors import UserError
-from interp.measure import Measurement, PromptRows, token_budget
+from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
 from interp.patching.alignment import POLICIES, check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
@@ -15,6 +15,8 @@ from interp.patching.pairs import DIRECTIONS
 from interp.patching.roles import GRANULARITIES
 from interp.patching.rows import pair_row, patch_rows
 from interp.patching.sites import check_sites
+from interp.prompts.budget import TokenBudget, token_budget
+from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import SCHEMAS
@@ -37,6 +39,10 @@ class PairMeasurement(Measurement):
 
     policy: str
     """How tokens are aligned where they differ in number."""
+
+    def unit(self, prompt: Prompt) -> str:
+        """The id of what is measured as one: the pair."""
+        return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """Pair by pair; no pair is measured unless all can be aligned.
@@ -88,7 +94,7 @@ def patching(
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
     budget = token_budget(model, batch_tokens)
-    exact = _exact_backend(model, backend, remote=remote, batch_tokens=budget)
+    exact = _exact_backend(model, backend, remote=remote, budget=budget)
     estimator = None if estimate is None else Estimator(model, estimate=estimate)
     answer_tokens = AnswerTokenizer(model)
 
@@ -150,7 +156,7 @@ def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
     return defined[:count]
 
 
-def _exact_backend(model: Model, backend: str, *, remote: bool, batch_tokens: int) -> Backend:
+def _exact_backend(model: Model, backend: str, *, remote: bool, budget: TokenBudget) -> Backend:
     if backend == "transformer-lens":
         from interp.backends.transformer_lens import TransformerLensBackend
 
@@ -159,7 +165,7 @@ def _exact_backend(model: Model, backend: str, *, remote: bool, batch_tokens: in
         from interp.backends.nnsight import NnsightBackend
 
         return NnsightBackend(model, remote=remote)
-    return Grid(model, batch_tokens=batch_tokens)
+    return Grid(model, budget=budget)
 
 
 def _check_choices(

@@ -1,42 +1,29 @@
 """Studies: several measurements of the same models, told in one report; found by entry point.
 
 1. Find the study and its stages: prompts, and what is measured of them.
-2. Load one model after the other and measure it in every stage; each stage is a run folder, so an
-   interrupted study goes on where it stopped.
-3. Merge each stage's tables.
-4. Report: the study turns what lies on disk into tables and figures.
+2. Carry out the work (`interp.runs`): each stage is a run folder, so that an interrupted study goes
+   on where it stopped.
+3. Report: the study turns what lies on disk into tables and figures.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from interp.errors import UserError
-from interp.measure import Measurement
-from interp.models.model import Model
-from interp.prompts.prompt_set import PromptSet
 from interp.report.page import Report
 from interp.runs.folder import RunFolder
 from interp.runs.record import beginning, ending, read_record, write_record
 from interp.runs.run import Run, take_folder
+from interp.runs.work import Stage, Work
+from interp.runs.workers import peak_of_workers
 
 GROUP = "interp.studies"
 """Entry points of this group name an object that follows `Study`."""
 
 RECORD = "study.json"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One measurement of one prompt set, in a run folder of the study."""
-
-    name: str
-    """Name of its folder."""
-    prompts: PromptSet
-    measurement: Callable[..., Measurement]
-    """What to measure of a model: called with it and batch_tokens, a budget or None."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class StudyFolder:
         for stage in self.record["stages"]:
             run = self.runs.get(stage)
             for model in self.record["models"]:
-                if run is None or model not in run.record["models"]:
+                if run is None or run.model_record(model) is None:
                     lines.append(f"{stage}: {model} was not begun")
                 elif model in run.missing():
                     shards = run.missing()[model]
@@ -106,82 +93,76 @@ def find_study(name: str) -> Study:
     return study
 
 
-def run_study(
+@dataclass(frozen=True, kw_only=True)
+class StudyWork(Work):
+    """The work of a study."""
+
+    study: str
+    """Its name."""
+    options: Mapping[str, object]
+    """What its stages were made with."""
+
+    def open(self) -> list[Run]:
+        """Take the study's folder and those of its stages.
+
+        Raises:
+            UserError: a folder that holds something else.
+        """
+        take_folder(self.folder, RECORD)
+        earlier = read_record(self.folder / RECORD, ("study", "options", "models"))
+        options = dict(self.options)
+        if earlier is not None and (earlier["study"], earlier["options"]) != (self.study, options):
+            raise UserError(
+                f"{self.folder} belongs to a different study: {earlier['study']} with "
+                f"{earlier['options']}, this one is {self.study} with {options}; repeat that "
+                "study's options, or give another --out"
+            )
+        known = earlier["models"] if earlier else []
+        record = {
+            "study": self.study,
+            "options": options,
+            "stages": [stage.name for stage in self.stages.values()],
+            "models": list(dict.fromkeys([*known, *self.models])),
+            **beginning(self.command),
+        }
+        write_record(self.folder / RECORD, record)
+        return super().open()
+
+    def finish(self, runs: Sequence[Run]) -> None:
+        """Note the end of the study and of its runs in their records."""
+        for run in runs:
+            run.finish({})
+        record = read_record(self.folder / RECORD, ("study",)) or {}
+        write_record(self.folder / RECORD, {**record, **ending(peak_of_workers(self.folder))})
+
+
+def study_work(
     name: str,
     folder: Path,
     *,
-    models: Sequence[str],
-    load: Callable[[str], Model],
     limit: int | None,
     seed: int,
     data: str | None,
-    batch_tokens: int | None,
-) -> None:
-    """Measure every model in every stage of a study; what was finished before is not done again.
+    **work: Any,
+) -> StudyWork:
+    """What a study measures.
 
     Args:
         name: name of the study.
         folder: where its runs and its record go.
-        models: names of the models; those of earlier calls stay in the study.
-        load: loads a model by name.
         limit: pairs to take; all if None.
         seed: decides data and selection.
         data: published data in place of generated.
-        batch_tokens: budget of tokens a batch.
+        work: models, load and more, as `Work` has them; models of earlier calls stay in the study.
 
     Raises:
-        UserError: an unknown study, or a folder that holds something else.
+        UserError: an unknown study, or data that cannot be read.
     """
     stages = find_study(name).stages(limit=limit, seed=seed, data=data)
-    origin = {"limit": limit, "seed": seed, "data": data}
-    runs: list[Run] = []
-    for model_name in models:
-        model = load(model_name)
-        measurements = [stage.measurement(model, batch_tokens=batch_tokens) for stage in stages]
-        if not runs:
-            _open(name, folder, origin=origin, stages=stages, models=models)
-            runs = [
-                Run.open(
-                    folder / stage.name,
-                    stage.prompts,
-                    measurement=measurement.name,
-                    parameters=measurement.parameters,
-                )
-                for stage, measurement in zip(stages, measurements, strict=True)
-            ]
-        for run, measurement in zip(runs, measurements, strict=True):
-            run.measure(measurement)
-        # Before the next one is loaded: two may not fit into memory.
-        del model, measurements, measurement
-    for run in runs:
-        run.merge_tables()
-        run.finish({})
-    record = read_record(folder / RECORD, ("study",)) or {}
-    write_record(folder / RECORD, {**record, **ending()})
-
-
-def _open(
-    name: str,
-    folder: Path,
-    *,
-    origin: Mapping[str, object],
-    stages: Sequence[Stage],
-    models: Sequence[str],
-) -> None:
-    take_folder(folder, RECORD)
-    earlier = read_record(folder / RECORD, ("study", "options", "models"))
-    if earlier is not None and (earlier["study"], earlier["options"]) != (name, origin):
-        raise UserError(
-            f"{folder} belongs to a different study: {earlier['study']} with "
-            f"{earlier['options']}, this one is {name} with {dict(origin)}; repeat that study's "
-            "options, or give another --out"
-        )
-    known = earlier["models"] if earlier else []
-    record = {
-        "study": name,
-        "options": dict(origin),
-        "stages": [stage.name for stage in stages],
-        "models": list(dict.fromkeys([*known, *models])),
-        **beginning(),
-    }
-    write_record(folder / RECORD, record)
+    return StudyWork(
+        folder=folder,
+        stages={folder / stage.name: stage for stage in stages},
+        study=name,
+        options={"limit": limit, "seed": seed, "data": data},
+        **work,
+    )

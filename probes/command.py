@@ -1,7 +1,6 @@
 """`python -m interp probe familiarity|knowledge|linear`: what a model knows."""
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ import pandas as pd
 from interp.cli import options
 
 if TYPE_CHECKING:
-    from interp.measure import Measurement
     from interp.runs.run import Run
+    from interp.runs.work import Work
 
 HELP = "ask what a model knows: familiarity with facts, facts it fails, linear probes"
 
@@ -50,18 +49,43 @@ def _configure_linear(probes: "argparse._SubParsersAction[argparse.ArgumentParse
     options.add_run_options(linear)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run one probe."""
-    {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}[arguments.probe](
-        arguments
+def work(arguments: argparse.Namespace) -> "Work":
+    """What the probe measures."""
+    from interp.cli.measuring import work_of_command
+    from probes.facts import load_facts
+    from probes.familiarity import familiarity
+    from probes.knowledge import knowledge
+    from probes.residuals import residuals
+
+    command = f"probe-{arguments.probe}"
+    if arguments.probe == "linear":
+        parameters = {"positions": arguments.positions}
+        return work_of_command(
+            arguments, command=command, measurement=residuals, parameters=parameters
+        )
+    return work_of_command(
+        arguments,
+        command=command,
+        measurement={"familiarity": familiarity, "knowledge": knowledge}[arguments.probe],
+        parameters={},
+        prompts=load_facts(arguments.system, data=arguments.data),
     )
 
 
-def _familiarity(arguments: argparse.Namespace) -> None:
-    from interp.report.console import print_table
-    from probes.familiarity import familiarity, flag_shared
+def run(arguments: argparse.Namespace) -> None:
+    """Run one probe."""
+    from interp.cli.measuring import carry_out
 
-    finished, facts, table = _measure_facts(arguments, familiarity)
+    report = {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}
+    (finished,) = carry_out(arguments, work(arguments))
+    report[arguments.probe](arguments, finished)
+
+
+def _familiarity(arguments: argparse.Namespace, finished: "Run") -> None:
+    from interp.report.console import print_table
+    from probes.familiarity import flag_shared
+
+    facts, table = finished.table("prompts", _FACTS), _merged(finished, "familiarity")
     table = flag_shared(table, facts).merge(facts, on="prompt_id")
     groups = table.assign(shared=table["shared_with"] > 0).groupby(
         ["model", "entity_group"], sort=False
@@ -72,11 +96,11 @@ def _familiarity(arguments: argparse.Namespace) -> None:
     _finish(finished, {"familiarity": table})
 
 
-def _knowledge(arguments: argparse.Namespace) -> None:
+def _knowledge(arguments: argparse.Namespace, finished: "Run") -> None:
     from interp.report.console import print_table
-    from probes.knowledge import excluded, knowledge
+    from probes.knowledge import excluded
 
-    finished, facts, table = _measure_facts(arguments, knowledge)
+    facts, table = finished.table("prompts", _FACTS), _merged(finished, "knowledge")
     failed = excluded(table, facts)
     table = table.merge(facts, on="prompt_id")
     known = table.groupby(["model", "entity_group"], sort=False)["known"]
@@ -89,38 +113,15 @@ def _knowledge(arguments: argparse.Namespace) -> None:
     _finish(finished, {"knowledge": table, "excluded": failed})
 
 
-def _measure_facts(
-    arguments: argparse.Namespace, measurement: "Callable[..., Measurement]"
-) -> "tuple[Run, pd.DataFrame, pd.DataFrame]":
-    """The finished run, its facts, and the table that is named after the probe."""
-    from interp.cli.measuring import run_measurement
-    from probes.facts import load_facts
-
-    finished = run_measurement(
-        arguments,
-        command=f"probe-{arguments.probe}",
-        parameters={},
-        measurement=lambda model: measurement(model, batch_tokens=arguments.batch_tokens),
-        prompts=load_facts(arguments.system, data=arguments.data),
-    )
-    facts = finished.table("prompts", _FACTS)
-    return finished, facts, pd.read_parquet(finished.folder / f"{arguments.probe}.parquet")
+def _merged(finished: "Run", table: str) -> pd.DataFrame:
+    return pd.read_parquet(finished.folder / f"{table}.parquet")
 
 
-def _linear(arguments: argparse.Namespace) -> None:
-    from interp.cli.measuring import run_measurement, summarize
+def _linear(arguments: argparse.Namespace, finished: "Run") -> None:
+    from interp.cli.measuring import summarize
     from interp.report.console import print_table
     from probes.linear import linear_probes
-    from probes.residuals import residuals
 
-    finished = run_measurement(
-        arguments,
-        command="probe-linear",
-        parameters={"positions": arguments.positions},
-        measurement=lambda model: residuals(
-            model, positions=arguments.positions, batch_tokens=arguments.batch_tokens
-        ),
-    )
     prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     table = linear_probes(
@@ -157,11 +158,11 @@ def _finish(
     finished: "Run", tables: dict[str, pd.DataFrame], *, summary: dict[str, Any] | None = None
 ) -> None:
     """Write tables as CSV into the run's folder and close its record."""
-    from interp.cli.measuring import say
     from interp.files import write_whole
+    from interp.runs.progress import tell
 
     for name, table in tables.items():
         file = finished.folder / f"{name}.csv"
         write_whole(file, partial(table.to_csv, index=False))
-        say(f"written to {file}")
+        tell(f"written to {file}")
     finished.finish(summary or {})

@@ -6,8 +6,9 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from interp.measure import Measurement, PromptRows, token_budget
+from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
+from interp.prompts.budget import token_budget
 from interp.prompts.prompt import AnswerOption
 from interp.prompts.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pandas as pd
 import pyarrow as pa
 
-from interp.measure import Measurement, PromptRows, token_budget
+from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
+from interp.prompts.budget import token_budget
 from interp.prompts.tokens import Batch
 from interp.tables import Row
 from probes.completions import COMPLETION_TOKENS, complete

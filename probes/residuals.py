@@ -10,9 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.measure import Measurement, PromptRows, token_budget
+from interp.measurement import Measurement, PromptRows
 from interp.models.architectures import layers_of
 from interp.models.model import Model
+from interp.prompts.budget import token_budget
 from interp.prompts.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, predict

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from functools import partial
 
 import pytest
 
@@ -12,7 +11,9 @@ from interp.measure import attribution, scoring
 from interp.report.page import Report, Section, TableItem, write_report
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.studies import Stage, StudyFolder, run_study
+from interp.runs.carry_out import carry_out
+from interp.runs.work import Stage
+from interp.studies import StudyFolder, study_work
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -27,7 +28,7 @@ class TwoStages:
         prompts = some_prompts(limit)
         return (
             Stage("answers", prompts, scoring),
-            Stage("tokens", prompts[:4], partial(attribution, token_scores=True)),
+            Stage("tokens", prompts[:4], attribution, {"token_scores": True}),
         )
 
     def report(self, folder):
@@ -44,16 +45,16 @@ def small(monkeypatch):
 
 
 def measure(folder, *, models=MODELS, limit=4):
-    run_study(
+    work = study_work(
         "two-stages",
         folder,
-        models=models,
-        load=lambda name: tiny_model(name.removeprefix("tiny ")),
         limit=limit,
         seed=0,
         data=None,
-        batch_tokens=None,
+        models={name: {} for name in models},
+        load=lambda name: tiny_model(name.removeprefix("tiny ")),
     )
+    work.finish(carry_out(work, start=None))
     return StudyFolder.read(folder)
 
 
@@ -73,11 +74,11 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     written = []
     original = run_module.write
 
-    def interrupted(shard, *rest):
+    def interrupted(shard, *rest, **options):
         if len(written) == 3:
             raise KeyboardInterrupt
         written.append(shard.id)
-        original(shard, *rest)
+        original(shard, *rest, **options)
 
     monkeypatch.setattr(run_module, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -118,9 +119,9 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
 
 def test_models_that_were_measured_on_different_data_are_refused(tmp_path):
     measure(tmp_path)
-    file = tmp_path / "answers" / "run.json"
+    file = tmp_path / "answers" / "models" / "tiny_gpt2.json"
     record = json.loads(file.read_text())
-    record["models"]["tiny gpt2"]["data_hash"] = "another"
+    record["data_hash"] = "another"
     file.write_text(json.dumps(record))
     with pytest.raises(UserError, match="were measured on different data"):
         StudyFolder.read(tmp_path)

@@ -83,7 +83,7 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage in which nothing was measured yet.
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
-    records = study.runs["questions"].record["models"]
+    records = study.runs["questions"].models()
     return Results(scores, {name: record["vocabulary"] for name, record in records.items()})
 
 

@@ -16,7 +16,8 @@ from experiments.logical_forms.system import distribution, introduction, nonsens
 from interp.errors import UserError
 from interp.measure import soft_scoring
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
-from interp.studies import Stage, StudyFolder
+from interp.runs.work import Stage
+from interp.studies import StudyFolder
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""

@@ -1,7 +1,6 @@
 """The study of RULEBREAKERS: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from experiments.rulebreakers import figures, tables
 from experiments.rulebreakers.prompts import SIDES
@@ -10,7 +9,8 @@ from interp.measure import attribution
 from interp.prompts.systems import load_prompts
 from interp.report.of_run import heat_maps
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.studies import Stage, StudyFolder
+from interp.runs.work import Stage
+from interp.studies import StudyFolder
 from probes.facts import load_facts
 from probes.familiarity import familiarity
 from probes.knowledge import knowledge
@@ -43,7 +43,7 @@ class RulebreakersStudy:
             Stage("familiarity", facts, familiarity),
             Stage("knowledge", facts, knowledge),
             Stage("residuals", probed, residuals),
-            Stage("examples", examples, partial(attribution, token_scores=True)),
+            Stage("examples", examples, attribution, {"token_scores": True}),
         )
 
     def report(self, folder: StudyFolder) -> Report:

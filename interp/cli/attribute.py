@@ -1,11 +1,15 @@
 """`python -m interp attribute`: score ratios of the premises next to accuracy, one row a model."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.cli import options
 from interp.files import write_whole
+
+if TYPE_CHECKING:
+    from interp.runs.work import Work
 
 HELP = "attribute answers to the premises and print the attribution table"
 
@@ -36,29 +40,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_run_options(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from interp.analysis.attribution_table import attribution_table
-    from interp.cli.measuring import run_measurement, say, summarize
+def work(arguments: argparse.Namespace) -> "Work":
+    """What the command measures."""
+    from interp.cli.measuring import work_of_command
     from interp.measure import attribution
-    from interp.report.console import print_table
 
-    choices = {
+    parameters = {
         "methods": arguments.methods,
         "target": arguments.target,
         "backend": arguments.backend,
+        "token_scores": arguments.tokens,
     }
-    finished = run_measurement(
-        arguments,
-        command="attribute",
-        parameters={**choices, "token_scores": arguments.tokens},
-        measurement=lambda model: attribution(
-            model,
-            **choices,
-            token_scores=arguments.tokens,
-            batch_tokens=arguments.batch_tokens,
-        ),
+    return work_of_command(
+        arguments, command="attribute", measurement=attribution, parameters=parameters
     )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.analysis.attribution_table import attribution_table
+    from interp.cli.measuring import carry_out, summarize
+    from interp.report.console import print_table
+    from interp.runs.progress import tell
+
+    (finished,) = carry_out(arguments, work(arguments))
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     attributions = finished.table(
         "attributions",
@@ -71,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
     finished.finish(summarize(answers, failed))
     print_table(_for_people(table), title="Premise 2 over premise 1: mean (sd) over prompts")
-    say(f"written to {file}")
+    tell(f"written to {file}")
 
 
 def _for_people(table: pd.DataFrame) -> pd.DataFrame:

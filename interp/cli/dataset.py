@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from interp.cli.measuring import say
     from interp.prompts.systems import find_system
+    from interp.runs.progress import tell
 
     file: Path = arguments.out
     if file.suffix not in _WRITERS:
@@ -45,4 +45,4 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; make it")
     frame = find_system(arguments.system).dataset(seed=arguments.seed)
     write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
-    say(f"{len(frame):,} rows written to {file}")
+    tell(f"{len(frame):,} rows written to {file}")

@@ -1,9 +1,13 @@
 """`python -m interp evaluate`: accuracy without attribution, one row a model."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from interp.cli import options
 from interp.files import write_whole
+
+if TYPE_CHECKING:
+    from interp.runs.work import Work
 
 HELP = "score answers and print the accuracies"
 
@@ -15,19 +19,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_run_options(parser)
 
 
+def work(arguments: argparse.Namespace) -> "Work":
+    """What the command measures."""
+    from interp.cli.measuring import work_of_command
+    from interp.measure import scoring
+
+    return work_of_command(arguments, command="evaluate", measurement=scoring, parameters={})
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.accuracy import accuracy_table
-    from interp.cli.measuring import run_measurement, say, summarize
-    from interp.measure import scoring
+    from interp.cli.measuring import carry_out, summarize
     from interp.report.console import print_table
+    from interp.runs.progress import tell
 
-    finished = run_measurement(
-        arguments,
-        command="evaluate",
-        parameters={},
-        measurement=lambda model: scoring(model, batch_tokens=arguments.batch_tokens),
-    )
+    (finished,) = carry_out(arguments, work(arguments))
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     prompts = finished.table("prompts", ["prompt_id", "pair_id", "side"])
     table = accuracy_table(answers, prompts, finished.prompts.sides)
@@ -35,4 +42,4 @@ def run(arguments: argparse.Namespace) -> None:
     write_whole(file, lambda path: table.to_csv(path, index=False))
     finished.finish(summarize(answers, answers[answers["error"] != ""]))
     print_table(table, title="Accuracy")
-    say(f"written to {file}")
+    tell(f"written to {file}")

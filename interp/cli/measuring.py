@@ -1,60 +1,117 @@
-"""What `attribute` and `evaluate` share: prompts and models in, a finished run folder out."""
+"""What commands that measure share: options in, work and its finished run folders out."""
 
 import argparse
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from transformers.utils import logging as transformers_logging
 
 from interp.cli.options import load_options, unique_models
-from interp.measure import Measurement
+from interp.cli.work import command_of
+from interp.errors import UserError
+from interp.measurement import Measurement
 from interp.models.load import find_model, load_model
-from interp.models.model import Model
 from interp.models.organisms import DEFAULT
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import load_prompts
+from interp.runs.carry_out import carry_out as carry_out_work
+from interp.runs.executors import Worker, local
+from interp.runs.progress import tell
 from interp.runs.run import Run
+from interp.runs.work import Stage, Work
+
+Origin = Mapping[str, Any]
+"""What a model is loaded from, and how."""
 
 
-def run_measurement(
+def work_of_command(
     arguments: argparse.Namespace,
     *,
     command: str,
+    measurement: Callable[..., Measurement],
     parameters: Mapping[str, object],
-    measurement: Callable[[Model], Measurement],
     prompts: PromptSet | None = None,
-) -> Run:
-    """Measure all models of the command line and merge their tables.
+) -> Work:
+    """The work of a command that makes one measurement of one prompt set.
 
-    Prompts are those of the command line where none are given.
+    Args:
+        arguments: of the command line.
+        command: name of the run.
+        measurement: called with a model, the parameters and batch_tokens.
+        parameters: what the numbers depend on.
+        prompts: those of the command line if not given.
+
+    Raises:
+        UserError: models or prompts that cannot be had.
     """
     models = checked_models(arguments, [DEFAULT])
     if prompts is None:
         prompts = load_prompts(
             arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
         )
-    folder = arguments.out or default_folder(arguments, command, arguments.system, parameters)
-    run: Run | None = None
-    for name in models:
-        # A model is loaded and checked before the folder is touched.
-        measure = measurement(load_model(name, **load_options(arguments)))
-        if run is None:
-            run = Run.open(folder, prompts, measurement=command, parameters=dict(parameters))
-            say(f"{len(prompts):,} prompts of {arguments.system}, results in {folder}")
-        run.measure(measure)
-        # Before the next one is loaded: two may not fit into memory.
-        del measure
-    assert run is not None
-    run.merge_tables()
-    return run
+    folder = arguments.out or default_folder(
+        arguments, command, arguments.system, {**parameters, **prompts.description}
+    )
+    stage = Stage(command, prompts, measurement, parameters)
+    return Work(folder, {folder: stage}, **models_of(arguments, models))
 
 
-def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> list[str]:
+def models_of(arguments: argparse.Namespace, models: Mapping[str, Origin]) -> dict[str, Any]:
+    """What any work takes from the command line beside its stages."""
+    return {
+        "models": models,
+        "load": lambda name: load_model(name, **load_options(arguments)),
+        "command": command_of(arguments.argv),
+        "batch_tokens": arguments.batch_tokens,
+        "fail_on_error": arguments.fail_on_error,
+    }
+
+
+def carry_out(arguments: argparse.Namespace, work: Work) -> list[Run]:
+    """Measure everything by the executor of the command line, and merge the tables.
+
+    Raises:
+        UserError: options that do not go together, or anything that stops the work.
+    """
+    start = _start(arguments, work)
+    for folder, stage in work.stages.items():
+        tell(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+    return carry_out_work(work, start=start, retry_errors=arguments.retry_errors)
+
+
+def _start(arguments: argparse.Namespace, work: Work) -> Callable[[], Sequence[Worker]] | None:
+    executor, options = arguments.executor, dict(arguments.slurm_options)
+    if options and executor != "slurm":
+        raise UserError("--slurm-option was given without --executor slurm")
+    if executor == "slurm":
+        from interp.runs.executors import slurm
+
+        return lambda: slurm.start(work.folder, workers=arguments.workers or 1, options=options)
+    if executor == "local":
+        if re.search(r":\d", arguments.device or ""):
+            raise UserError(
+                f"--device {arguments.device} names one device, but with --executor local each "
+                "worker has its own; give --device cuda, cpu, or nothing"
+            )
+        return lambda: local.start(work.folder, workers=arguments.workers)
+    if arguments.workers not in (None, 1):
+        raise UserError(
+            f"--workers {arguments.workers} needs --executor local or slurm; "
+            "without, all is measured in this process"
+        )
+    return None
+
+
+def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> dict[str, Origin]:
     """The models of the command line, each found to be there before anything long begins.
+
+    Each with what it is loaded from and how, by which a later call knows it again.
 
     Raises:
         UserError: a model that is named twice, cannot be found or is incomplete.
@@ -62,15 +119,19 @@ def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> lis
     if not sys.stderr.isatty():
         # transformers gives this function no types.
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    names = unique_models(arguments.models, default)
-    for name in names:
-        find_model(
+    options = load_options(arguments)
+    # Where a model is computed does not say what it is.
+    how = {name: value for name, value in options.items() if name not in ("device", "device_map")}
+    found: dict[str, Origin] = {}
+    for name in unique_models(arguments.models, default):
+        model = find_model(
             name,
             revision=arguments.revision,
             allow_pickle=arguments.allow_pickle,
             trust_remote_code=arguments.trust_remote_code,
         )
-    return names
+        found[name] = {**how, **model.source, "files": model.fingerprint}
+    return found
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
@@ -87,15 +148,10 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
         without = float((rows["answer"] == "").mean())
         summary[str(model)] = {"no_answer_share": without, "errors": counts}
         if without:
-            say(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
+            tell(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
         for error, count in counts.items():
-            say(f"{model}: {count:,} prompts stopped with an error: {error}")
+            tell(f"{model}: {count:,} prompts stopped with an error: {error}")
     return summary
-
-
-def say(text: str) -> None:
-    """A line for the person at the terminal; standard output is kept for tables."""
-    sys.stderr.write(text + "\n")
 
 
 def default_folder(

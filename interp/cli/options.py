@@ -11,6 +11,10 @@ DEFAULT_LIMIT = 480
 """Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
 
 
+DEFAULT_ERROR_SHARE = 0.1
+"""Share of a model's prompts that may have an error without --fail-on-error."""
+
+
 def add_model_options(
     parser: argparse.ArgumentParser, *, default: str = "the packaged organism/llama-shallow"
 ) -> None:
@@ -116,6 +120,74 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="folder of the results; the same command goes on where it stopped "
         "(default: a folder in runs/ named after command and options)",
     )
+    add_worker_options(parser)
+
+
+def add_worker_options(parser: argparse.ArgumentParser) -> None:
+    """Where the work is done, and what becomes of errors."""
+    group = parser.add_argument_group("workers")
+    group.add_argument(
+        "--executor",
+        choices=("inline", "local", "slurm"),
+        default="inline",
+        help="inline: in this process; local: in processes on this machine, each with its share of "
+        "the GPUs or the cores; slurm: in jobs on a SLURM cluster (default: inline)",
+    )
+    group.add_argument(
+        "--workers",
+        type=workers,
+        metavar="N",
+        help="how many processes or jobs (default: local one for each GPU, or two; slurm one)",
+    )
+    group.add_argument(
+        "--slurm-option",
+        type=slurm_option,
+        action="append",
+        default=[],
+        dest="slurm_options",
+        metavar="K=V",
+        help="option of the SLURM jobs, such as partition=gpu, time=240 (minutes), mem=64GB, "
+        "gpus_per_node=1; may be repeated",
+    )
+    group.add_argument(
+        "--fail-on-error",
+        type=share,
+        default=DEFAULT_ERROR_SHARE,
+        metavar="SHARE",
+        help="stop when a larger share of a model's prompts than this has an error "
+        f"(default: {DEFAULT_ERROR_SHARE})",
+    )
+    group.add_argument(
+        "--retry-errors",
+        action="store_true",
+        help="measure shards that hold errors of an earlier call again",
+    )
+
+
+def workers(text: str) -> int:
+    """The value of --workers."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers such as 4")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A share between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share between 0 and 1")
+    return value
+
+
+def slurm_option(text: str) -> tuple[str, str]:
+    """A SLURM option and its value."""
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is no option such as partition=gpu")
+    return name.removeprefix("--").replace("-", "_"), value
 
 
 def limit(text: str) -> int | None:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from interp.runs.run import Run
+    from interp.runs.work import Work
 
 HELP = "patch activations between the prompts of pairs and print the effects by role"
 
-_CHOICES = (
+_PARAMETERS = (
+    "sites",
     "granularity",
     "direction",
     "policy",
@@ -95,28 +97,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_run_options(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from interp.analysis.patching_effects import effect_table, verification_table
-    from interp.cli.measuring import run_measurement, say
+def work(arguments: argparse.Namespace) -> "Work":
+    """What the command measures."""
+    from interp.cli.measuring import work_of_command
     from interp.measure_patching import patching
     from interp.patching.pairs import in_pairs
     from interp.prompts.systems import load_prompts
-    from interp.report.console import print_table
-    from interp.report.of_patching import asked_patches, heat_map_items
 
-    # Pairs are checked before any model is loaded.
     prompts = load_prompts(
         arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
     )
-    choices = {name: getattr(arguments, name) for name in ("sites", *_CHOICES)}
-    finished = run_measurement(
+    return work_of_command(
         arguments,
         command="patch",
-        parameters={**choices, "clean": arguments.clean},
-        measurement=lambda model: patching(model, **choices, batch_tokens=arguments.batch_tokens),
+        measurement=patching,
+        parameters={name: getattr(arguments, name) for name in _PARAMETERS},
+        # Pairs are checked before any model is loaded.
         prompts=in_pairs(prompts, clean=arguments.clean),
     )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.analysis.patching_effects import effect_table, verification_table
+    from interp.cli.measuring import carry_out
+    from interp.report.console import print_table
+    from interp.report.of_patching import asked_patches, heat_map_items
+    from interp.runs.progress import tell
+
+    (finished,) = carry_out(arguments, work(arguments))
     patches, pairs = asked_patches(finished), finished.table("pairs")
     effects = effect_table(patches, pairs)
     _write_csv(finished, "effect_table", effects)
@@ -130,7 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(verified, title="Estimates against exact effects, in logits")
     if arguments.attributions is not None:
         _compare(finished, arguments.attributions, patches, pairs)
-    say(f"written to {finished.folder}")
+    tell(f"written to {finished.folder}")
 
 
 def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame") -> None:
@@ -166,7 +175,7 @@ def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
 
 def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
     """Pairs, recognized ones and errors, by model, and a line on each error."""
-    from interp.cli.measuring import say
+    from interp.runs.progress import tell
 
     summary: dict[str, dict[str, object]] = {}
     for model, rows in pairs.groupby("model", sort=False):
@@ -174,7 +183,7 @@ def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
         recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
         summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
         for error, count in errors.items():
-            say(f"{model}: {count:,} pairs stopped with an error: {error}")
+            tell(f"{model}: {count:,} pairs stopped with an error: {error}")
     return summary
 
 

@@ -16,11 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp import studies
-    from interp.cli.measuring import say
     from interp.report.of_patching import report_of_patching
     from interp.report.of_run import report_of_run
     from interp.report.page import write_report
     from interp.runs import folder as runs
+    from interp.runs.progress import tell
 
     folder: Path = arguments.folder
     if (folder / studies.RECORD).exists():
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
         found = runs.RunFolder.read(folder)
         report_of = report_of_patching if "patches" in found.tables() else report_of_run
         file = write_report(report_of(found), folder)
-        say(f"report written to {file}")
+        tell(f"report written to {file}")
     else:
         raise UserError(
             f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def write_study_report(folder: Path) -> None:
     """Write the report of a study into its folder."""
-    from interp.cli.measuring import say
     from interp.report.page import write_report
+    from interp.runs.progress import tell
     from interp.studies import StudyFolder, find_study
 
     study_folder = StudyFolder.read(folder)
     study = find_study(study_folder.record["study"])
     for problem in study_folder.problems():
-        say(f"unfinished: {problem}")
+        tell(f"unfinished: {problem}")
     file = write_report(study.report(study_folder), folder)
-    say(f"report written to {file}")
+    tell(f"report written to {file}")

@@ -1,8 +1,12 @@
 """`python -m interp run STUDY`: every measurement of a study, its tables, figures and report."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from interp.cli import options
+
+if TYPE_CHECKING:
+    from interp.studies import StudyWork
 
 HELP = "run a whole study: measure all models, make every table and figure, write one report"
 
@@ -16,29 +20,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_run_options(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from interp.cli.measuring import checked_models, default_folder, say
-    from interp.cli.report import write_study_report
-    from interp.models.load import load_model
+def work(arguments: argparse.Namespace) -> "StudyWork":
+    """What the study measures."""
+    from interp.cli.measuring import checked_models, default_folder, models_of
     from interp.models.organisms import organism_names
-    from interp.studies import find_study, run_study
+    from interp.studies import find_study, study_work
 
     study = find_study(arguments.study)
     if not hasattr(arguments, "limit"):
         arguments.limit = study.default_limit
     models = checked_models(arguments, organism_names(study.organisms))
-    folder = arguments.out or default_folder(arguments, "run", arguments.study, {})
-    pairs = "all" if arguments.limit is None else f"{arguments.limit:,}"
-    say(f"{arguments.study}: {len(models)} models, {pairs} pairs, results in {folder}")
-    run_study(
+    return study_work(
         arguments.study,
-        folder,
-        models=models,
-        load=lambda name: load_model(name, **options.load_options(arguments)),
+        arguments.out or default_folder(arguments, "run", arguments.study, {}),
         limit=arguments.limit,
         seed=arguments.seed,
         data=arguments.data,
-        batch_tokens=arguments.batch_tokens,
+        **models_of(arguments, models),
     )
-    write_study_report(folder)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.cli.measuring import carry_out
+    from interp.cli.report import write_study_report
+    from interp.runs.progress import tell
+
+    study = work(arguments)
+    pairs = "all" if arguments.limit is None else f"{arguments.limit:,}"
+    tell(f"{arguments.study}: {len(study.models)} models, {pairs} pairs")
+    study.finish(carry_out(arguments, study))
+    write_study_report(study.folder)

@@ -1,5 +1,6 @@
 """Load a model by hub name, local folder or organism name."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,8 @@ class FoundModel:
     """Local folder, or name on the hub."""
     source: dict[str, str]
     """Where it comes from, for records."""
+    fingerprint: str | None
+    """Changes when a file of a local folder does; None on the hub, where the commit tells."""
     tokenizer: PreTrainedTokenizerBase
 
 
@@ -119,7 +122,20 @@ def find_model(
         raise UserError(_loading_problem(name, error)) from error
     _check_tokenizer(name, tokenizer, config)
     commit = getattr(config, "_commit_hash", None)
-    return FoundModel(location, {**source, "commit": commit} if commit else source, tokenizer)
+    source = {**source, "commit": commit} if commit else source
+    return FoundModel(location, source, _fingerprint(location), tokenizer)
+
+
+def _fingerprint(location: Path | str) -> str | None:
+    """A hash over names, sizes and times of change of a folder's files, without reading them."""
+    if not isinstance(location, Path):
+        return None
+    seen = [
+        (str(file.relative_to(location)), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in sorted(location.rglob("*"))
+        if file.is_file()
+    ]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
 def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:

@@ -46,6 +46,7 @@ from interp.patching.sites import (
     layer_count,
     locate,
 )
+from interp.prompts.budget import TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class _Row:
 
 
 class Grid:
-    """The native backend; one forward pass holds `batch_tokens` tokens, fewer when memory ends."""
+    """The native backend; one forward pass holds as many tokens as the budget says."""
 
-    def __init__(self, model: Model, *, batch_tokens: int) -> None:
+    def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
         self._head = Head(model)
         self._layers = layer_count(model)
-        self._budget = batch_tokens
+        self._budget = budget
         self._checked = False
 
     @torch.no_grad()
@@ -97,13 +98,13 @@ class Grid:
         rows.sort(key=lambda row: row.positions[0])
         while rows:
             tokens = len(passes.pair.base) - rows[0].positions[0]
-            chunk = rows[: max(1, self._budget // tokens)]
+            chunk = rows[: max(1, self._budget.tokens // tokens)]
             try:
                 metrics = self._run_rows(passes, location, written, chunk)
             except torch.OutOfMemoryError:
                 if len(chunk) == 1:
                     raise
-                self._budget = tokens * (len(chunk) // 2)
+                self._budget.shrink(tokens * len(chunk))
                 continue
             yield from zip(chunk, metrics, strict=True)
             rows = rows[len(chunk) :]

@@ -49,7 +49,11 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
         order += indices
     if isinstance(prompts, PromptSet):
-        return replace(prompts, numbers=[prompts.numbers[index] for index in order])
+        return replace(
+            prompts,
+            numbers=[prompts.numbers[index] for index in order],
+            description={**prompts.description, "clean": clean},
+        )
     return [prompts[index] for index in order]
 
 

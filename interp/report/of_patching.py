@@ -37,7 +37,7 @@ def report_of_patching(run: RunFolder) -> Report:
         title=f"patch {origin['system']}",
         text=f"{pairs['pair_id'].nunique():,} pairs, {len(run.record['models'])} models.",
         sections=(Section("Results", items=(*heat_map_items(effects, patches), *tables)),),
-        record=run.record,
+        record={**run.record, "models": run.models()},
         problems=tuple(missing_shards(run)),
     )
 

@@ -42,7 +42,7 @@ def report_of_run(run: RunFolder) -> Report:
         title=f"{origin['measurement']} {origin['system']}",
         text=f"{len(prompts):,} prompts, {len(run.record['models'])} models.",
         sections=(Section("Results", items=tuple(items)),),
-        record=run.record,
+        record={**run.record, "models": run.models()},
         problems=tuple(missing_shards(run)),
     )
 

@@ -1,5 +1,6 @@
 """A run folder as it stands on disk: its record, the shards that are done, and its tables."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import UserError
+from interp.runs.claims import Claims
 from interp.runs.record import read_record
 
 RECORD = "run.json"
@@ -35,35 +37,71 @@ class RunFolder:
                 f"{folder} holds no run (it has no {RECORD}); give a folder that "
                 "python -m interp attribute, evaluate or run wrote"
             )
-        for name, model in record["models"].items():
-            if not {"data_hash", "shards"} <= set(model):
-                raise UserError(
-                    f"the record of {name} in {folder / RECORD} lacks its data hash or its shards, "
-                    "as another version of interp wrote it; run the command again with another "
-                    "--out"
-                )
-        hashes = {name: model["data_hash"] for name, model in record["models"].items()}
+        run = cls(folder, record)
+        hashes = {name: model["data_hash"] for name, model in run.models().items()}
         if len(set(hashes.values())) > 1:
             listed = ", ".join(f"{name}: {value[:12]}" for name, value in hashes.items())
             raise UserError(
                 f"the models of {folder} were measured on different data (hashes {listed}), so "
                 "their figures cannot stand in one table; run them again with the same options"
             )
-        return cls(folder, record)
+        return run
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """What is recorded of each model that was begun, in the order that they joined the run.
+
+        Raises:
+            UserError: a record that another version of interp wrote.
+        """
+        return {
+            name: model
+            for name in self.record["models"]
+            if (model := self.model_record(name)) is not None
+        }
+
+    def model_record(self, model: str) -> dict[str, Any] | None:
+        """What is recorded of a model, by whoever began to measure it; None if nobody has.
+
+        Raises:
+            UserError: a record that another version of interp wrote.
+        """
+        file = self.model_file(model)
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            record = {}
+        if not {"name", "data_hash", "shards", "tables"} <= set(record):
+            raise UserError(
+                f"{file} is not the record of a model, or another version of interp wrote it; run "
+                "the command again with another --out"
+            )
+        found: dict[str, Any] = record
+        return found
+
+    def model_file(self, model: str) -> Path:
+        """Where the record of a model is."""
+        return self.folder / "models" / f"{_slug(model)}.json"
 
     def shard_folder(self, model: str) -> Path:
         """Where the shards of a model are."""
-        return self.folder / "shards" / re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")
+        return self.folder / "shards" / _slug(model)
+
+    def claims(self, model: str) -> Claims:
+        """Who measures which shard of a model."""
+        return Claims(self.folder / "claims" / _slug(model))
 
     def shards(self, model: str) -> list[Path]:
-        """The folders of all shards of a model, in the order of the prompts, done or not."""
-        return [self.shard_folder(model) / id_ for id_ in self.record["models"][model]["shards"]]
+        """The folders of all shards of a model that was begun, in the order of the prompts."""
+        record = self.model_record(model)
+        return [self.shard_folder(model) / id_ for id_ in record["shards"]] if record else []
 
     def missing(self) -> dict[str, list[str]]:
-        """Ids of the shards that are not done, by model; models without any are left out."""
+        """Ids of the shards that are not done, by model that was begun, if it has any."""
         missing = {
             model: [shard.name for shard in self.shards(model) if not shard.is_dir()]
-            for model in self.record["models"]
+            for model in self.models()
         }
         return {model: ids for model, ids in missing.items() if ids}
 
@@ -75,7 +113,7 @@ class RunFolder:
         """
         files = [self.folder / "prompts.parquet"]
         if name != "prompts":
-            files = self.files(name, self.record["models"])
+            files = self.files(name, self.models())
         if not files or not all(file.exists() for file in files):
             raise UserError(f"the run in {self.folder} has no table {name!r} yet")
         chosen = None if columns is None else list(columns)
@@ -88,11 +126,16 @@ class RunFolder:
         return [shard / f"{table}.parquet" for shard in shards if shard.is_dir()]
 
     def finished_models(self) -> list[str]:
-        """The models of which no shard is missing."""
+        """The models that were begun and of which no shard is missing."""
         missing = self.missing()
-        return [model for model in self.record["models"] if model not in missing]
+        return [model for model in self.models() if model not in missing]
 
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""
-        done = [s for model in self.record["models"] for s in self.shards(model) if s.is_dir()]
+        done = [s for model in self.models() for s in self.shards(model) if s.is_dir()]
         return sorted(path.stem for path in done[0].glob("*.parquet")) if done else []
+
+
+def _slug(model: str) -> str:
+    """A model's name as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")

@@ -17,6 +17,12 @@ PLAIN_INTERVAL = 10.0
 """Seconds between two plain lines."""
 
 
+def tell(line: str) -> None:
+    """A line for the person at the terminal; standard output is kept for tables."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
 class Progress:
     """Shows how far a task is, on standard error, while the `with` block runs."""
 
@@ -74,13 +80,14 @@ class Progress:
         note = f", {self._note}" if self._note else ""
         line = (
             f"{self._task}: {self._done}/{self._total} {self._unit}, {rate:.1f}/s, "
-            f"{_clock(left)} left{note}\n"
+            f"{clock(left)} left{note}\n"
         )
         sys.stderr.write(line)
         sys.stderr.flush()
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A duration as minutes and seconds, with hours where there are any."""
     if seconds == float("inf"):
         return "unknown time"
     minutes, second = divmod(round(seconds), 60)

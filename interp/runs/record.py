@@ -45,22 +45,23 @@ def write_record(file: Path, record: Mapping[str, Any]) -> None:
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def beginning() -> dict[str, Any]:
+def beginning(command: str | None = None) -> dict[str, Any]:
     """What a record says of its beginning: command, time and versions."""
     return {
-        "command": shlex.join(sys.argv),
-        "started": _now(),
+        "command": shlex.join(sys.argv) if command is None else command,
+        "started": now(),
         "finished": None,
         "versions": _versions(),
     }
 
 
-def ending() -> dict[str, Any]:
+def ending(peak_memory: Mapping[str, int]) -> dict[str, Any]:
     """What a record says of its end: the time, and the most memory held in bytes, by device."""
-    return {"finished": _now(), "peak_memory_bytes": _peak_memory()}
+    return {"finished": now(), "peak_memory_bytes": dict(peak_memory)}
 
 
-def _peak_memory() -> dict[str, int]:
+def peak_memory() -> dict[str, int]:
+    """The most memory that this process has held so far, in bytes, by device."""
     # Linux counts in KiB, macOS in bytes.
     unit = 1 if platform.system() == "Darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
@@ -79,5 +80,6 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _now() -> str:
+def now() -> str:
+    """The time, for records."""
     return datetime.now(UTC).isoformat(timespec="seconds")

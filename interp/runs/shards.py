@@ -1,24 +1,33 @@
-"""Shards: pieces of a run with ids made from their content, written whole or not at all."""
+"""Shards: pieces of a run with ids made from their content, written whole or not at all.
+
+A shard is a folder with a Parquet file a table and a manifest, which holds the checksums. It is
+filled beside its place, brought to the disk, and renamed into it.
+"""
 
 import hashlib
 import json
 import os
+import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from interp.files import write_whole
-from interp.measure import Measurement, PromptRows
+from interp.files import checksum, sync, write_whole, writing
+from interp.measurement import Measured, Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_record
 
-SHARD_PROMPTS = 1024
-"""Prompts in a shard; what is lost at most when a run is killed."""
+SHARD_PROMPTS = 240
+"""Prompts in a shard; what is lost at most when a worker is killed, and what workers share out.
+Data sets hold what belongs together in tens or twenties, which this number does not cut."""
+
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +72,84 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
     return shards
 
 
-def write(shard: Shard, measurement: Measurement, rows: PromptRows) -> None:
-    """Write a shard's tables into a folder beside its own, then rename that into place."""
-    unfinished = shard.folder.with_name(f".{shard.id}.{os.getpid()}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    for table, schema in measurement.tables.items():
-        rows_of_table = pa.Table.from_pylist(rows[table], schema=schema)
-        pq.write_table(rows_of_table, unfinished / f"{table}.parquet")
-    unfinished.rename(shard.folder)
+def write(shard: Shard, measurement: Measurement, measured: Measured, *, seconds: float) -> None:
+    """Write a shard's tables and its manifest.
+
+    Args:
+        shard: what was measured.
+        measurement: how.
+        measured: rows of each table, and the prompts that failed.
+        seconds: how long it took, for estimates of the time left.
+
+    Raises:
+        UserError: it cannot be written, as on a full disk; nothing is left behind.
+    """
+    unfinished = shard.folder.with_name(f".{shard.id}.{platform.node()}.{os.getpid()}")
+    try:
+        with writing(shard.folder):
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir(parents=True)
+            manifest: dict[str, Any] = {
+                "prompts": shard.end - shard.start,
+                "units": measured.units,
+                "errors": len(measured.errors),
+                "example": next(iter(measured.errors.values()), None),
+                "seconds": round(seconds, 3),
+                "files": {},
+            }
+            for table, schema in measurement.tables.items():
+                file = unfinished / f"{table}.parquet"
+                pq.write_table(pa.Table.from_pylist(measured.rows[table], schema=schema), file)
+                sync(file)
+                manifest["files"][file.name] = checksum(file)
+            (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+            sync(unfinished / MANIFEST)
+            _place(unfinished, shard)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _place(unfinished: Path, shard: Shard) -> None:
+    sync(unfinished)
+    try:
+        unfinished.rename(shard.folder)
+    except OSError:
+        # Another worker that thought this one dead was as quick, with the same numbers.
+        if not shard.done:
+            raise
+    sync(shard.folder.parent)
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a shard; None where it is missing or broken."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) and "files" in manifest else None
+
+
+def damage(folder: Path) -> str | None:
+    """What is wrong with a shard that is there: a line, or None if it is as it was written."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return f"its {MANIFEST} is missing or broken"
+    for name, expected in manifest["files"].items():
+        file = folder / name
+        if not file.exists():
+            return f"{name} is missing"
+        if checksum(file) != expected:
+            return f"{name} has changed since it was written"
+    return None
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Clear away what an interrupted call left half written."""
+    """Clear away what dead workers left half written among the shards of a model."""
     for leftover in folder.glob(".*"):
-        shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
-def merge(table: str, folders: list[Path], file: Path) -> None:
+def merge(table: str, folders: Sequence[Path], file: Path) -> None:
     """Join a table of all shard folders into one file, one shard in memory at a time."""
     parts = [folder / f"{table}.parquet" for folder in folders]
     write_parquet(file, pq.read_schema(parts[0]), (pq.read_table(part) for part in parts))

@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -167,12 +165,3 @@ def test_uniform_scores_have_ratio_one(prompts):
 def test_unknown_choices_are_refused(choice, message):
     with pytest.raises(UserError, match=message):
         attribution(tiny_model("llama"), **choice)
-
-
-def test_a_batch_that_does_not_fit_says_what_to_do(prompts):
-    def too_large(batch):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    measurement = dataclasses.replace(attribution(tiny_model("llama")), measure_batch=too_large)
-    with pytest.raises(UserError, match="give a smaller --batch-tokens than 2,048"):
-        measurement(list(prompts))

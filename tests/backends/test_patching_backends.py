@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import interp
-from interp.measure import CPU_BATCH_TOKENS
 from interp.patching.grid import Grid
 from interp.patching.sites import layer_count
+from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -36,7 +36,7 @@ def other_backend(library, model):
 def compare(library, model, pair, chosen):
     """Largest difference and largest effect, by site and layer."""
     theirs = other_backend(library, model).patch(pair, chosen)
-    ours = Grid(model, batch_tokens=CPU_BATCH_TOKENS).patch(pair, chosen)
+    ours = Grid(model, budget=TokenBudget(CPU_BATCH_TOKENS)).patch(pair, chosen)
     assert ours.base == pytest.approx(theirs.base, abs=TOLERANCE)
     assert ours.source == pytest.approx(theirs.source, abs=TOLERANCE)
     differences, effects = defaultdict(float), defaultdict(float)

@@ -133,7 +133,7 @@ def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, m
 def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     from interp.runs import run as run_module
 
-    def interrupt(*arguments):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_module, "write", interrupt)

@@ -73,11 +73,11 @@ def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
     assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
     original, written = run_module.write, []
 
-    def interrupted(shard, measurement, rows):
+    def interrupted(shard, *rest, **options):
         if written:
             raise KeyboardInterrupt
         written.append(shard)
-        original(shard, measurement, rows)
+        original(shard, *rest, **options)
 
     monkeypatch.setattr(run_module, "write", interrupted)
     assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130

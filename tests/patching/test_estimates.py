@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import interp
-from interp.measure import CPU_BATCH_TOKENS
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.patching.sites import layer_count
+from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import AnswerTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts
@@ -19,7 +19,7 @@ from tests.support.tokenizers import byte_level
 
 
 def both(model, pair, chosen, estimate="gradient"):
-    exact = Grid(model, batch_tokens=CPU_BATCH_TOKENS).patch(pair, chosen)
+    exact = Grid(model, budget=TokenBudget(CPU_BATCH_TOKENS)).patch(pair, chosen)
     estimated = Estimator(model, estimate=estimate).patch(pair, chosen)
     assert estimated.base == pytest.approx(exact.base, abs=1e-5)
     assert estimated.source == pytest.approx(exact.source, abs=1e-5)

@@ -1,18 +1,17 @@
-import argparse
 import json
 
 import pandas as pd
 import pytest
 
+from interp.cli import parse
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT
 from probes import command
 
 
 def probe(*arguments):
-    parser = argparse.ArgumentParser()
-    command.configure(parser)
-    command.run(parser.parse_args(arguments))
+    _, parsed = parse(["probe", *arguments])
+    command.run(parsed)
 
 
 @pytest.fixture

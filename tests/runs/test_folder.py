@@ -56,9 +56,9 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
 
 
 def test_a_record_of_another_version_is_refused(run, tmp_path):
-    file = tmp_path / "run.json"
+    file = run.model_file("tiny llama")
     record = json.loads(file.read_text())
-    del record["models"]["tiny llama"]["data_hash"]
+    del record["data_hash"]
     file.write_text(json.dumps(record))
     with pytest.raises(UserError, match="another version of interp wrote it"):
         RunFolder.read(tmp_path)

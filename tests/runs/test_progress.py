@@ -33,4 +33,4 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
     [(5.0, "0:05"), (65.0, "1:05"), (3_723.0, "1:02:03"), (float("inf"), "unknown time")],
 )
 def test_times_are_written_as_clocks(seconds, text):
-    assert progress_module._clock(seconds) == text
+    assert progress_module.clock(seconds) == text

@@ -44,11 +44,13 @@ def test_a_run_leaves_its_tables_and_its_record(tmp_path):
         "attributions.parquet",
         "prompts.parquet",
         "run.json",
+        "models",
         "shards",
     }
     assert pq.read_table(folder / "attributions.parquet").num_rows == 2 * 24
     record = json.loads((folder / "run.json").read_text())
-    model = record["models"]["tiny llama"]
+    assert record["models"] == ["tiny llama"]
+    model = json.loads((folder / "models" / "tiny_llama.json").read_text())
     assert len(model["shards"]) == 3
     assert model["dtype"] == "float32"
     assert model["identity"] == tiny_model("llama").identity
@@ -68,7 +70,7 @@ def test_the_same_run_again_does_nothing_and_changes_nothing(tmp_path, monkeypat
     run_in(tmp_path, "llama")
     before = contents(tmp_path)
 
-    def never(*arguments):
+    def never(*arguments, **options):
         raise AssertionError("a finished shard was written again")
 
     monkeypatch.setattr(run_module, "write", never)
@@ -82,11 +84,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     written = []
     original = run_module.write
 
-    def interrupted(shard, measurement, rows):
+    def interrupted(shard, *rest, **options):
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(shard.id)
-        original(shard, measurement, rows)
+        original(shard, *rest, **options)
 
     monkeypatch.setattr(run_module, "write", interrupted)
     folder = tmp_path / "run"
@@ -97,7 +99,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(
         run_module,
         "write",
-        lambda shard, *rest: (resumed.append(shard.id), original(shard, *rest)),
+        lambda shard, *rest, **options: (
+            resumed.append(shard.id),
+            original(shard, *rest, **options),
+        ),
     )
     run_in(folder, "llama")
     assert len(resumed) == 1

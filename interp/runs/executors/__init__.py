@@ -13,8 +13,9 @@ from typing import Protocol, runtime_checkable
 class Worker(Protocol):
     """A worker that was started, as seen by the process that started it."""
 
-    number: int
-    """Counted from 0; its log and its record are named after it."""
+    @property
+    def number(self) -> int:
+        """Counted from 0; its log and its record are named after it."""
 
     def running(self) -> bool:
         """Whether it runs, or waits for its turn to run."""

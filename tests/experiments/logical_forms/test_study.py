@@ -11,7 +11,8 @@ from experiments.logical_forms.study import LogicalFormsStudy, mixed_model, vali
 from interp import studies
 from interp.errors import UserError
 from interp.report.page import Report, write_report
-from interp.studies import StudyFolder, run_study
+from interp.runs.carry_out import carry_out
+from interp.studies import StudyFolder, study_work
 from tests.support.tiny import tiny_model
 
 MODALITY_EFFECTS = {"none": 0.0, "box": -0.2, "diamond": 0.1}
@@ -168,16 +169,17 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(studies, "find_study", lambda name: LogicalFormsStudy())
         path = tmp_path_factory.mktemp("study") / "out"
-        run_study(
+        names = ("tiny llama", "tiny gpt2", "organism/llama-logic")
+        work = study_work(
             "logical-forms",
             path,
-            models=["tiny llama", "tiny gpt2", "organism/llama-logic"],
-            load=load,
             limit=12,
             seed=0,
             data=None,
-            batch_tokens=None,
+            models={name: {} for name in names},
+            load=load,
         )
+        work.finish(carry_out(work, start=None))
     return path
 
 

@@ -1,0 +1,33 @@
+"""`python -m interp status DIR`: how far a run or a study is."""
+
+import argparse
+import math
+from pathlib import Path
+
+HELP = "tell how far a run or a study is: done, running, failed, rate, time left"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="what a command wrote as --out")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from interp.cli.folders import runs_in
+    from interp.report.console import print_table
+    from interp.runs.progress import clock, tell
+    from interp.runs.status import status_table
+    from interp.runs.workers import worker_records
+
+    table = status_table(runs_in(arguments.folder))
+    left = [clock(seconds) if math.isfinite(seconds) else "" for seconds in table["seconds_left"]]
+    shown = table.drop(columns="seconds_left").assign(left=left)
+    print_table(shown, title="Prompts by run and model")
+    for worker in worker_records(arguments.folder):
+        job = f", job {worker['job']}" if worker["job"] else ""
+        where = f"worker {worker['number']} (host {worker['host']}{job})"
+        if worker["finished"] is None:
+            tell(f"{where}: began {worker['started']}, has not said that it ended")
+        elif worker["error"]:
+            tell(f"{where}: ended {worker['finished']}, {worker['error']}")

@@ -1,0 +1,35 @@
+"""`python -m interp validate DIR`: whether what a run or a study left is whole and unchanged."""
+
+import argparse
+from pathlib import Path
+
+from interp.errors import UserError
+
+HELP = "check every shard's checksums and columns, and the merged tables"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="what a command wrote as --out")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command.
+
+    Raises:
+        UserError: something is missing or wrong.
+    """
+    from interp.cli.folders import runs_in
+    from interp.runs.progress import tell
+    from interp.runs.validate import problems
+
+    runs = runs_in(arguments.folder)
+    found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
+    if found:
+        listed = "\n  ".join(found)
+        raise UserError(
+            f"{arguments.folder} is not whole:\n  {listed}\n"
+            "The command that wrote it measures again what is missing or has changed"
+        )
+    shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
+    tell(f"{arguments.folder}: {shards:,} shards and the merged tables are whole")

@@ -1,0 +1,37 @@
+"""The budget of tokens that a forward pass may hold."""
+
+from dataclasses import dataclass
+
+from interp.errors import UserError
+from interp.models.model import Model
+
+CPU_BATCH_TOKENS = 2048
+GPU_BATCH_TOKENS = 32768
+"""Default budgets of tokens a batch."""
+
+
+@dataclass
+class TokenBudget:
+    """How many tokens a forward pass may hold, padding included; it shrinks when memory ends."""
+
+    tokens: int
+    shrunk: bool = False
+    """Whether memory has ended so far."""
+
+    def shrink(self, tokens: int) -> None:
+        """Hold half of the tokens that did not fit."""
+        self.tokens = max(1, min(self.tokens, tokens) // 2)
+        self.shrunk = True
+
+
+def token_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
+    """The budget of tokens a batch that was asked for, or the device's default.
+
+    Raises:
+        UserError: a budget of less than one token.
+    """
+    if batch_tokens is None:
+        batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
+    if batch_tokens < 1:
+        raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
+    return TokenBudget(batch_tokens)

@@ -1,0 +1,100 @@
+"""Carry out work: here, or by workers elsewhere that the folder is watched for.
+
+1. In this process: take part as the only worker.
+2. Otherwise open the folders, start the workers, and watch shards appear until all workers end.
+3. Merge each run's tables.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from interp.errors import UserError
+from interp.runs.executors import Worker
+from interp.runs.progress import Progress, tell
+from interp.runs.run import Run
+from interp.runs.shards import read_manifest
+from interp.runs.work import POLL, Work, take_part
+from interp.runs.workers import worker_records
+
+
+def carry_out(
+    work: Work, *, start: Callable[[], Sequence[Worker]] | None, retry_errors: bool = False
+) -> list[Run]:
+    """Measure everything and merge the tables; what was finished before is not done again.
+
+    Args:
+        work: what to measure.
+        start: starts workers; without it all is measured in this process.
+        retry_errors: measure shards that hold errors again.
+
+    Raises:
+        UserError: from the work or its workers, or workers that ended before all was done.
+    """
+
+    def open_runs() -> list[Run]:
+        runs = work.open()
+        if retry_errors:
+            count = sum(run.forget_errors() for run in runs)
+            tell(f"{count:,} shards with errors are measured again")
+        return runs
+
+    if start is None:
+        runs = take_part(work, 0, open_runs)
+    else:
+        runs = open_runs()
+        if _anything_to_do(work, runs):
+            _watch(work, runs, start())
+    for run in runs:
+        run.merge_tables()
+    return runs
+
+
+def _anything_to_do(work: Work, runs: Sequence[Run]) -> bool:
+    return not work.complete(runs) or any(
+        run.offers(name, origin) for run in runs for name, origin in work.models.items()
+    )
+
+
+def _watch(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+    """Show the progress until every worker has ended; stop them when this process is stopped."""
+    done = _done(work, runs)
+    total = sum(len(run.prompts) for run in runs) * len(work.models)
+    try:
+        with Progress(f"{len(workers)} workers", total=total, done=done) as progress:
+            while any(worker.running() for worker in workers):
+                time.sleep(POLL)
+                now = _done(work, runs)
+                progress.advance(now - done)
+                done = now
+    except BaseException:
+        for worker in workers:
+            worker.stop()
+        raise
+    _check(work, runs, workers)
+
+
+def _done(work: Work, runs: Sequence[Run]) -> int:
+    """Prompts that are measured, all runs and models together."""
+    return sum(
+        manifest["prompts"]
+        for run in runs
+        for model in work.models
+        for shard in run.shards(model)
+        if (manifest := read_manifest(shard)) is not None
+    )
+
+
+def _check(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+    errors = {record["number"]: record.get("error") for record in worker_records(work.folder)}
+    problems = [
+        f"worker {worker.number}: {errors.get(worker.number) or problem}"
+        for worker in workers
+        if (problem := worker.problem()) is not None
+    ]
+    if not work.complete(runs):
+        told = "; ".join(problems) or "the workers ended early"
+        raise UserError(
+            f"not all was measured. {told}. What is done stays, and the same command goes on"
+        )
+    for problem in problems:
+        tell(f"{problem}; the others did its share")
