@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
     Raises:
         UserError: it cannot be written, as on a full disk.
     """
-    unfinished = file.with_name(f".{platform.node()}.{os.getpid()}.{file.name}")
+    unfinished = unfinished_name(file)
     with writing(file):
         try:
             write_to(unfinished)
@@ -25,6 +26,36 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
             sync(file.parent)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def unfinished_name(path: Path) -> Path:
+    """Where this process fills what will be renamed to `path`."""
+    return path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}")
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Clear away what processes of this machine that have ended left half written in a folder."""
+    for path in folder.glob(".*"):
+        rest, _, process = path.name.rpartition(".")
+        ours = rest.endswith(f".{platform.node()}") and process.isdecimal()
+        if ours and has_ended(platform.node(), int(process)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def has_ended(host: str, process: int) -> bool:
+    """Whether a process was on this machine and has ended; False of other machines."""
+    if host != platform.node():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 @contextmanager

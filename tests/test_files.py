@@ -12,7 +12,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         path.write_text("half")
         raise OSError("no space left on device")
 
-    with pytest.raises(UserError, match="cannot write .*table.csv: no space left on device"):
+    with pytest.raises(UserError, match=r"cannot write .*table.csv: no space left on device"):
         write_whole(file, torn)
     assert file.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]

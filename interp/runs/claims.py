@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from interp.files import writing
+from interp.files import has_ended, writing
 
 BEAT = 10.0
 """Seconds between two renewals of a claim."""
@@ -71,7 +71,9 @@ class Claims:
         for shard in sorted({file.stem for file in self.folder.glob("*.*")}):
             file = self._newest(shard)
             owner = None if file is None else _owner(file)
-            if file is not None and owner and not _gone(owner) and _age(file) < EXPIRY:
+            if file is None or owner is None or has_ended(owner["host"], owner["process"]):
+                continue
+            if _age(file) < EXPIRY:
                 holders[shard] = owner
         return holders
 
@@ -110,7 +112,7 @@ class Claims:
             # Given back a moment ago: the next look finds no claim, or somebody else's.
             return False
         owner = _owner(file)
-        if owner is not None and _gone(owner):
+        if owner is not None and has_ended(owner["host"], owner["process"]):
             return True
         now = time.monotonic()
         seen, since = self._seen.get(file.name, (None, now))
@@ -151,19 +153,6 @@ def _owner(file: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return owner if isinstance(owner, dict) and {"host", "process"} <= set(owner) else None
-
-
-def _gone(owner: dict[str, Any]) -> bool:
-    """Whether a claim's process was on this machine and has ended."""
-    if owner["host"] != platform.node():
-        return False
-    try:
-        os.kill(owner["process"], 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
 
 
 def _age(file: Path) -> float:

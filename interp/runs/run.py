@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, writing
+from interp.files import checksum, remove_unfinished, writing
 from interp.measurement import Measurement
 from interp.models.model import Model
 from interp.prompts.chat import has_chat_template
@@ -36,7 +36,6 @@ from interp.runs.shards import (
     damage,
     merge,
     read_manifest,
-    remove_unfinished,
     write,
     write_parquet,
 )
@@ -200,6 +199,7 @@ class Run(RunFolder):
             merge(file.stem, folders, file)
         if not self.missing():
             shutil.rmtree(self.folder / "claims", ignore_errors=True)
+            remove_unfinished(self.folder)
             for model in models:
                 remove_unfinished(self.shard_folder(model))
         return files
@@ -285,7 +285,8 @@ def take_folder(folder: Path, record: str) -> None:
     Raises:
         UserError: it holds other files, or cannot be made.
     """
-    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    # What begins with a dot was being written when a process was killed, or is right now.
+    taken = folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*")))
     if taken and not (folder / record).exists():
         raise UserError(
             f"{folder} exists and is not a run folder (it has no {record}); "

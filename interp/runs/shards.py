@@ -6,8 +6,6 @@ filled beside its place, brought to the disk, and renamed into it.
 
 import hashlib
 import json
-import os
-import platform
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from interp.files import checksum, sync, write_whole, writing
+from interp.files import checksum, sync, unfinished_name, write_whole, writing
 from interp.measurement import Measured, Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_record
 
@@ -84,7 +82,7 @@ def write(shard: Shard, measurement: Measurement, measured: Measured, *, seconds
     Raises:
         UserError: it cannot be written, as on a full disk; nothing is left behind.
     """
-    unfinished = shard.folder.with_name(f".{shard.id}.{platform.node()}.{os.getpid()}")
+    unfinished = unfinished_name(shard.folder)
     try:
         with writing(shard.folder):
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -141,12 +139,6 @@ def damage(folder: Path) -> str | None:
         if checksum(file) != expected:
             return f"{name} has changed since it was written"
     return None
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Clear away what dead workers left half written among the shards of a model."""
-    for leftover in folder.glob(".*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def merge(table: str, folders: Sequence[Path], file: Path) -> None:

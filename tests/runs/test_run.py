@@ -1,4 +1,5 @@
 import json
+import platform
 
 import pyarrow.parquet as pq
 import pytest
@@ -94,7 +95,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         run_in(folder, "llama")
-    (folder / "shards" / "tiny_llama" / ".torn.123").mkdir()
+    leftover_of_a_dead_process = f".torn.{platform.node()}.{2**22 + 1}"
+    (folder / "shards" / "tiny_llama" / leftover_of_a_dead_process).mkdir()
     resumed = []
     monkeypatch.setattr(
         run_module,

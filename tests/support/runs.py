@@ -1,0 +1,95 @@
+"""Runs on tiny models, whole or disturbed, in this process or as functions of a child."""
+
+import dataclasses
+import functools
+import os
+import random
+import time
+
+from interp.cli import main
+from interp.measure import scoring
+from interp.runs import run as run_module
+from interp.runs import shards as shards_module
+from interp.runs.carry_out import carry_out
+from interp.runs.claims import Claims
+from interp.runs.work import Stage, Work
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+MODELS = ("tiny llama", "tiny gpt2")
+PAIRS = 12
+SHARD_PROMPTS = 2
+SHARDS = PAIRS * 2 // SHARD_PROMPTS
+
+# Read once, by the server that children are forked from.
+some_prompts(PAIRS)
+
+
+def work_in(folder, *, models=MODELS, measurement=scoring, **options):
+    return Work(
+        folder,
+        {folder: Stage("evaluate", some_prompts(PAIRS), measurement)},
+        {name: {} for name in models},
+        lambda name: tiny_model(name.removeprefix("tiny ")),
+        **options,
+    )
+
+
+def run_in(folder, models=MODELS):
+    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    (run,) = carry_out(work_in(folder, models=models), start=None)
+    run.finish({})
+    return run
+
+
+def run_and_log(folder, log):
+    """The same; each shard that is measured is a line of a file."""
+    original = run_module.write
+
+    def logged(shard, *rest, **options):
+        with log.open("a") as stream:
+            stream.write(f"{os.getpid()} {shard.folder}\n")
+        original(shard, *rest, **options)
+
+    run_module.write = logged
+    run_in(folder)
+
+
+def run_under_a_jumping_clock(folder, seed):
+    chance = random.Random(seed)
+    time.time = lambda: chance.uniform(-1e9, 4e9)
+    run_in(folder)
+
+
+def run_command(folder):
+    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
+
+
+def hang_in(folder):
+    """Claim a shard of the second model, and get stuck."""
+    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    (run,) = work_in(folder).open()
+    run.measure(changed(scoring(tiny_model("gpt2")), _sleep), origin={})
+
+
+def claim_each(folder, log):
+    """Claim twenty shards, one after the other, and log which were given."""
+    claims = Claims(folder)
+    for shard in range(20):
+        with claims.take(str(shard)) as mine:
+            if mine:
+                with log.open("a") as stream:
+                    stream.write(f"{shard}\n")
+                time.sleep(0.02)
+
+
+def changed(measurement, measure_batch):
+    """The measurement with another function, which is given the original, under the same ids."""
+    original = measurement.measure_batch
+    other = functools.wraps(original)(functools.partial(measure_batch, original))
+    return dataclasses.replace(measurement, measure_batch=other)
+
+
+def _sleep(original, batch):
+    time.sleep(1000)
