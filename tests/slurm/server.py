@@ -19,8 +19,8 @@ from pathlib import Path
 
 START_SECONDS = 60
 
-# cred_expire: a requeued job starts again after that many seconds (120 unless said). CPUs: two workers
-# run side by side whatever the number of cores.
+# A requeued job starts again after cred_expire seconds (120 unless said). There are CPUs for two
+# workers whatever the machine has.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
