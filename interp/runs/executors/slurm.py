@@ -59,8 +59,8 @@ def start(folder: Path, *, workers: int, options: Mapping[str, str]) -> list["Sl
     Args:
         folder: the run's folder, on a file system that the cluster's nodes share.
         workers: how many jobs.
-        options: sbatch's long options without the leading hyphens, such as partition, time or
-            gpus-per-node; an empty value makes a flag. `setup` is a shell command that a job runs
+        options: sbatch's long options with underscores, such as partition, time or
+            gpus_per_node; an empty value makes a flag. `setup` is a shell command that a job runs
             first.
 
     Raises:
@@ -81,7 +81,7 @@ def start(folder: Path, *, workers: int, options: Mapping[str, str]) -> list["Sl
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
     """The options as submitit's parameters; what is sbatch's own is handed over as it stands."""
-    named = {key.replace("-", "_"): value for key, value in options.items()}
+    named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
             f"--slurm-option {min(taken)} cannot be given: a worker is one task on one node, and "
