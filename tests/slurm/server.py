@@ -19,8 +19,8 @@ from pathlib import Path
 
 START_SECONDS = 60
 
-# A requeued job starts again after cred_expire seconds (120 unless said). There are CPUs for two
-# workers whatever the machine has.
+# A requeued job waits for cred_expire seconds (120 unless said), then for the scheduler's next round
+# (60). There are CPUs for two workers whatever the machine has.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -40,6 +40,7 @@ JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1
 SlurmdParameters=config_overrides
 ReturnToService=2
 JobRequeue=1

@@ -154,7 +154,10 @@ def test_a_refused_option_is_a_users_mistake(start, options, said):
 def test_options_are_sbatchs_own(start):
     (worker,) = start(
         "import os; assert os.environ['READY'] == 'yes'",
-        **{"cpus-per-task": "1", "job_name": "mine", "exclusive": "", "setup": "export READY=yes"},
+        cpus_per_task="1",
+        job_name="mine",
+        exclusive="",
+        setup="export READY=yes",
     )
     described = subprocess.run(
         ["scontrol", "show", "job", job_of(worker)], capture_output=True, text=True, check=True
