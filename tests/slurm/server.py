@@ -19,8 +19,8 @@ from pathlib import Path
 
 START_SECONDS = 60
 
-# A requeued job waits for cred_expire seconds (120 unless said), then for the scheduler's next round
-# (60). There are CPUs for two workers whatever the machine has.
+# A requeued job waits for cred_expire seconds (120 unless said), then for the next round of the
+# scheduler (60). There are CPUs for two workers whatever the machine has.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
