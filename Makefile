@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: setup attribute test lint format bench browser clean
+.PHONY: setup attribute test test-slurm lint format bench browser clean
 
 setup: $(READY)
 
@@ -27,6 +27,10 @@ attribute: setup
 
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.
+test-slurm: setup
+	$(TEST_ENV) $(BIN)/python -m pytest --slurm tests/slurm
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,221 @@
+"""Workers as jobs of a SLURM cluster, submitted through submitit.
+
+1. Submit one job a worker; all that a job carries is the run's folder and the worker's number.
+2. A job runs the worker's command as a child process and ends with the child's exit status.
+3. SLURM announces a time-out by SIGUSR2. The job then interrupts its child, which gives its claim
+   back, and submitit puts the job back into the queue, where it starts again.
+4. The process that submitted asks squeue what became of the jobs, and sacct about those that SLURM
+   no longer lists.
+"""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from interp.errors import UserError
+from interp.runs.executors import work_command
+
+try:
+    from submitit import Job, SlurmExecutor
+    from submitit.core.utils import FailedJobError
+    from submitit.helpers import Checkpointable, DelayedSubmission
+except ImportError as error:
+    raise UserError(
+        "the executor slurm needs submitit; install it by pip install 'interp[cluster]'"
+    ) from error
+
+DEFAULT_MINUTES = 60
+"""How long a job may run unless `time` says otherwise; it is requeued as often as it takes."""
+
+INTERRUPT_SECONDS = 30
+"""What a worker has for giving its claim back; SLURM kills 90 seconds after its announcement."""
+
+POLL_SECONDS = 5.0
+"""squeue is asked no more often, however many workers there are."""
+
+LOG_LINES = 20
+
+_REQUEUES = 1_000_000
+"""submitit counts how often a job was requeued and wants a limit."""
+
+_RESERVED = {"array", "error", "nodes", "ntasks", "ntasks_per_node", "open_mode", "output"}
+
+_ENDED = {
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+}
+"""SLURM's words for jobs that will not run again. A job on its way back to the queue is COMPLETING
+or REQUEUED, then PENDING. FORGOTTEN is ours: neither squeue nor sacct knows the job."""
+
+
+def start(folder: Path, *, workers: int, options: Mapping[str, str]) -> list["SlurmWorker"]:
+    """The workers 0 to `workers` - 1 of a run, submitted as one array of jobs.
+
+    Args:
+        folder: the run's folder, on a file system that the cluster's nodes share.
+        workers: how many jobs.
+        options: sbatch's long options with underscores, such as partition, time or
+            gpus_per_node; an empty value makes a flag. `setup` is a shell command that a job runs
+            first.
+
+    Raises:
+        UserError: this is not a machine with SLURM's commands, or an option is refused.
+    """
+    if shutil.which("sbatch") is None or shutil.which("srun") is None:
+        raise UserError(
+            "the executor slurm needs SLURM's commands, and there is no sbatch or srun here; "
+            "run this where they are, or use --executor local"
+        )
+    logs = folder.absolute() / "logs" / "slurm"
+    executor = SlurmExecutor(logs, max_num_timeout=_REQUEUES)
+    executor.update_parameters(array_parallelism=workers, **_parameters(options))
+    jobs = _submit(executor, [WorkerJob(folder.absolute(), number) for number in range(workers)])
+    queue = Queue([job.job_id for job in jobs])
+    return [SlurmWorker(number, job, queue) for number, job in enumerate(jobs)]
+
+
+def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
+    """The options as submitit's parameters; what is sbatch's own is handed over as it stands."""
+    named = dict(options)
+    if taken := _RESERVED & named.keys():
+        raise UserError(
+            f"--slurm-option {min(taken)} cannot be given: a worker is one task on one node, and "
+            "its log lies in the run's folder"
+        )
+    setup = named.pop("setup", None)
+    return {
+        "job_name": "interp",
+        "time": DEFAULT_MINUTES,
+        "stderr_to_stdout": True,
+        "setup": [setup] if setup else None,
+        # Clusters may be set up not to requeue jobs unless these ask for it.
+        "additional_parameters": {
+            "requeue": True,
+            **{key: value or True for key, value in named.items()},
+        },
+    }
+
+
+def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
+    try:
+        return executor.submit_array(jobs)
+    except FailedJobError as error:
+        raise UserError(
+            f"SLURM refused the jobs: {str(error).strip()}; mend or leave out a --slurm-option"
+        ) from error
+
+
+class WorkerJob(Checkpointable):
+    """What runs in a job: the worker's command, until it ends or SLURM wants the place back."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder = folder
+        self.number = number
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __call__(self) -> None:
+        """Run the worker; a failure ends the job with the worker's exit status."""
+        self._child = _deaf_to_announcements(work_command(self.folder, self.number))
+        # Not wait(), whose lock would keep `checkpoint`, a signal handler, from waiting.
+        while self._child.poll() is None:
+            time.sleep(0.2)
+        if status := self._child.returncode:
+            sys.exit(status if status > 0 else 128 - status)
+
+    def checkpoint(self) -> DelayedSubmission:
+        """The same job again; submitit calls this on SIGUSR2, before it requeues."""
+        if self._child is not None:
+            _interrupt(self._child)
+        return DelayedSubmission(type(self)(self.folder, self.number))
+
+
+def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A child that blocks SIGUSR2, which SLURM sends to all processes of a job and which kills."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        return subprocess.Popen(command)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
+
+
+def _interrupt(child: subprocess.Popen[bytes]) -> None:
+    child.send_signal(signal.SIGINT)
+    try:
+        child.wait(INTERRUPT_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+
+
+class Queue:
+    """What SLURM says of some jobs of this user, asked for every few seconds at most."""
+
+    def __init__(self, jobs: Sequence[str]) -> None:
+        self._states = dict.fromkeys(jobs, "PENDING")
+        self._asked = float("-inf")
+
+    def state(self, job: str) -> str:
+        """SLURM's word for the state of a job."""
+        if time.monotonic() - self._asked >= POLL_SECONDS:
+            self._ask()
+            self._asked = time.monotonic()
+        return self._states[job]
+
+    def _ask(self) -> None:
+        open_jobs = [job for job, state in self._states.items() if state not in _ENDED]
+        if open_jobs and (listed := _listed()) is not None:
+            for job in open_jobs:
+                self._states[job] = listed.get(job) or _accounted(job)
+
+
+def _listed() -> dict[str, str] | None:
+    """The states of this user's jobs; None if the cluster does not answer."""
+    command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        return None
+    return dict(line.split() for line in answer.stdout.splitlines())
+
+
+def _accounted(job: str) -> str:
+    """The state of a job that has left the list, where the cluster keeps accounts."""
+    command = ["sacct", "--allocations", "--noheader", "--format=State", f"--jobs={job}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = answer.stdout.split()  # "CANCELLED by 1000" has three
+    return words[0] if words else "FORGOTTEN"
+
+
+class SlurmWorker:
+    """A worker that was submitted."""
+
+    def __init__(self, number: int, job: Job[None], queue: Queue) -> None:
+        self.number = number
+        self._job = job
+        self._queue = queue
+
+    def running(self) -> bool:
+        """Whether its job runs, or waits for its turn: also after a time-out or pre-emption."""
+        return self._queue.state(self._job.job_id) not in _ENDED
+
+    def problem(self) -> str | None:
+        """SLURM's word for how its job failed, and the end of its log; None if it ended well."""
+        state = self._queue.state(self._job.job_id)
+        if state not in _ENDED - {"COMPLETED"}:
+            return None
+        log = self._job.paths.stdout
+        return f"SLURM job {self._job.job_id} ended as {state}; the end of {log}:\n{_end_of(log)}"
+
+    def stop(self) -> None:
+        """Cancel its job, unless it has ended."""
+        if self.running():
+            self._job.cancel(check=False)
+
+
+def _end_of(log: Path) -> str:
+    if not log.exists():
+        return "(there is no such file: the job never started)"
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])

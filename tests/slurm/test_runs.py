@@ -1,0 +1,108 @@
+"""Whole runs on a real server: whatever befalls the workers, the tables are one process's."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("slurm")
+
+EVALUATE = [sys.executable, "-m", "interp", "evaluate", "--limit", "720", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> dict[str, bytes]:
+    """What one process measures."""
+    folder = tmp_path_factory.mktemp("inline")
+    subprocess.run([*EVALUATE, "--out", str(folder)], check=True, capture_output=True)
+    return read_tables(folder)
+
+
+def read_tables(folder: Path) -> dict[str, bytes]:
+    files = [*folder.glob("*.parquet"), *folder.glob("*.csv")]
+    assert {file.name for file in files} >= {"answers.parquet", "accuracy_table.csv"}
+    return {file.name: file.read_bytes() for file in files}
+
+
+def evaluate_on_slurm(
+    folder: Path, workers: int, fault: Callable[[dict[str, object]], None] | None = None
+) -> str:
+    """Runs to its end, with a fault for worker 0 in the midst of it; returns what was told."""
+    command = [*EVALUATE, "--executor", "slurm", "--workers", str(workers), "--out", str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        if fault:
+            fault(worker_at_work(folder))
+        _, told = process.communicate()
+    assert process.returncode == 0, told
+    return told
+
+
+def worker_at_work(folder: Path, seconds: float = 60) -> dict[str, object]:
+    """The record of worker 0, once the first shard is done; others are not."""
+    end = time.monotonic() + seconds
+    while not (list(folder.rglob("manifest.json")) and (folder / "workers" / "0.json").exists()):
+        assert time.monotonic() < end, "no worker began"
+        time.sleep(0.05)
+    return json.loads((folder / "workers" / "0.json").read_text())
+
+
+def slurm_command(*words: str) -> Callable[[dict[str, object]], None]:
+    """A fault that a command of SLURM's is for the job of the worker on record."""
+
+    def fault(worker: dict[str, object]) -> None:
+        subprocess.run([*words, job_of(worker)], check=True)
+
+    return fault
+
+
+def job_of(worker: dict[str, object]) -> str:
+    """Its job as a member of an array, such as 1_0: scancel knows it by no other name."""
+    command = ["squeue", "--noheader", "--array", "--format=%A %i"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return dict(line.split() for line in listed.splitlines())[str(worker["job"])]
+
+
+def kill(worker: dict[str, object]) -> None:
+    os.kill(int(worker["process"]), signal.SIGKILL)
+
+
+def logs(folder: Path) -> str:
+    return "".join(log.read_text() for log in (folder / "logs" / "slurm").glob("*.out"))
+
+
+def test_two_workers_write_the_tables_of_one_process(tmp_path, tables):
+    evaluate_on_slurm(tmp_path / "run", 2)
+    assert read_tables(tmp_path / "run") == tables
+    assert len(list((tmp_path / "run" / "workers").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "state"),
+    [
+        pytest.param(kill, "FAILED", id="kill"),
+        pytest.param(slurm_command("scancel"), "CANCELLED", id="scancel"),
+    ],
+)
+def test_the_others_do_the_share_of_a_lost_worker(tmp_path, tables, fault, state):
+    told = evaluate_on_slurm(tmp_path / "run", 2, fault)
+    assert f"ended as {state}" in told
+    assert read_tables(tmp_path / "run") == tables
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(slurm_command("scancel", "--signal=USR2"), id="time-out"),
+        pytest.param(slurm_command("scontrol", "requeue"), id="pre-emption"),
+    ],
+)
+def test_a_worker_that_is_requeued_goes_on(tmp_path, tables, fault):
+    evaluate_on_slurm(tmp_path / "run", 1, fault)
+    assert logs(tmp_path / "run").count("Loading pickle") == 2
+    assert read_tables(tmp_path / "run") == tables
