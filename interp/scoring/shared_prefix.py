@@ -1,7 +1,7 @@
 """Answers to prompts that begin alike, whose shared tokens are read once.
 
 1. The prefixes of a batch's families are run in one pass. They are padded on the right, where no
-   token before sees the padding, so that no mask is needed.
+   token before sees the padding, so that nothing is masked.
 2. Part by part, the rest of each prompt is run behind the keys and values of its family. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
 3. The logits of the last position give the rows of the answers table.
@@ -84,6 +84,7 @@ def _read_prefixes(model: Model, batch: SharedBatch) -> list[tuple[Tensor, Tenso
     tokens = batch.prefix_ids.shape[1]
     model.hf.base_model(
         input_ids=batch.prefix_ids,
+        attention_mask=torch.ones_like(batch.prefix_ids),
         position_ids=torch.arange(tokens, device=model.device)[None],
         past_key_values=cache,
         use_cache=True,
