@@ -33,6 +33,12 @@ def phrasings():
     return prompt_set(generate(0)[:4], seed=0, description={})
 
 
+def made(token_ids):
+    """Prompts of given tokens."""
+    chat = ChatText("<a>", 0, templated=True)
+    return [TokenizedPrompt(some_prompts(2)[0], chat, ids, {}) for ids in token_ids]
+
+
 def in_order(found):
     return torch.stack([row for _, row in sorted(found, key=lambda item: item[0])])
 
@@ -50,7 +56,7 @@ def read_whole(model, prompts):
 
 @torch.inference_mode()
 def read_in_parts(model, prompts, *, batch_tokens=2048):
-    """Logits of each prompt by the batches that scoring uses; some must share."""
+    """Logits of each prompt by the batches that scoring uses, and how many of these share."""
     answer_tokens, found, sharing = AnswerTokenizer(model), [], 0
     for indices, batch in shared_batches(model, prompts, batch_tokens=batch_tokens):
         if isinstance(batch, SharedBatch):
@@ -133,8 +139,7 @@ def trees(draw):
 @given(token_ids=trees(), batch_tokens=st.integers(1, 200))
 def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens):
     model = tiny_model("mistral", dtype=torch.float64)
-    chat = ChatText("<a>", 0, templated=True)
-    prompts = [TokenizedPrompt(some_prompts(2)[0], chat, ids, {}) for ids in token_ids]
+    prompts = made(token_ids)
     logits, _ = read_in_parts(model, prompts, batch_tokens=batch_tokens)
     torch.testing.assert_close(logits, read_whole(model, prompts).float(), rtol=0, atol=2.4e-7)
 
@@ -201,20 +206,27 @@ def test_the_batches_depend_on_prompts_and_budget_alone(phrasings):
     assert len(one) > 1
 
 
-def test_each_part_reads_tokens_of_its_prompts_only(phrasings):
+def test_no_part_reads_padding():
+    """A short prompt whose family shares little, beside a long one with much left to read."""
+    model = tiny_model("llama", dtype=torch.float64, attn="eager")
+    short = [(10, 11, 12, 13, last) for last in (14, 15)]
+    long = [(20, *range(30, 60), *range(last, last + 10)) for last in (70, 90)]
+    prompts = made(short + long)
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=10**6)
+    assert [(part.start, part.end, part.read) for part in batch.parts] == [(0, 2, 1), (2, 4, 10)]
+    assert largest_difference(model, prompts) < 1e-6
+
+
+def test_parts_cover_the_prompts(phrasings):
     model = tiny_model("llama")
-    for _, batch in shared_batches(model, tokenize(model, phrasings), batch_tokens=10**6):
+    for _, batch in shared_batches(model, tokenize(model, phrasings), batch_tokens=900):
         covered = [row for part in batch.parts for row in range(part.start, part.end)]
         assert covered == list(range(len(batch.prompts)))
-        for part in batch.parts:
-            assert batch.attention_mask[part.start : part.end, -part.read :].all()
 
 
-def test_one_prompt_and_prompts_that_share_nothing_are_read_whole(phrasings):
-    model = make_tiny("llama", byte_level(None))
-    text = [[index] * 20 for index in range(10, 15)]
-    chat = ChatText("", 0, templated=True)
-    unlike = [TokenizedPrompt(phrasings[0], chat, tuple(ids), {}) for ids in text]
+def test_one_prompt_and_prompts_that_share_nothing_are_read_whole():
+    model = tiny_model("llama")
+    unlike = made([(index,) * 20 for index in range(10, 15)])
     for prompts in (unlike[:1], unlike):
         ((indices, batch),) = shared_batches(model, prompts, batch_tokens=2048)
         assert not isinstance(batch, SharedBatch)
