@@ -48,6 +48,7 @@ browser:
 bench: setup
 	$(BIN)/python benchmarks/attribution.py
 	$(BIN)/python benchmarks/patching.py
+	$(BIN)/python benchmarks/evaluate.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,9 +10,11 @@ from interp.errors import UserError
 from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
 from interp.prompts.budget import token_budget
-from interp.prompts.tokens import Batch
+from interp.prompts.shared_batches import SharedBatch, shared_batches
+from interp.prompts.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
+from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
 from interp.scoring.soft_answers import soft_score_batch
 from interp.tables import SCHEMAS, Row
 
@@ -26,16 +28,37 @@ CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occl
 """Further values of --methods, which captum computes whatever the backend."""
 
 
+@dataclass(frozen=True)
+class AnswerMeasurement(Measurement):
+    """A measurement of answers alone, for which tokens that prompts share are read once.
+
+    Soft scores need the final state of every token, attributions a gradient: these read each prompt
+    whole.
+    """
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches of prompts that begin alike where that saves enough, and of others by length."""
+        longest = max((len(prompt) for prompt in prompts), default=0)
+        if not readable_in_parts(self.model, longest):
+            return super().batches(prompts)
+        return shared_batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+
 def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness."""
     answer_tokens = AnswerTokenizer(model)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            return [{"answers": [row]} for row in score_batch(model, batch, answer_tokens)]
+            if isinstance(batch, SharedBatch):
+                rows = score_shared_batch(model, batch, answer_tokens)
+            else:
+                rows = score_batch(model, batch, answer_tokens)
+            return [{"answers": [row]} for row in rows]
 
     tables = {"answers": SCHEMAS["answers"]}
-    return Measurement(model, "score", {}, tables, token_budget(model, batch_tokens), measure_batch)
+    budget = token_budget(model, batch_tokens)
+    return AnswerMeasurement(model, "score", {}, tables, budget, measure_batch)
 
 
 def soft_scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:

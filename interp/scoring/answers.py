@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -37,6 +38,7 @@ def predict(
     answer_tokens: AnswerTokenizer,
     *,
     embeddings: Float[Tensor, "batch token size"] | None = None,
+    past: Cache | None = None,
 ) -> Predictions:
     """One forward pass that keeps the logits of the last position only.
 
@@ -45,13 +47,17 @@ def predict(
         batch: the prompts.
         answer_tokens: finds each prompt's answer tokens.
         embeddings: input embeddings to read in place of the batch's tokens.
+        past: keys and values of the batch's first columns, which are not read again.
     """
-    inputs = {"input_ids": batch.token_ids} if embeddings is None else {"inputs_embeds": embeddings}
+    start = 0 if past is None else past.get_seq_length()
+    token_ids = batch.token_ids[:, start:]
+    inputs = {"input_ids": token_ids} if embeddings is None else {"inputs_embeds": embeddings}
     output = model.hf(
         **inputs,
         attention_mask=batch.attention_mask,
-        position_ids=batch.position_ids,
-        use_cache=False,
+        position_ids=batch.position_ids[:, start:],
+        past_key_values=past,
+        use_cache=past is not None,
         logits_to_keep=1,
     )
     return Predictions(

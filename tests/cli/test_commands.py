@@ -106,7 +106,7 @@ def test_results_go_to_a_folder_named_after_the_run(tmp_path, monkeypatch):
 
 
 def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
-    from interp.scoring import answers
+    from interp.scoring import answers, shared_prefix
 
     original = answers.predict
 
@@ -119,6 +119,7 @@ def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, m
         return predictions
 
     monkeypatch.setattr(answers, "predict", poisoned)
+    monkeypatch.setattr(shared_prefix, "predict", poisoned)
     folder = tmp_path / "out"
     assert main(["evaluate", "--limit", "48", "--device", "cpu", "--out", str(folder)]) == 0
     errors = pq.read_table(folder / "answers.parquet").to_pandas()["error"]

@@ -1,0 +1,179 @@
+"""Answers of prompts that begin alike, read once where they do, side by side with plain batches.
+
+    python benchmarks/evaluate.py
+
+In one process, on one CPU thread, same model, same prompts (the ten phrasings of both sides of some
+pairs), last-position logits in both: seconds from tokenized prompts to the rows of the answers
+table, by plain batches of several budgets and as `interp.score` does it. The ways take turns; the
+median counts. The bound is what the number of tokens allows: those of all prompts over those that
+are left when what a family shares is read once.
+"""
+
+import gc
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from statistics import median
+
+import torch
+import transformers
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import interp
+from experiments.rulebreakers.instances import generate
+from experiments.rulebreakers.prompts import prompt_set
+from interp.measure import CPU_BATCH_TOKENS, Measurement, scoring
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.families import families
+from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.tables import Row
+
+HIDDEN, LAYERS = 256, 4
+INSTANCES = 48
+PLAIN_BUDGETS = (512, 1024, CPU_BATCH_TOKENS)
+"""The default is not the fastest for every model: the ratio is taken from the fastest of these."""
+REPEATS = 7
+
+
+def main() -> None:
+    print(
+        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"one thread, torch {torch.__version__}, transformers {transformers.__version__}"
+    )
+    torch.set_num_threads(1)
+    print(table(compare(HIDDEN, LAYERS, instances=INSTANCES, repeats=REPEATS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What plain batches and shared prefixes took."""
+
+    hidden: int
+    layers: int
+    prompts: int
+    tokens: int
+    """Of all prompts."""
+    tokens_left: int
+    """When what a family shares is read once."""
+    plain_seconds: Mapping[int, float]
+    """By budget of tokens a batch."""
+    shared_seconds: float
+    difference: float
+    """Largest difference of a probability."""
+
+    @property
+    def bound(self) -> float:
+        """How many times as fast the number of tokens lets shared prefixes be."""
+        return self.tokens / self.tokens_left
+
+
+def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Comparison:
+    """Measure both ways; `instances` counts rulebreakers and their counterparts."""
+    model = random_llama(hidden, layers)
+    prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
+    measurement = scoring(model)
+    ways: dict[object, Callable[[], list[Row]]] = {
+        budget: plain(measurement, prompts, budget) for budget in PLAIN_BUDGETS
+    }
+    ways["shared"] = lambda: rows(measurement, measurement.batches(prompts))
+    answers = {way: run() for way, run in ways.items()}
+    seconds = medians(ways, repeats)
+    tokens = sum(map(len, prompts))
+    return Comparison(
+        hidden=hidden,
+        layers=layers,
+        prompts=len(prompts),
+        tokens=tokens,
+        tokens_left=tokens - sum(family.saved for family in families(prompts)),
+        plain_seconds={budget: seconds[budget] for budget in PLAIN_BUDGETS},
+        shared_seconds=seconds["shared"],
+        difference=largest_difference(answers["shared"], answers[CPU_BATCH_TOKENS]),
+    )
+
+
+def random_llama(hidden: int, layers: int) -> interp.Model:
+    """Random weights, large enough that answers are not uniform, with a packaged tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 32,
+        num_key_value_heads=max(1, hidden // 64),
+        intermediate_size=hidden * 8 // 3,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    hf = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    return interp.Model(f"llama {hidden}x{layers}", hf, tokenizer)
+
+
+def plain(
+    measurement: Measurement, prompts: Sequence[TokenizedPrompt], budget: int
+) -> Callable[[], list[Row]]:
+    return lambda: rows(measurement, batches(measurement.model, prompts, batch_tokens=budget))
+
+
+def rows(measurement: Measurement, found: Iterable[tuple[list[int], Batch]]) -> list[Row]:
+    """Answers in the order of the prompts."""
+    answers: dict[int, Row] = {}
+    for indices, batch in found:
+        measured = measurement.measure_batch(batch)
+        answers.update(zip(indices, (tables["answers"][0] for tables in measured), strict=True))
+    return [answers[index] for index in range(len(answers))]
+
+
+def largest_difference(some: Sequence[Row], others: Sequence[Row]) -> float:
+    columns = ("predicted_probability", "positive_probability", "negative_probability")
+    return max(
+        abs(one[column] - other[column])
+        for one, other in zip(some, others, strict=True)
+        for column in columns
+    )
+
+
+def medians(ways: Mapping[object, Callable[[], object]], repeats: int) -> dict[object, float]:
+    """Seconds of each way, over rounds in which the ways take turns."""
+    times: dict[object, list[float]] = {way: [] for way in ways}
+    for _, way in product(range(repeats), ways):
+        gc.collect()
+        start = time.perf_counter()
+        ways[way]()
+        times[way].append(time.perf_counter() - start)
+    return {way: median(taken) for way, taken in times.items()}
+
+
+def table(found: Comparison) -> str:
+    fastest = min(found.plain_seconds.values())
+    ratio = fastest / found.shared_seconds
+    lines = [
+        f"hidden {found.hidden}, {found.layers} layers, {found.prompts} prompts "
+        f"of {found.tokens / found.prompts:.0f} tokens",
+        *(
+            f"  plain, {budget:5,} tokens a batch  {found.prompts / seconds:9.1f} prompts/s"
+            for budget, seconds in found.plain_seconds.items()
+        ),
+        f"  shared prefixes              {found.prompts / found.shared_seconds:9.1f} prompts/s",
+        f"  ratio to the default budget  "
+        f"{found.plain_seconds[CPU_BATCH_TOKENS] / found.shared_seconds:9.2f}",
+        f"  ratio to the fastest plain   {ratio:9.2f}",
+        f"  bound by token counts        {found.bound:9.2f}",
+        f"  share of the bound           {ratio / found.bound:9.0%}",
+        f"  largest difference           {found.difference:9.1e}",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""Reading a shared prefix once gives what reading each prompt whole gives."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import Phi3Config
+
+import interp
+from experiments.rulebreakers.instances import generate
+from experiments.rulebreakers.prompts import prompt_set
+from interp.measure import scoring
+from interp.models.organisms import organism_names
+from interp.prompts.chat import ChatText
+from interp.prompts.shared_batches import SharedBatch, shared_batches
+from interp.prompts.tokens import TokenizedPrompt, batches, tokenize
+from interp.scoring import shared_prefix
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import predict
+from interp.scoring.shared_prefix import predict_parts, readable_in_parts
+from tests.support.prompts import some_prompts
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+NUMBERS = ["predicted_probability", "positive_probability", "negative_probability"]
+
+
+@pytest.fixture(scope="module")
+def phrasings():
+    """Two pairs in all ten phrasings, 40 prompts."""
+    return prompt_set(generate(0)[:4], seed=0, description={})
+
+
+def made(token_ids):
+    """Prompts of given tokens."""
+    chat = ChatText("<a>", 0, templated=True)
+    return [TokenizedPrompt(some_prompts(2)[0], chat, ids, {}) for ids in token_ids]
+
+
+def in_order(found):
+    return torch.stack([row for _, row in sorted(found, key=lambda item: item[0])])
+
+
+@torch.inference_mode()
+def read_whole(model, prompts):
+    """Logits of each prompt, by plain transformers and one prompt at a time."""
+    return torch.cat(
+        [
+            model.hf(torch.tensor([p.token_ids]), use_cache=False, logits_to_keep=1).logits[:, -1]
+            for p in prompts
+        ]
+    )
+
+
+@torch.inference_mode()
+def read_in_parts(model, prompts, *, batch_tokens=2048):
+    """Logits of each prompt by the batches that scoring uses, and how many of these share."""
+    answer_tokens, found, sharing = AnswerTokenizer(model), [], 0
+    for indices, batch in shared_batches(model, prompts, batch_tokens=batch_tokens):
+        if isinstance(batch, SharedBatch):
+            parts = predict_parts(model, batch, answer_tokens)
+            logits = torch.cat([predictions.logits for _, predictions in parts])
+            sharing += 1
+        else:
+            logits = predict(model, batch, answer_tokens).logits
+        found += zip(indices, logits, strict=True)
+    return in_order(found), sharing
+
+
+def largest_difference(model, prompts, **options):
+    """Largest difference of a logit."""
+    logits, sharing = read_in_parts(model, prompts, **options)
+    assert sharing
+    whole = read_whole(model, prompts)
+    return float((logits - whole).abs().max())
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_logits_are_those_of_whole_prompts(kind, phrasings):
+    model = tiny_model(kind)
+    assert largest_difference(model, tokenize(model, phrasings)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gpt2", "gpt_neox"])
+def test_the_difference_is_rounding(kind, phrasings):
+    """Predictions hold fp32: logits of float64 models agree but for its last digit."""
+    model = tiny_model(kind, dtype=torch.float64)
+    logits, _ = read_in_parts(model, tokenize(model, phrasings))
+    whole = read_whole(model, tokenize(model, phrasings)).float()
+    torch.testing.assert_close(logits, whole, rtol=0, atol=2.4e-7)
+    assert float((logits == whole).double().mean()) > 0.999
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_float64_with_eager_attention_needs_no_padding(kind, phrasings):
+    model = tiny_model(kind, dtype=torch.float64, attn="eager")
+    assert not model.allows_padding
+    assert largest_difference(model, tokenize(model, phrasings)) < 1e-6
+
+
+@pytest.mark.parametrize("name", organism_names())
+def test_trained_models_agree(name, phrasings):
+    """Among them one key head for all queries, a soft cap, and the chat templates of the paper."""
+    model = interp.load_model(name, device="cpu")
+    prompts = tokenize(model, phrasings)
+    logits, sharing = read_in_parts(model, prompts)
+    assert sharing
+    difference = logits.softmax(-1) - read_whole(model, prompts).softmax(-1)
+    assert float(difference.abs().max()) < 1e-5
+
+
+def test_prompts_without_a_chat_template_agree(phrasings):
+    model = make_tiny("llama", byte_level(None))
+    assert largest_difference(model, tokenize(model, phrasings)) < 1e-5
+
+
+def test_a_prefix_longer_than_the_sliding_window_agrees(phrasings):
+    model = tiny_model("gemma2")
+    prompts = tokenize(model, phrasings)
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=10**6)
+    assert batch.prefix_ids.shape[1] > model.hf.config.sliding_window
+    assert largest_difference(model, prompts, batch_tokens=10**6) < 1e-5
+
+
+segments = st.lists(st.integers(10, 250), min_size=1, max_size=9).map(tuple)
+
+
+@st.composite
+def trees(draw):
+    """Prompts of up to three segments out of a few, so that many begin alike."""
+    pool = draw(st.lists(segments, min_size=1, max_size=4))
+    paths = st.lists(st.sampled_from(pool), min_size=1, max_size=3)
+    return [sum(path, ()) for path in draw(st.lists(paths, min_size=1, max_size=14))]
+
+
+@settings(max_examples=60)
+@given(token_ids=trees(), batch_tokens=st.integers(1, 200))
+def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens):
+    model = tiny_model("mistral", dtype=torch.float64)
+    prompts = made(token_ids)
+    logits, _ = read_in_parts(model, prompts, batch_tokens=batch_tokens)
+    torch.testing.assert_close(logits, read_whole(model, prompts).float(), rtol=0, atol=2.4e-7)
+
+
+@pytest.mark.parametrize("batch_tokens", [150, 400, 2048, 100_000])
+def test_no_more_than_the_budget_is_held(batch_tokens, phrasings):
+    """Tokens of the prefixes and, at its full length, of the pass behind them, as they are run."""
+    model = make_tiny("llama", byte_level())
+    prefixes, held = 0, []
+
+    def count(module, arguments, options):
+        nonlocal prefixes
+        rows, read = options["input_ids"].shape
+        past = options["past_key_values"]
+        columns = 0 if past is None else past.get_seq_length()
+        if past is not None and not columns:
+            prefixes = rows * read
+        held.append(rows * (columns + read) + (prefixes if columns else 0))
+
+    handle = model.hf.base_model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        interp.score(model, phrasings, batch_tokens=batch_tokens)
+    finally:
+        handle.remove()
+    assert prefixes
+    assert max(held) <= batch_tokens
+
+
+def test_fewer_than_half_of_the_tokens_are_read(phrasings):
+    model = make_tiny("llama", byte_level())
+    read = []
+    handle = model.hf.get_input_embeddings().register_forward_pre_hook(
+        lambda module, inputs: read.append(inputs[0].numel())
+    )
+    try:
+        interp.score(model, phrasings)
+    finally:
+        handle.remove()
+    assert sum(read) < sum(map(len, tokenize(model, phrasings))) / 2
+
+
+def test_rows_come_in_the_order_of_the_prompts(phrasings):
+    model = tiny_model("llama")
+    shuffled = random.Random(0).sample(list(phrasings), len(phrasings))
+    answers = interp.score(model, shuffled).to_frame()
+    assert list(answers["prompt_id"]) == [prompt.id for prompt in shuffled]
+    reference = interp.score(model, phrasings, batch_tokens=1).to_frame().set_index("prompt_id")
+    reference = reference.loc[answers["prompt_id"]].reset_index()
+    assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-5
+    assert (answers["predicted_token_id"] == reference["predicted_token_id"]).all()
+
+
+def test_the_batches_depend_on_prompts_and_budget_alone(phrasings):
+    model = tiny_model("llama")
+    prompts = tokenize(model, phrasings)
+    one, other = (
+        [
+            (indices, batch.parts)
+            for indices, batch in shared_batches(model, prompts, batch_tokens=n)
+        ]
+        for n in (900, 900)
+    )
+    assert one == other
+    assert len(one) > 1
+
+
+def test_no_part_reads_padding():
+    """A short prompt whose family shares little, beside a long one with much left to read."""
+    model = tiny_model("llama", dtype=torch.float64, attn="eager")
+    short = [(10, 11, 12, 13, last) for last in (14, 15)]
+    long = [(20, *range(30, 60), *range(last, last + 10)) for last in (70, 90)]
+    prompts = made(short + long)
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=10**6)
+    assert [(part.start, part.end, part.read) for part in batch.parts] == [(0, 2, 1), (2, 4, 10)]
+    assert largest_difference(model, prompts) < 1e-6
+
+
+def test_parts_cover_the_prompts(phrasings):
+    model = tiny_model("llama")
+    for _, batch in shared_batches(model, tokenize(model, phrasings), batch_tokens=900):
+        covered = [row for part in batch.parts for row in range(part.start, part.end)]
+        assert covered == list(range(len(batch.prompts)))
+
+
+def test_one_prompt_and_prompts_that_share_nothing_are_read_whole():
+    model = tiny_model("llama")
+    unlike = made([(index,) * 20 for index in range(10, 15)])
+    for prompts in (unlike[:1], unlike):
+        ((indices, batch),) = shared_batches(model, prompts, batch_tokens=2048)
+        assert not isinstance(batch, SharedBatch)
+        assert indices == list(range(len(prompts)))
+
+
+def test_identical_prompts_get_identical_answers(phrasings):
+    model = tiny_model("llama")
+    prompts = tokenize(model, [phrasings[0]] * 5)
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=2048)
+    assert [part.read for part in batch.parts] == [1]
+    assert largest_difference(model, prompts) < 1e-5
+
+
+def test_a_state_other_than_keys_and_values_is_not_handed_on(phrasings):
+    model = make_tiny("llama", byte_level())
+    assert readable_in_parts(model, 100)
+    model.hf.config.layer_types = ["full_attention", "linear_attention"]
+    assert not readable_in_parts(model, 100)
+    prompts = tokenize(model, phrasings)
+    found = list(scoring(model).batches(prompts))
+    assert not any(isinstance(batch, SharedBatch) for _, batch in found)
+    plain = batches(model, prompts, batch_tokens=scoring(model).batch_tokens)
+    assert [indices for indices, _ in found] == [indices for indices, _ in plain]
+
+
+def test_rotary_frequencies_that_change_with_length_are_minded(phrasings, monkeypatch):
+    _, shape = CONFIGS["phi3"]
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "short_factor": [1.0] * 4,
+        "long_factor": [8.0] * 4,
+        "original_max_position_embeddings": 80,
+        "factor": 8.0,
+    }
+    shape = {**shape, "rope_parameters": rope, "original_max_position_embeddings": 80}
+    monkeypatch.setitem(CONFIGS, "phi3", (Phi3Config, shape))
+    model = make_tiny("phi3", byte_level())
+    long = [
+        p
+        for p, tokens in zip(phrasings, tokenize(model, phrasings), strict=True)
+        if len(tokens) > 80
+    ]
+    prompts = tokenize(model, long)
+    assert readable_in_parts(model, 80)
+    assert not readable_in_parts(model, 81)
+    assert largest_difference(model, prompts) > 1e-3  # what the check is for
+    answers = interp.score(model, long).to_frame()
+    whole = read_whole(model, prompts).softmax(-1).max(-1).values.tolist()
+    assert answers["predicted_probability"].tolist() == pytest.approx(whole, abs=1e-5)
+
+
+def test_keys_and_values_are_expanded_for_one_layer_at_a_time(phrasings):
+    source = torch.tensor([[0, 1], [2, 3], [2, 2]])
+    keys, values = torch.randn(4, 2, 3), torch.randn(4, 2, 5)
+    layer = shared_prefix._PrefixLayer(keys, values, source)
+    new_keys, new_values = torch.randn(3, 2, 1, 3), torch.randn(3, 2, 1, 5)
+    all_keys, all_values = layer.update(new_keys, new_values)
+    assert layer.keys is None  # nothing is kept
+    for row, columns in enumerate(source):
+        torch.testing.assert_close(all_keys[row, :, :2], keys[columns].transpose(0, 1))
+        torch.testing.assert_close(all_values[row, :, :2], values[columns].transpose(0, 1))
+    torch.testing.assert_close(all_keys[:, :, 2:], new_keys)
+    assert layer.get_mask_sizes(1) == (3, 0)
