@@ -107,7 +107,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, "
-        "32768 on a GPU)",
+        "32768 on a GPU, 8192 there to attribute)",
     )
     group.add_argument(
         "--out",

@@ -70,7 +70,7 @@ def perplexities(
     rows = scored.nonzero()[:, 0]
     total = torch.zeros(len(batch.prompts), dtype=torch.float64, device=surprise.device)
     means = total.index_add(0, rows, surprise) / scored.sum(1)
-    return [float(value) for value in means.exp()]
+    return means.exp().tolist()
 
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
