@@ -41,7 +41,7 @@ def run_measurement(
     run: Run | None = None
     for name in models:
         # A model is loaded and checked before the folder is touched.
-        measure = measurement(load_model(name, **load_options(arguments)))
+        measure = measurement(loaded(name, arguments))
         if run is None:
             run = Run.open(folder, prompts, measurement=command, parameters=dict(parameters))
             say(f"{len(prompts):,} prompts of {arguments.system}, results in {folder}")
@@ -71,6 +71,14 @@ def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> lis
             trust_remote_code=arguments.trust_remote_code,
         )
     return names
+
+
+def loaded(name: str, arguments: argparse.Namespace) -> Model:
+    """A model, loaded as the command line says."""
+    model = load_model(name, **load_options(arguments))
+    if model.quantization is not None:
+        say(f"the weights of {name} are quantized: {model.quantization}")
+    return model
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:

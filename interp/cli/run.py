@@ -18,9 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from interp.cli.measuring import checked_models, default_folder, say
+    from interp.cli.measuring import checked_models, default_folder, loaded, say
     from interp.cli.report import write_study_report
-    from interp.models.load import load_model
     from interp.models.organisms import organism_names
     from interp.studies import find_study, run_study
 
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.study,
         folder,
         models=models,
-        load=lambda name: load_model(name, **options.load_options(arguments)),
+        load=lambda name: loaded(name, arguments),
         limit=arguments.limit,
         seed=arguments.seed,
         data=arguments.data,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
@@ -18,6 +18,7 @@ from transformers import (
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.organisms import PREFIX, organism_folder
+from interp.models.quantization import quantization_config, quantization_of
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
@@ -34,6 +35,7 @@ def load_model(
     device: str | None = None,
     dtype: str = "auto",
     device_map: str | None = None,
+    quantization: str | None = None,
     revision: str | None = None,
     attn_implementation: str | None = None,
     allow_pickle: bool = False,
@@ -46,6 +48,8 @@ def load_model(
         device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
         dtype: one of `DTYPES`.
         device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
+        quantization: "8bit" or "4bit" to have bitsandbytes quantize the weights as they are loaded;
+            a checkpoint that is quantized loads as it is. See `Model.quantization`.
         revision: branch, tag or commit on the hub.
         attn_implementation: "sdpa", "eager", "flash_attention_2" ...; the architecture's own
             default if not given.
@@ -67,12 +71,16 @@ def load_model(
     found = find_model(
         name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
     )
-    on_cpu = device is not None and torch.device(device).type == "cpu"
+    if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
+        dtype = "float32"
+    quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
     try:
         hf = AutoModelForCausalLM.from_pretrained(
             found.location,
-            dtype="float32" if dtype == "auto" and on_cpu else dtype,
-            device_map=device_map,
+            dtype=dtype,
+            # Straight onto its device: a quantized model cannot be moved there afterwards.
+            device_map=device_map or device,
+            quantization_config=quantizing,
             attn_implementation=attn_implementation,
             use_safetensors=None if allow_pickle else True,
             revision=revision,
@@ -80,8 +88,6 @@ def load_model(
         )
     except _LOADING_ERRORS as error:
         raise UserError(_loading_problem(name, error)) from error
-    if device is not None:
-        nn.Module.to(hf, device)
     return Model(name=name, hf=hf.train(False), tokenizer=found.tokenizer, source=found.source)
 
 
@@ -94,6 +100,7 @@ class FoundModel:
     source: dict[str, str]
     """Where it comes from, for records."""
     tokenizer: PreTrainedTokenizerBase
+    config: PreTrainedConfig
 
 
 def find_model(
@@ -119,7 +126,20 @@ def find_model(
         raise UserError(_loading_problem(name, error)) from error
     _check_tokenizer(name, tokenizer, config)
     commit = getattr(config, "_commit_hash", None)
-    return FoundModel(location, {**source, "commit": commit} if commit else source, tokenizer)
+    if commit:
+        source = {**source, "commit": commit}
+    return FoundModel(location, source, tokenizer, config)
+
+
+def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndBytesConfig:
+    own = quantization_of(found.config)
+    if own is not None:
+        raise UserError(
+            f"the weights of {found.source['name']} are quantized already ({own}); load them "
+            f"without quantization {quantization!r}"
+        )
+    saved = found.config.dtype if dtype == "auto" else getattr(torch, dtype)
+    return quantization_config(quantization, compute=saved or torch.bfloat16)
 
 
 def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
+from interp.models.quantization import quantization_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class Model:
     def dtype(self) -> str:
         """Name of the parameters' type, such as "float32"."""
         return str(self.hf.dtype).removeprefix("torch.")
+
+    @property
+    def quantization(self) -> str | None:
+        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None where they are not.
+
+        The input gradient passes through quantized layers as if each were the linear map that its
+        rounded weights make.
+        """
+        return quantization_of(self.hf.config)
 
     @property
     def attn_implementation(self) -> str:
