@@ -138,8 +138,8 @@ def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndByte
             f"the weights of {found.source['name']} are quantized already ({own}); load them "
             f"without quantization {quantization!r}"
         )
-    saved = found.config.dtype if dtype == "auto" else getattr(torch, dtype)
-    return quantization_config(quantization, compute=saved or torch.bfloat16)
+    compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
+    return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
 
 
 def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:

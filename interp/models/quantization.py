@@ -1,6 +1,7 @@
 """Weights kept in fewer bits: what bitsandbytes makes of a model, and what a checkpoint brings."""
 
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from transformers import BitsAndBytesConfig, PreTrainedConfig
@@ -30,11 +31,15 @@ def quantization_config(quantization: str, *, compute: torch.dtype) -> BitsAndBy
             f"quantization {quantization!r} needs bitsandbytes, which is not installed; "
             "pip install bitsandbytes"
         )
-    if quantization == "8bit":
-        return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute
-    )
+    settings: dict[str, Any] = {"load_in_8bit": True}
+    if quantization == "4bit":
+        settings = {
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_compute_dtype": compute,
+        }
+    # transformers gives this function no types.
+    return BitsAndBytesConfig(**settings)  # type: ignore[no-untyped-call]
 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:

@@ -86,8 +86,8 @@ def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Ro
             rows.append(error_row(model, prompt, NOT_FINITE))
             continue
         token = predicted[index]
-        own, positive, negative = probabilities[index].split(
-            [1, len(answers.positive), len(answers.negative)]
+        own, positive, negative = torch.split(
+            probabilities[index], [1, len(answers.positive), len(answers.negative)]
         )
         answer = _option(token, answers, prompt.positive.name, prompt.negative.name)
         rows.append(
@@ -130,7 +130,8 @@ def token_logits(
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
     columns = torch.tensor([token for own in tokens for token in own])
     places = torch.stack([rows, columns]).to(logits.device)
-    return list(logits.detach()[places[0], places[1]].double().cpu().split(lengths))
+    values = logits.detach()[places[0], places[1]].double().cpu()
+    return list(torch.split(values, lengths))
 
 
 def error_row(model: Model, prompt: Prompt, error: str) -> Row:

@@ -37,7 +37,7 @@ def soft_answer_rows(
             rows.append({**key, "error": NOT_FINITE})
             continue
         sizes = [len(answers.positive), len(answers.negative)]
-        positive, negative = (option.logsumexp(0) for option in logits[index].split(sizes))
+        positive, negative = (option.logsumexp(0) for option in torch.split(logits[index], sizes))
         log_odds = positive - negative
         rows.append(
             {
