@@ -205,10 +205,10 @@ def timed_rows(
 ) -> Iterator[dict[str, Any]]:
     model = bench.model
     evaluate, attribute = scoring(model), attribution(model)
-    yield bench.row("evaluate", lambda part: measure(evaluate, part), prompts)
+    yield bench.row("evaluate", lambda part: measure(evaluate, part), prompts, gradient=False)
     yield bench.row("attribute", lambda part: measure(attribute, part), prompts, gradient=True)
     yield bench.row("tokenizing alone", lambda part: tokenize(model, part), prompts)
-    yield bench.row("plain transformers", lambda part: plain(model, part), prompts)
+    yield bench.row("plain transformers", lambda part: plain(model, part), prompts, gradient=False)
     yield inseq_row(bench, prompts[:INSEQ_PROMPTS])
     for kind, batch_tokens, at_a_time in SWEEP if sweep else ():
         measurement, part = kind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
@@ -230,35 +230,40 @@ class Bench:
         work: Callable[[Sequence[Prompt]], object],
         prompts: Sequence[Prompt],
         *,
-        gradient: bool = False,
+        gradient: bool | None = None,
         warm_up: int = SHARD_PROMPTS,
     ) -> dict[str, Any]:
-        """Speed, shares of the peak and memory of work on prompts, after some to warm up."""
+        """Speed and memory of work on prompts, after some to warm up.
+
+        With shares of the peak where it is said whether the work has a backward pass.
+        """
         work(prompts[:warm_up])
         device = self.model.device
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         with counted(self.model) as read:
             taken = seconds(lambda: work(prompts), device)
-        rate = len(prompts) / taken
-        lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
-        whole = lengths.expand(2, -1)
-        done = torch.cat([part.cpu() for part in read], 1) if read else torch.zeros(2, 0)
-        shares = [
-            operations(self.model, tokens, len(prompts), gradient=gradient) / taken / self.peak
-            if read
-            else None
-            for tokens in (done, whole)
-        ]
-        return {
-            "work": name,
-            "prompts": len(prompts),
-            "prompts_per_second": rate,
-            "share_of_tokens_read": float(done[0].sum() / lengths.sum()) if read else None,
-            "share_of_peak": shares[0],
-            "share_if_all_were_read": shares[1],
+        row = {"work": name, "prompts": len(prompts), "prompts_per_second": len(prompts) / taken}
+        if gradient is not None:
+            row |= self.shares(prompts, torch.cat(read, 1).cpu(), taken, gradient=gradient)
+        return row | {
             "peak_memory_gib": peak_memory(device) / 2**30,
-            "hours_for_256,000_prompts": 256_000 / rate / 3600,
+            "hours_for_256,000_prompts": 256_000 * taken / len(prompts) / 3600,
+        }
+
+    def shares(
+        self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
+    ) -> dict[str, float]:
+        """Tokens that were read, operations that took, and what they were if all were read."""
+        lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
+        done, whole = (
+            operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak
+            for counts in (read, lengths.expand(2, -1))
+        )
+        return {
+            "share_of_tokens_read": float(read[0].sum() / lengths.sum()),
+            "share_of_peak": done,
+            "share_if_all_were_read": whole,
         }
 
 
@@ -332,8 +337,7 @@ def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
         measurement = attribution(bench.model, backend="inseq", target="gold")
     except UserError:
         return {"work": name, "prompts": 0, "prompts_per_second": None}
-    row = bench.row(name, measurement, prompts)
-    return row | {key: None for key in row if key.startswith("share")}
+    return bench.row(name, measurement, prompts)
 
 
 if __name__ == "__main__":

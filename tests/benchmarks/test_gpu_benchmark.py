@@ -22,6 +22,8 @@ def model(script):
     return script["random_model"]("tiny", torch.device("cpu"))
 
 
+# inseq leaves a file open when it is imported.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_benchmark_runs_and_keeps_its_figures(script, tmp_path, prompts, monkeypatch, capsys):
     monkeypatch.setattr(interp, "load_prompts", lambda: prompts)
     record = tmp_path / "gpu.json"
