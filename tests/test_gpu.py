@@ -54,7 +54,6 @@ PLACES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*offload")
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "organism/gemma2"])
 def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path, prompts):

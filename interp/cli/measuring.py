@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -77,6 +78,8 @@ def loaded(name: str, arguments: argparse.Namespace) -> Model:
     """A model, loaded as the command line says."""
     model = load_model(name, **load_options(arguments))
     if model.quantization is not None:
+        # bitsandbytes tells of every product in 8 bits that its inputs are cast.
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         say(f"the weights of {name} are quantized: {model.quantization}")
     return model
 

@@ -4,6 +4,7 @@ import pytest
 
 import interp
 from interp.api import measure
+from interp.errors import UserError
 from interp.measure import soft_scoring
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -46,3 +47,19 @@ def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts
 def test_identity_does_not_depend_on_the_place(kind, where, tmp_path):
     placed = place(make_tiny(kind, byte_level()), where, tmp_path)
     assert placed.identity == tiny_model(kind).identity
+
+
+def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["one layer on disk"], tmp_path)
+    pair = prompts[:2]
+    expected, got = (
+        interp.patch(model, pair, sites=["resid_pre", "z"])
+        for model in (tiny_model("llama"), placed)
+    )
+    assert got.patches.equals(expected.patches)
+
+
+def test_patching_refuses_an_offloaded_unembedding(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["all on disk"], tmp_path)
+    with pytest.raises(UserError, match="is offloaded"):
+        interp.patch(placed, prompts[:2], sites=["resid_pre"])

@@ -1,5 +1,6 @@
 import argparse
 import json
+import logging
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -105,13 +106,16 @@ def test_the_quantization_is_told_in_words(own, text):
     assert quantization_of(config) == text
 
 
-def test_the_command_line_tells_of_it(monkeypatch, capsys):
+def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
+    caplog.set_level(logging.WARNING, logger="bitsandbytes")
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     monkeypatch.setattr("interp.cli.measuring.load_model", lambda name, **options: model)
     monkeypatch.setattr("interp.cli.measuring.load_options", lambda arguments: {})
     assert loaded("some/model", argparse.Namespace()) is model
-    assert "some/model are quantized: bitsandbytes 8bit" in capsys.readouterr().err
+    logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
+    assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
+    assert not caplog.records
 
 
 @needs_bitsandbytes
