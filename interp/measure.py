@@ -1,6 +1,7 @@
 """What is measured of prompts: answers, soft answers, attributions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
@@ -9,7 +10,7 @@ from interp.attribution.targets import TARGETS
 from interp.errors import UserError
 from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
-from interp.prompts.budget import token_budget
+from interp.prompts.budget import GPU_GRADIENT_TOKENS, token_budget
 from interp.prompts.shared_batches import SharedBatch, shared_batches
 from interp.prompts.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -124,9 +125,8 @@ def attribution(
         return rows
 
     parameters = {"methods": list(methods), "target": target, "backend": backend}
-    return Measurement(
-        model, "attribute", parameters, tables, token_budget(model, batch_tokens), measure_batch
-    )
+    budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
+    return Measurement(model, "attribute", parameters, tables, budget, measure_batch)
 
 
 def _note_gaps(rows: Sequence[PromptRows], gaps: Mapping[str, Sequence[float]]) -> None:

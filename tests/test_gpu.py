@@ -1,11 +1,17 @@
 """The same numbers on a GPU as on a CPU; skipped where there is none."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
 
 import interp
+from interp.api import measure
+from interp.measure import soft_scoring
 from interp.models.organisms import DEFAULT, organism_names
+from interp.models.quantization import QUANTIZATIONS
+from tests.support.placed import place
 from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -40,3 +46,36 @@ def test_models_with_one_key_head_are_right_at_every_width(name):
         np.testing.assert_allclose(
             answers["positive_probability"], on_cpu["positive_probability"], atol=1e-4
         )
+
+
+PLACES = {
+    "a layer offloaded to the CPU": lambda layer: "cpu" if layer == 1 else 0,
+    "layers of two GPUs in turn": lambda layer: 0 if layer is None else layer % 2,
+}
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("name", ["organism/llama-shallow", "organism/gemma2"])
+def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path, prompts):
+    if "two GPUs" in where and torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    on_cpu = interp.load_model(name, device="cpu")
+    placed = place(interp.load_model(name, device="cpu"), PLACES[where], tmp_path)
+    assert placed.device.type == "cuda"
+    assert placed.identity == on_cpu.identity
+    expected, got = (interp.attribute(model, prompts) for model in (on_cpu, placed))
+    np.testing.assert_allclose(expected.to_frame()["ratio"], got.to_frame()["ratio"], rtol=1e-3)
+    expected, got = (measure(soft_scoring(model), prompts) for model in (on_cpu, placed))
+    for table, column in (("answers", "positive_probability"), ("soft_answers", "perplexity")):
+        np.testing.assert_allclose(expected[table][column], got[table][column], rtol=1e-3)
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs bitsandbytes")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_quantized_models_are_attributed_on_a_gpu(quantization, organism, prompts):
+    model = interp.load_model(DEFAULT, device="cuda", quantization=quantization)
+    assert model.device.type == "cuda"
+    expected, got = interp.attribute(organism, prompts), interp.attribute(model, prompts)
+    assert (got.to_frame()["error"] == "").all()
+    assert (got.answers["answer"] == expected.answers["answer"]).mean() > 0.9

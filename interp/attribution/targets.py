@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.prompts.tokens import Batch
-from interp.scoring.answers import Predictions
+from interp.scoring.answers import Predictions, token_logits
 
 Objective = Float[Tensor, " batch"]
 
@@ -64,7 +64,7 @@ def _most_probable(
 ) -> Int[Tensor, " batch"]:
     """The likeliest of each prompt's tokens."""
     best = [
-        tokens[int(row[list(tokens)].argmax())]
-        for row, tokens in zip(logits.detach(), options, strict=True)
+        tokens[int(own.argmax())]
+        for own, tokens in zip(token_logits(logits, options), options, strict=True)
     ]
     return torch.tensor(best, device=logits.device)

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from interp.cli.work import command_of
 from interp.errors import UserError
 from interp.measurement import Measurement
 from interp.models.load import find_model, load_model
+from interp.models.model import Model
 from interp.models.organisms import DEFAULT
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import load_prompts
@@ -66,7 +68,7 @@ def models_of(arguments: argparse.Namespace, models: Mapping[str, Origin]) -> di
     """What any work takes from the command line beside its stages."""
     return {
         "models": models,
-        "load": lambda name: load_model(name, **load_options(arguments)),
+        "load": lambda name: loaded(name, arguments),
         "command": command_of(arguments.argv),
         "batch_tokens": arguments.batch_tokens,
         "fail_on_error": arguments.fail_on_error,
@@ -132,6 +134,16 @@ def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> dic
         )
         found[name] = {**how, **model.source, "files": model.fingerprint}
     return found
+
+
+def loaded(name: str, arguments: argparse.Namespace) -> Model:
+    """A model, loaded as the command line says."""
+    model = load_model(name, **load_options(arguments))
+    if model.quantization is not None:
+        # bitsandbytes tells of every product in 8 bits that its inputs are cast.
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        tell(f"the weights of {name} are quantized: {model.quantization}")
+    return model
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:

@@ -37,6 +37,9 @@ def add_model_options(
         "the checkpoint's own type on a GPU (default: auto)",
     )
     group.add_argument("--device-map", help="spread a large model over devices (auto)")
+    group.add_argument(
+        "--quantization", help="8bit or 4bit, by bitsandbytes (default: the checkpoint's own)"
+    )
     group.add_argument("--revision", help="branch, tag or commit on the hub")
     group.add_argument(
         "--attn-implementation", help="sdpa, eager, flash_attention_2 ... (default: the model's)"
@@ -55,6 +58,7 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "device",
         "dtype",
         "device_map",
+        "quantization",
         "revision",
         "attn_implementation",
         "allow_pickle",
@@ -111,7 +115,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, "
-        "32768 on a GPU)",
+        "32768 on a GPU, 8192 there to attribute)",
     )
     group.add_argument(
         "--out",

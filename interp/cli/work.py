@@ -33,6 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli import parse
     from interp.runs.work import take_part
 
+    # SLURM ends jobs so; like Ctrl-C it gives claims back.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.parent is not None:
         _end_with(arguments.parent)
     command, parsed = parse(_command_line(arguments.folder))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
@@ -19,6 +19,7 @@ from transformers import (
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.organisms import PREFIX, organism_folder
+from interp.models.quantization import quantization_config, quantization_of
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
@@ -35,6 +36,7 @@ def load_model(
     device: str | None = None,
     dtype: str = "auto",
     device_map: str | None = None,
+    quantization: str | None = None,
     revision: str | None = None,
     attn_implementation: str | None = None,
     allow_pickle: bool = False,
@@ -47,6 +49,8 @@ def load_model(
         device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
         dtype: one of `DTYPES`.
         device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
+        quantization: "8bit" or "4bit" to have bitsandbytes quantize the weights as they are loaded;
+            a checkpoint that is quantized loads as it is. See `Model.quantization`.
         revision: branch, tag or commit on the hub.
         attn_implementation: "sdpa", "eager", "flash_attention_2" ...; the architecture's own
             default if not given.
@@ -68,12 +72,16 @@ def load_model(
     found = find_model(
         name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
     )
-    on_cpu = device is not None and torch.device(device).type == "cpu"
+    if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
+        dtype = "float32"
+    quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
     try:
         hf = AutoModelForCausalLM.from_pretrained(
             found.location,
-            dtype="float32" if dtype == "auto" and on_cpu else dtype,
-            device_map=device_map,
+            dtype=dtype,
+            # Straight onto its device: a quantized model cannot be moved there afterwards.
+            device_map=device_map or device,
+            quantization_config=quantizing,
             attn_implementation=attn_implementation,
             use_safetensors=None if allow_pickle else True,
             revision=revision,
@@ -81,8 +89,6 @@ def load_model(
         )
     except _LOADING_ERRORS as error:
         raise UserError(_loading_problem(name, error)) from error
-    if device is not None:
-        nn.Module.to(hf, device)
     return Model(name=name, hf=hf.train(False), tokenizer=found.tokenizer, source=found.source)
 
 
@@ -97,6 +103,7 @@ class FoundModel:
     fingerprint: str | None
     """Changes when a file of a local folder does; None on the hub, where the commit tells."""
     tokenizer: PreTrainedTokenizerBase
+    config: PreTrainedConfig
 
 
 def find_model(
@@ -123,7 +130,7 @@ def find_model(
     _check_tokenizer(name, tokenizer, config)
     commit = getattr(config, "_commit_hash", None)
     source = {**source, "commit": commit} if commit else source
-    return FoundModel(location, source, _fingerprint(location), tokenizer)
+    return FoundModel(location, source, _fingerprint(location), tokenizer, config)
 
 
 def _fingerprint(location: Path | str) -> str | None:
@@ -136,6 +143,17 @@ def _fingerprint(location: Path | str) -> str | None:
         if file.is_file()
     ]
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndBytesConfig:
+    own = quantization_of(found.config)
+    if own is not None:
+        raise UserError(
+            f"the weights of {found.source['name']} are quantized already ({own}); load them "
+            f"without quantization {quantization!r}"
+        )
+    compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
+    return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
 
 
 def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:

@@ -12,6 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
+from interp.models.placement import device_of, weights_of
+from interp.models.quantization import quantization_of
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,21 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where inputs go: the device of the input embeddings."""
-        return next(self.hf.get_input_embeddings().parameters()).device
+        return device_of(self.hf.get_input_embeddings())
 
     @property
     def dtype(self) -> str:
         """Name of the parameters' type, such as "float32"."""
         return str(self.hf.dtype).removeprefix("torch.")
+
+    @property
+    def quantization(self) -> str | None:
+        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None where they are not.
+
+        The input gradient passes through quantized layers as if each were the linear map that its
+        rounded weights make.
+        """
+        return quantization_of(self.hf.config)
 
     @property
     def attn_implementation(self) -> str:
@@ -95,7 +106,7 @@ class Model:
         digest.update(self.hf.config.to_json_string(use_diff=True).encode())
         digest.update(str(self.tokenizer.chat_template).encode())
         digest.update(self.tokenizer.backend_tokenizer.to_str().encode())
-        for name, tensor in self.hf.state_dict().items():
+        for name, tensor in weights_of(self.hf):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()

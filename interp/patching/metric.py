@@ -31,6 +31,11 @@ class Head:
     def __init__(self, model: Model) -> None:
         unembedding: Any = model.unembedding
         final_norm = model.hf.get_submodule(model.architecture.final_norm)
+        if any(weight.is_meta for weight in (*unembedding.parameters(), *final_norm.parameters())):
+            raise UserError(
+                f"the end of {model.name} is offloaded, but patching reads its final norm and "
+                "unembedding; give devices that hold them, or --quantization"
+            )
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
         self._norm: nn.Module = copy.deepcopy(final_norm).to(self._dtype)
         self._weight = unembedding.weight

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.files import has_ended, writing
+from interp.runs.record import cluster_job
 
 BEAT = 10.0
 """Seconds between two renewals of a claim."""
@@ -76,11 +77,6 @@ class Claims:
             if _age(file) < EXPIRY:
                 holders[shard] = owner
         return holders
-
-    def clear(self, shard: str) -> None:
-        """Remove what dead workers left of a shard that is done."""
-        for file in self.folder.glob(f"{shard}.*"):
-            file.unlink(missing_ok=True)
 
     def _create(self, shard: str) -> Path | None:
         newest = self._newest(shard)
@@ -142,8 +138,7 @@ def _renewed(file: Path) -> Iterator[None]:
 
 
 def _myself() -> dict[str, Any]:
-    job = os.environ.get("SLURM_JOB_ID")
-    return {"host": platform.node(), "process": os.getpid(), **({"job": job} if job else {})}
+    return {"host": platform.node(), "process": os.getpid(), "job": cluster_job()}
 
 
 def _owner(file: Path) -> dict[str, Any] | None:

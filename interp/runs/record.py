@@ -1,6 +1,7 @@
 """Records: the JSON beside results that says what they are and how they came about."""
 
 import json
+import os
 import platform
 import resource
 import shlex
@@ -78,6 +79,12 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
+
+
+def cluster_job() -> str | None:
+    """The job of a SLURM cluster that this process runs in, as SLURM's commands name it."""
+    array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID") for name in ("JOB", "TASK"))
+    return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
 
 
 def now() -> str:

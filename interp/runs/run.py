@@ -323,6 +323,7 @@ def _model_record(model: Model) -> dict[str, Any]:
         "parameters": model.hf.num_parameters(),
         "vocabulary": model.hf.config.get_text_config().vocab_size,
         "dtype": model.dtype,
+        "quantization": model.quantization,
         "device": str(model.device),
         "attn_implementation": model.attn_implementation,
         "chat_template": has_chat_template(model.tokenizer),

@@ -54,6 +54,7 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
         *(code_version(package) for package in sorted({"interp", home})),
         model.identity,
         model.dtype,
+        model.quantization,
         model.attn_implementation,
         measurement.name,
         dict(measurement.parameters),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
-from interp.runs.record import now, peak_memory, write_record
+from interp.runs.record import cluster_job, now, peak_memory, write_record
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def recorded_worker(folder: Path, number: int) -> Iterator[None]:
         "number": number,
         "host": platform.node(),
         "process": os.getpid(),
-        "job": os.environ.get("SLURM_JOB_ID"),
+        "job": cluster_job(),
         "started": now(),
         "finished": None,
     }

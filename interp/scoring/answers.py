@@ -1,5 +1,6 @@
 """Score answers: probabilities of the options, the predicted token, whether it is correct."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -72,11 +73,16 @@ def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Ro
     `answer` is the option that the most probable token belongs to, empty if it belongs to none:
     such a prompt counts as wrong. A prompt with non-finite logits gets an error and no numbers.
     """
-    logits = predictions.logits.detach()
-    finite = logits.isfinite().all(-1)
-    probabilities = logits.double().softmax(-1).cpu()
+    finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
     tokens = model.tokenizer.convert_ids_to_tokens(predicted)
+    probabilities = token_probabilities(
+        predictions.logits,
+        [
+            (token, *answers.positive, *answers.negative)
+            for token, answers in zip(predicted, predictions.answers, strict=True)
+        ],
+    )
     rows: list[Row] = []
     for index, (tokenized, answers) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
@@ -86,6 +92,9 @@ def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Ro
             rows.append(error_row(model, prompt, NOT_FINITE))
             continue
         token = predicted[index]
+        own, positive, negative = torch.split(
+            probabilities[index], [1, len(answers.positive), len(answers.negative)]
+        )
         answer = _option(token, answers, prompt.positive.name, prompt.negative.name)
         rows.append(
             {
@@ -93,15 +102,42 @@ def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Ro
                 "prompt_id": prompt.id,
                 "predicted_token": tokens[index],
                 "predicted_token_id": token,
-                "predicted_probability": float(probabilities[index, token]),
-                "positive_probability": float(probabilities[index, list(answers.positive)].sum()),
-                "negative_probability": float(probabilities[index, list(answers.negative)].sum()),
+                "predicted_probability": float(own),
+                "positive_probability": float(positive.sum()),
+                "negative_probability": float(negative.sum()),
                 "answer": answer,
                 "correct": answer == prompt.gold_option.name,
                 "error": "",
             }
         )
     return rows
+
+
+def token_probabilities(
+    logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
+) -> list[Float[Tensor, " _token"]]:
+    """Probabilities of some tokens of each prompt, in fp64 on the CPU."""
+    normalizers = logits.detach().double().logsumexp(-1).tolist()
+    return [
+        (own - normalizer).exp()
+        for own, normalizer in zip(token_logits(logits, tokens), normalizers, strict=True)
+    ]
+
+
+def token_logits(
+    logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
+) -> list[Float[Tensor, " _token"]]:
+    """Logits of some tokens of each prompt, in fp64 on the CPU.
+
+    Only these leave the device, those of all prompts at once: a GPU that is asked prompt by prompt
+    waits for each answer, and a row of 128,256 logits in fp64 is a megabyte.
+    """
+    lengths = [len(own) for own in tokens]
+    rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    columns = torch.tensor([token for own in tokens for token in own])
+    places = torch.stack([rows, columns]).to(logits.device)
+    values = logits.detach()[places[0], places[1]].double().cpu()
+    return list(torch.split(values, lengths))
 
 
 def error_row(model: Model, prompt: Prompt, error: str) -> Row:

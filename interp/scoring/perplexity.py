@@ -63,6 +63,8 @@ def perplexities(
     Raises:
         UserError: the model makes its logits in a way that is not understood here.
     """
+    # A model on several devices ends on another one than it begins on.
+    states = states.to(batch.attention_mask.device)
     _check_head(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()
     scored = read[:, :-1] & read[:, 1:]
@@ -70,12 +72,12 @@ def perplexities(
     rows = scored.nonzero()[:, 0]
     total = torch.zeros(len(batch.prompts), dtype=torch.float64, device=surprise.device)
     means = total.index_add(0, rows, surprise) / scored.sum(1)
-    return [float(value) for value in means.exp()]
+    return means.exp().tolist()
 
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
     """Next-token logits, in fp32, from final states."""
-    logits: Tensor = model.unembedding(states).float()
+    logits: Tensor = model.unembedding(states).to(states.device).float()
     cap = model.logit_soft_cap
     return logits if cap is None else cap * torch.tanh(logits / cap)
 

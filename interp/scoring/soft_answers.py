@@ -8,7 +8,7 @@ import torch
 from interp.models.model import Model
 from interp.prompts.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import NOT_FINITE, Predictions, answer_rows, predict
+from interp.scoring.answers import NOT_FINITE, Predictions, answer_rows, predict, token_logits
 from interp.scoring.perplexity import final_states, perplexities
 from interp.tables import Row
 
@@ -22,7 +22,11 @@ def soft_answer_rows(
     small probabilities do not vanish; `soft_accuracy` is the same share for the correct answer. A
     prompt with non-finite logits gets an error and no numbers.
     """
-    finite = predictions.logits.isfinite().all(-1)
+    finite = predictions.logits.isfinite().all(-1).tolist()
+    logits = token_logits(
+        predictions.logits,
+        [(*answers.positive, *answers.negative) for answers in predictions.answers],
+    )
     rows: list[Row] = []
     for index, (tokenized, answers) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
@@ -32,10 +36,8 @@ def soft_answer_rows(
         if not finite[index]:
             rows.append({**key, "error": NOT_FINITE})
             continue
-        logits = predictions.logits[index].double()
-        positive, negative = (
-            logits[list(tokens)].logsumexp(0) for tokens in (answers.positive, answers.negative)
-        )
+        sizes = [len(answers.positive), len(answers.negative)]
+        positive, negative = (option.logsumexp(0) for option in torch.split(logits[index], sizes))
         log_odds = positive - negative
         rows.append(
             {

@@ -5,6 +5,7 @@ import torch
 
 import interp
 from interp.prompts.tokens import tokenize
+from interp.scoring.answers import token_probabilities
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -35,6 +36,15 @@ def test_scores_equal_plain_transformers(kind, prompts):
         ]
         expected = sum(float(probabilities[form]) for form in dict.fromkeys(forms))
         assert row.positive_probability == pytest.approx(expected, rel=1e-4)
+
+
+def test_probabilities_of_some_tokens_are_those_of_the_whole_softmax():
+    torch.manual_seed(0)
+    logits = torch.randn(3, 5000) * 8
+    chosen = [(7,), (4999, 0, 7), (1, 2)]
+    whole = logits.double().softmax(-1)
+    for row, own, tokens in zip(whole, token_probabilities(logits, chosen), chosen, strict=True):
+        torch.testing.assert_close(own, row[list(tokens)], rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])

@@ -1,0 +1,344 @@
+"""Evaluate and attribute with a model of Llama-3-8B's shape, against the GPU's own limit.
+
+    python benchmarks/gpu.py [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
+
+1. Build a model with random weights on the device, in bf16 on a GPU.
+2. Multiply large matrices: the fastest product is the peak that shares are of.
+3. Time evaluate and attribute by this toolkit, from prompts to tables in memory, then plain
+   transformers (batches of 128, all logits) and inseq. After each, print a line and write the
+   record.
+4. With --sweep, time both again under other budgets of tokens and with more prompts at a time.
+
+Work is counted as it is done: a hook sees the tokens that pass through the layers, padding not
+counted. A token costs two operations a weight of the layers in the forward pass and two more in the
+backward pass, whose gradient goes to the inputs alone; a query and key that meet cost four a head
+dimension forward and eight backward; the unembedding counts for the last token of each prompt.
+Prompts are written by the tokenizer and template of the packaged organism/llama-shallow, since no
+tokenizer of a large model can be packaged; how long they are stands in the record.
+"""
+
+import argparse
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
+
+import interp
+from interp.api import measure
+from interp.errors import UserError
+from interp.measure import attribution, scoring
+from interp.models.architectures import layers_of
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.chat import write_chat
+from interp.prompts.prompt import Prompt
+from interp.prompts.tokens import tokenize
+from interp.report.console import print_table
+from interp.runs.record import beginning, write_record
+from interp.runs.shards import SHARD_PROMPTS
+
+SHAPES = {
+    "llama-3-8b": {
+        "vocab_size": 128_256,
+        "hidden_size": 4096,
+        "intermediate_size": 14_336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 8192,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0},
+    },
+    "tiny": {
+        "vocab_size": 4096,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+    },
+}
+PEAK_SHAPES = {
+    "cuda": ((8192, 8192, 8192), (16_384, 4096, 14_336), (16_384, 14_336, 4096)),
+    "cpu": ((512, 512, 512),),
+}
+PEAK_PRODUCTS = 20
+REPEATS = 5
+PLAIN_BATCH = 128
+INSEQ_PROMPTS = 16
+SWEEP = (
+    (scoring, 8192, 960),
+    (scoring, 16_384, 960),
+    (scoring, 32_768, 1920),
+    (scoring, 65_536, 3840),
+    (attribution, 4096, 960),
+    (attribution, 8192, 960),
+    (attribution, 16_384, 960),
+)
+"""Measurement, budget of tokens a batch, prompts that it is given at a time."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = read_arguments(argv)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = random_model(arguments.shape, device)
+    prompts = some_prompts(arguments.prompts)
+    record = about(model, arguments.shape, prompts) | {"peak_flops": matrix_peak(model), "rows": []}
+    print(f"{record['device']}, {record['peak_flops'] / 1e12:,.1f} TFLOP/s at most", flush=True)
+    for row in timed_rows(Bench(model, record["peak_flops"]), prompts, sweep=arguments.sweep):
+        record["rows"].append(row)
+        rate = row["prompts_per_second"]
+        print(row["work"], "not installed" if rate is None else f"{rate:,.1f}/s", flush=True)
+        if arguments.out:
+            write_record(arguments.out, record)
+    tokens = record["tokens_per_prompt"]
+    title = f"{model.name} on {record['device']}, {len(prompts):,} prompts of {tokens:.1f} tokens"
+    print_table(pd.DataFrame(record["rows"]), title=title)
+
+
+def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    on_gpu = torch.cuda.is_available()
+    parser.add_argument("--shape", choices=SHAPES, default="llama-3-8b" if on_gpu else "tiny")
+    parser.add_argument("--prompts", type=int, default=3840 if on_gpu else 240, metavar="N")
+    parser.add_argument("--sweep", action="store_true", help="also other budgets of tokens")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="record of all figures, as JSON")
+    return parser.parse_args(argv)
+
+
+def random_model(shape: str, device: torch.device) -> interp.Model:
+    """Made where it stays, so that no second copy of the weights exists anywhere."""
+    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
+    special = {
+        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")
+    }
+    config = LlamaConfig(**SHAPES[shape], **special, pad_token_id=tokenizer.pad_token_id)
+    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    torch.manual_seed(0)
+    with device:
+        hf = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    return interp.Model(shape, hf.eval(), tokenizer)
+
+
+def some_prompts(count: int) -> list[Prompt]:
+    """Whole shards of RULEBREAKERS, evenly spread over it, in its own order as in a full run."""
+    everything = interp.load_prompts()
+    shards = max(1, min(count, len(everything)) // SHARD_PROMPTS)
+    starts = [len(everything) * shard // shards for shard in range(shards)]
+    chosen = [prompt for start in starts for prompt in everything[start : start + SHARD_PROMPTS]]
+    return chosen[:count]
+
+
+def about(model: interp.Model, shape: str, prompts: Sequence[Prompt]) -> dict[str, Any]:
+    start = beginning()
+    return {
+        "started": start["started"],
+        "versions": start["versions"],
+        "device": device_name(model.device),
+        "driver": driver(model.device),
+        "cuda": torch.version.cuda,
+        "shape": {"name": shape, **SHAPES[shape]},
+        "parameters": model.hf.num_parameters(),
+        "dtype": model.dtype,
+        "tokenizer": DEFAULT,
+        "prompts": len(prompts),
+        "tokens_per_prompt": sum(map(len, tokenize(model, prompts))) / len(prompts),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return platform.processor() or platform.machine()
+
+
+def driver(device: torch.device) -> str | None:
+    if device.type != "cuda":
+        return None
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def matrix_peak(model: interp.Model) -> float:
+    """Operations a second of the fastest of some large matrix products in the model's type."""
+    rates = []
+    for rows, inner, columns in PEAK_SHAPES[model.device.type]:
+        options = {"device": model.device, "dtype": model.hf.dtype}
+        left, right = torch.randn(rows, inner, **options), torch.randn(inner, columns, **options)
+
+        def products(left: torch.Tensor = left, right: torch.Tensor = right) -> None:
+            for _ in range(PEAK_PRODUCTS):
+                left @ right
+
+        products()
+        best = min(seconds(products, model.device) for _ in range(REPEATS))
+        rates.append(2 * PEAK_PRODUCTS * rows * inner * columns / best)
+    return max(rates)
+
+
+def seconds(work: Callable[[], object], device: torch.device) -> float:
+    finish(device)
+    start = time.perf_counter()
+    work()
+    finish(device)
+    return time.perf_counter() - start
+
+
+def finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def timed_rows(
+    bench: "Bench", prompts: Sequence[Prompt], *, sweep: bool
+) -> Iterator[dict[str, Any]]:
+    model = bench.model
+    evaluate, attribute = scoring(model), attribution(model)
+    yield bench.row("evaluate", lambda part: measure(evaluate, part), prompts, gradient=False)
+    yield bench.row("attribute", lambda part: measure(attribute, part), prompts, gradient=True)
+    yield bench.row("tokenizing alone", lambda part: tokenize(model, part), prompts)
+    yield bench.row("plain transformers", lambda part: plain(model, part), prompts, gradient=False)
+    yield inseq_row(bench, prompts[:INSEQ_PROMPTS])
+    for kind, batch_tokens, at_a_time in SWEEP if sweep else ():
+        measurement, part = kind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
+        name = f"{measurement.name}, {batch_tokens:,} tokens, {len(part):,} prompts at a time"
+        yield bench.row(name, measurement, part, gradient=kind is attribution, warm_up=len(part))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Times work on one model."""
+
+    model: interp.Model
+    peak: float
+    """Operations a second that shares are of."""
+
+    def row(
+        self,
+        name: str,
+        work: Callable[[Sequence[Prompt]], object],
+        prompts: Sequence[Prompt],
+        *,
+        gradient: bool | None = None,
+        warm_up: int = SHARD_PROMPTS,
+    ) -> dict[str, Any]:
+        """Speed and memory of work on prompts, after some to warm up.
+
+        With shares of the peak where it is said whether the work has a backward pass.
+        """
+        work(prompts[:warm_up])
+        device = self.model.device
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        with counted(self.model) as read:
+            taken = seconds(lambda: work(prompts), device)
+        row = {"work": name, "prompts": len(prompts), "prompts_per_second": len(prompts) / taken}
+        if gradient is not None:
+            row |= self.shares(prompts, torch.cat(read, 1).cpu(), taken, gradient=gradient)
+        return row | {
+            "peak_memory_gib": peak_memory(device) / 2**30,
+            "hours_for_256,000_prompts": 256_000 * taken / len(prompts) / 3600,
+        }
+
+    def shares(
+        self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
+    ) -> dict[str, float]:
+        """Tokens that were read, operations that took, and what they were if all were read."""
+        lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
+        done, whole = (
+            operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak
+            for counts in (read, lengths.expand(2, -1))
+        )
+        return {
+            "share_of_tokens_read": float(read[0].sum() / lengths.sum()),
+            "share_of_peak": done,
+            "share_if_all_were_read": whole,
+        }
+
+
+@contextmanager
+def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
+    """Within the block: for each pass, (tokens read, tokens seen) of each row, padding left out."""
+    counts: list[torch.Tensor] = []
+
+    def count(module: torch.nn.Module, args: object, inputs: dict[str, Any]) -> None:
+        ids, embeddings = inputs.get("input_ids"), inputs.get("inputs_embeds")
+        rows, width = (embeddings if ids is None else ids).shape[:2]
+        mask = inputs.get("attention_mask")
+        if mask is None:
+            mask = torch.ones(rows, width, device=model.device)
+        counts.append(torch.stack([mask[:, -width:].sum(1), mask.sum(1)]).double())
+
+    handle = model.hf.base_model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        yield counts
+    finally:
+        handle.remove()
+
+
+def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradient: bool) -> float:
+    """Floating-point operations of rows of which (tokens read, tokens seen) are given."""
+    config = model.hf.config
+    layers = layers_of(model.hf, model.architecture)
+    weights = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() == 2)
+    read, seen = counts
+    pairs = (read * seen - read * (read - 1) / 2).sum()
+    linear = 2 * weights * read.sum() + 2 * config.hidden_size * config.vocab_size * prompts
+    attention = 4 * config.num_hidden_layers * config.hidden_size * pairs
+    return float(2 * linear + 3 * attention if gradient else linear + attention)
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most memory of the device, in bytes; on a CPU the most that the process held so far."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@torch.no_grad()
+def plain(model: interp.Model, prompts: Sequence[Prompt]) -> list[list[float]]:
+    """Next-token probabilities as the documentation of transformers has one compute them."""
+    answers = model.tokenizer(["Yes", "No"], add_special_tokens=False)["input_ids"]
+    first = [ids[0] for ids in answers]
+    found = []
+    for start in range(0, len(prompts), PLAIN_BATCH):
+        chats = [write_chat(p, model.tokenizer) for p in prompts[start : start + PLAIN_BATCH]]
+        inputs = model.tokenizer(
+            [chat.text for chat in chats],
+            add_special_tokens=not chats[0].templated,
+            padding=True,
+            padding_side="left",
+            return_tensors="pt",
+            return_token_type_ids=False,
+        ).to(model.device)
+        probabilities = model.hf(**inputs).logits[:, -1].softmax(-1)
+        found += probabilities[:, first].tolist()
+    return found
+
+
+def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
+    """Speed of inseq on a few prompts, or a row without figures where it is not installed.
+
+    The gold answer is attributed: what a random model predicts need not be in the tokenizer.
+    """
+    name = "inseq, saliency and attention"
+    try:
+        measurement = attribution(bench.model, backend="inseq", target="gold")
+    except UserError:
+        return {"work": name, "prompts": 0, "prompts_per_second": None}
+    return bench.row(name, measurement, prompts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

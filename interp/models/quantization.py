@@ -1,0 +1,57 @@
+"""Weights kept in fewer bits: what bitsandbytes makes of a model, and what a checkpoint brings."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from transformers import BitsAndBytesConfig, PreTrainedConfig
+
+from interp.errors import UserError
+
+QUANTIZATIONS = ("8bit", "4bit")
+"""Values of --quantization: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""
+
+
+def quantization_config(quantization: str, *, compute: torch.dtype) -> BitsAndBytesConfig:
+    """What transformers is told to quantize the linear layers as they are loaded.
+
+    Args:
+        quantization: one of `QUANTIZATIONS`.
+        compute: what weights of 4 bits become when they are multiplied.
+
+    Raises:
+        UserError: an unknown quantization, or bitsandbytes is not installed.
+    """
+    if quantization not in QUANTIZATIONS:
+        raise UserError(
+            f"unknown quantization {quantization!r}; expected one of {', '.join(QUANTIZATIONS)}"
+        )
+    if find_spec("bitsandbytes") is None:
+        raise UserError(
+            f"quantization {quantization!r} needs bitsandbytes, which is not installed; "
+            "pip install bitsandbytes"
+        )
+    settings: dict[str, Any] = {"load_in_8bit": True}
+    if quantization == "4bit":
+        settings = {
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_compute_dtype": compute,
+        }
+    # transformers gives this function no types.
+    return BitsAndBytesConfig(**settings)  # type: ignore[no-untyped-call]
+
+
+def quantization_of(config: PreTrainedConfig) -> str | None:
+    """How the weights of a model are quantized, such as "bitsandbytes 4bit nf4"; None if not."""
+    own = getattr(config, "quantization_config", None)
+    if own is None:
+        return None
+    settings = own if isinstance(own, dict) else own.to_dict()
+    method = settings.get("quant_method", "unknown method")
+    words = [str(getattr(method, "value", method))]
+    if settings.get("load_in_8bit"):
+        words.append("8bit")
+    if settings.get("load_in_4bit"):
+        words += ["4bit", settings["bnb_4bit_quant_type"]]
+    return " ".join(words)

@@ -1,0 +1,81 @@
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import interp
+from interp.prompts.tokens import tokenize
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(str(SCRIPT))
+
+
+@pytest.fixture
+def model(script):
+    return script["random_model"]("tiny", torch.device("cpu"))
+
+
+# inseq leaves a file open when it is imported.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_benchmark_runs_and_keeps_its_figures(script, tmp_path, prompts, monkeypatch, capsys):
+    monkeypatch.setattr(interp, "load_prompts", lambda: prompts)
+    record = tmp_path / "gpu.json"
+    script["main"](["--shape", "tiny", "--prompts", "24", "--sweep", "--out", str(record)])
+    kept = json.loads(record.read_text())
+    assert kept["shape"]["name"] == "tiny"
+    assert kept["dtype"] == "float32" or torch.cuda.is_available()
+    rows = {row["work"]: row for row in kept["rows"]}
+    assert len(rows) == 5 + len(script["SWEEP"])
+    for name in ("evaluate", "attribute", "plain transformers"):
+        assert rows[name]["prompts"] == 24
+        assert 0 < rows[name]["share_of_peak"] <= rows[name]["share_if_all_were_read"]
+    printed = capsys.readouterr().out
+    assert "tokenizing alone" in printed
+    assert "24 prompts of" in printed
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_operations_are_those_that_pytorch_counts(script, model, prompts, gradient):
+    (prompt,) = tokenize(model, prompts[:1])
+    model.hf.set_attn_implementation("eager")  # PyTorch counts no fused attention on a CPU
+    embeddings = model.hf.get_input_embeddings()(torch.tensor([prompt.token_ids])).detach()
+    embeddings.requires_grad_(gradient)
+    with model.measuring(), FlopCounterMode(display=False) as counter:
+        logits = model.hf(inputs_embeds=embeddings, logits_to_keep=1).logits
+        if gradient:
+            logits.sum().backward()
+    tokens, config = len(prompt), model.hf.config
+    counts = torch.tensor([[tokens], [tokens]], dtype=torch.float64)
+    expected = script["operations"](model, counts, 1, gradient=gradient)
+    # Eager attention also multiplies the pairs that the causal mask hides.
+    hidden = 4 * config.hidden_size * tokens * (tokens - 1) / 2 * config.num_hidden_layers
+    expected += 3 * hidden if gradient else hidden
+    assert counter.get_total_flops() == expected
+
+
+def test_tokens_are_counted_as_they_are_read(script, model, prompts):
+    with script["counted"](model) as read:
+        interp.score(model, prompts)
+    tokens, seen = torch.cat(read, 1)
+    whole = sum(map(len, tokenize(model, prompts)))
+    assert 0 < tokens.sum() <= whole
+    assert (tokens <= seen).all()
+    with script["counted"](model) as read:
+        interp.attribute(model, prompts)
+    assert torch.cat(read, 1)[0].sum() == whole
+    assert not model.hf.base_model._forward_pre_hooks
+
+
+def test_prompts_are_whole_shards_in_the_order_of_a_run(script, monkeypatch):
+    shard = script["SHARD_PROMPTS"]
+    monkeypatch.setattr(interp, "load_prompts", lambda: range(10 * shard))
+    chosen = script["some_prompts"](2 * shard)
+    assert chosen == [*range(shard), *range(5 * shard, 6 * shard)]
+    assert script["some_prompts"](7) == list(range(7))
