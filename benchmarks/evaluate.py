@@ -27,8 +27,10 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 import interp
 from experiments.rulebreakers.instances import generate
 from experiments.rulebreakers.prompts import prompt_set
-from interp.measure import CPU_BATCH_TOKENS, Measurement, scoring
+from interp.measure import scoring
+from interp.measurement import Measurement
 from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.budget import CPU_BATCH_TOKENS
 from interp.prompts.families import families
 from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row

@@ -276,7 +276,10 @@ def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
         ids, embeddings = inputs.get("input_ids"), inputs.get("inputs_embeds")
         rows, width = (embeddings if ids is None else ids).shape[:2]
         mask = inputs.get("attention_mask")
-        if mask is None:
+        if mask is None and ids is not None:
+            # Prefixes are padded on the right, where no mask is needed.
+            mask = (ids != model.tokenizer.pad_token_id).long()
+        elif mask is None:
             mask = torch.ones(rows, width, device=model.device)
         counts.append(torch.stack([mask[:, -width:].sum(1), mask.sum(1)]).double())
 

@@ -249,7 +249,7 @@ def test_a_state_other_than_keys_and_values_is_not_handed_on(phrasings):
     prompts = tokenize(model, phrasings)
     found = list(scoring(model).batches(prompts))
     assert not any(isinstance(batch, SharedBatch) for _, batch in found)
-    plain = batches(model, prompts, batch_tokens=scoring(model).batch_tokens)
+    plain = batches(model, prompts, batch_tokens=scoring(model).budget.tokens)
     assert [indices for indices, _ in found] == [indices for indices, _ in plain]
 
 
