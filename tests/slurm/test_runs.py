@@ -56,16 +56,9 @@ def slurm_command(*words: str) -> Callable[[dict[str, object]], None]:
     """A fault that a command of SLURM's is for the job of the worker on record."""
 
     def fault(worker: dict[str, object]) -> None:
-        subprocess.run([*words, job_of(worker)], check=True)
+        subprocess.run([*words, str(worker["job"])], check=True)
 
     return fault
-
-
-def job_of(worker: dict[str, object]) -> str:
-    """Its job as a member of an array, such as 1_0: scancel knows it by no other name."""
-    command = ["squeue", "--noheader", "--array", "--format=%A %i"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return dict(line.split() for line in listed.splitlines())[str(worker["job"])]
 
 
 def kill(worker: dict[str, object]) -> None:

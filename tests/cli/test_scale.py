@@ -1,0 +1,150 @@
+"""status, validate, work, and the options of workers and errors."""
+
+import json
+
+import pytest
+
+from interp.cli import main
+from interp.runs import shards as shards_module
+from interp.runs.folder import RunFolder
+from tests.support.runs import work_in
+
+OPTIONS = ["evaluate", "--limit", "4", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 4)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    out = tmp_path / "run"
+    assert main([*OPTIONS, "--out", str(out)]) == 0
+    return out
+
+
+def test_status_of_a_run_that_is_under_way(folder, capsys):
+    run = RunFolder.read(folder)
+    (model,) = run.models()
+    lost = run.shards(model)[1]
+    for file in lost.iterdir():
+        file.unlink()
+    lost.rmdir()
+    capsys.readouterr()
+    assert main(["status", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert " 8 " in shown and " 4 " in shown
+    # A worker of this process claims what is missing: then there is a rate, and time left.
+    with run.claims(model).take(lost.name) as mine:
+        assert mine
+        assert main(["status", str(folder)]) == 0
+    assert "0:0" in capsys.readouterr().out
+
+
+def test_status_tells_how_workers_ended(folder, capsys):
+    record = folder / "workers" / "0.json"
+    for change, told in (
+        ({"error": "out of luck"}, "out of luck"),
+        ({"finished": None, "job": "12_3"}, "job 12_3): began"),
+    ):
+        record.write_text(json.dumps({**json.loads(record.read_text()), **change}))
+        assert main(["status", str(folder)]) == 0
+        assert told in capsys.readouterr().err
+
+
+def test_status_before_any_model_has_begun(tmp_path, capsys):
+    work_in(tmp_path / "run").open()
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert "tiny gpt2" in capsys.readouterr().out
+
+
+def test_validate_finds_what_has_changed(folder, capsys):
+    assert main(["validate", str(folder)]) == 0
+    assert "2 shards and the merged tables are whole" in capsys.readouterr().err
+    run = RunFolder.read(folder)
+    (model,) = run.models()
+    file = run.shards(model)[0] / "answers.parquet"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert main(["validate", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "answers.parquet has changed since it was written" in told
+    assert "measures again what is missing" in told
+    assert main([*OPTIONS, "--out", str(folder)]) == 0
+    assert main(["validate", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("command", ["status", "validate"])
+def test_a_folder_without_results_is_refused(tmp_path, capsys, command):
+    assert main([command, str(tmp_path)]) == 2
+    assert "holds neither a run nor a study" in capsys.readouterr().err
+
+
+def test_a_worker_takes_part_by_folder_and_number_alone(tmp_path, folder, capsys):
+    run = RunFolder.read(folder)
+    (model,) = run.models()
+    before = (run.shards(model)[1] / "answers.parquet").read_bytes()
+    for file in run.shards(model)[1].iterdir():
+        file.unlink()
+    run.shards(model)[1].rmdir()
+    assert main(["work", str(folder), "3"]) == 0
+    assert (run.shards(model)[1] / "answers.parquet").read_bytes() == before
+    assert json.loads((folder / "workers" / "3.json").read_text())["error"] is None
+
+
+def test_a_run_that_no_command_made_cannot_be_joined(tmp_path, capsys):
+    work_in(tmp_path / "run").open()
+    assert main(["work", str(tmp_path / "run"), "0"]) == 2
+    assert "was not made by a command of interp" in capsys.readouterr().err
+    assert main(["work", str(tmp_path), "0"]) == 2
+    assert "holds no run or study" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--workers", "2"], "--workers 2 needs --executor local or slurm"),
+        (["--slurm-option", "mem=1GB"], "--slurm-option was given without --executor slurm"),
+        (["--executor", "local", "--device", "cuda:1"], "names one device"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
+    assert main([*OPTIONS, *options, "--out", str(tmp_path / "run")]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--workers", "0"], "'0' is no number of workers"),
+        (["--fail-on-error", "2"], "'2' is no share between 0 and 1"),
+        (["--slurm-option", "mem"], "'mem' is no option such as partition=gpu"),
+        (["--executor", "ray"], "invalid choice: 'ray'"),
+    ],
+)
+def test_options_that_cannot_be_read(capsys, options, told):
+    with pytest.raises(SystemExit, match="2"):
+        main([*OPTIONS, *options])
+    assert told in capsys.readouterr().err
+
+
+def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys, monkeypatch):
+    from interp.models.model import Model
+
+    monkeypatch.setattr(Model, "context_length", 66)
+    out = ["--out", str(tmp_path / "run")]
+    assert main([*OPTIONS, *out]) == 2
+    told = capsys.readouterr().err
+    assert "which is more than the share 0.1 of all that --fail-on-error allows" in told
+    assert "reads at most 66" in told
+    assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "stopped with an error: prompt" in shown.err
+    answers = RunFolder.read(tmp_path / "run").table("answers")
+    failed = (answers["error"] != "").sum()
+    assert 0 < failed < 8
+    monkeypatch.setattr(Model, "context_length", 512)
+    assert main([*OPTIONS, *out, "--retry-errors"]) == 0
+    assert "with errors are measured again" in capsys.readouterr().err
+    assert (RunFolder.read(tmp_path / "run").table("answers")["error"] == "").all()
