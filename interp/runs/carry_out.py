@@ -7,6 +7,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from interp.errors import UserError
 from interp.runs.executors import Worker
@@ -57,15 +58,14 @@ def _anything_to_do(work: Work, runs: Sequence[Run]) -> bool:
 
 def _watch(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     """Show the progress until every worker has ended; stop them when this process is stopped."""
-    done = _done(work, runs)
+    seen: set[Path] = set()
+    done = _newly_done(work, runs, seen)
     total = sum(len(run.prompts) for run in runs) * len(work.models)
     try:
         with Progress(f"{len(workers)} workers", total=total, done=done) as progress:
             while any(worker.running() for worker in workers):
                 time.sleep(POLL)
-                now = _done(work, runs)
-                progress.advance(now - done)
-                done = now
+                progress.advance(_newly_done(work, runs, seen))
     except BaseException:
         for worker in workers:
             worker.stop()
@@ -73,15 +73,17 @@ def _watch(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     _check(work, runs, workers)
 
 
-def _done(work: Work, runs: Sequence[Run]) -> int:
-    """Prompts that are measured, all runs and models together."""
-    return sum(
-        manifest["prompts"]
+def _newly_done(work: Work, runs: Sequence[Run], seen: set[Path]) -> int:
+    """Prompts of the shards that are done and were not seen yet, all runs and models together."""
+    found = {
+        shard: manifest["prompts"]
         for run in runs
         for model in work.models
         for shard in run.shards(model)
-        if (manifest := read_manifest(shard)) is not None
-    )
+        if shard not in seen and (manifest := read_manifest(shard)) is not None
+    }
+    seen.update(found)
+    return sum(found.values())
 
 
 def _check(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
@@ -92,9 +94,9 @@ def _check(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
         if (problem := worker.problem()) is not None
     ]
     if not work.complete(runs):
-        told = "; ".join(problems) or "the workers ended early"
+        told = "\n".join(problems) or "the workers ended early"
         raise UserError(
-            f"not all was measured. {told}. What is done stays, and the same command goes on"
+            f"not all was measured. {told}\nWhat is done stays, and the same command goes on"
         )
     for problem in problems:
-        tell(f"{problem}; the others did its share")
+        tell(f"{problem}\nThe others did its share.")

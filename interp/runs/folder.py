@@ -99,11 +99,12 @@ class RunFolder:
 
     def missing(self) -> dict[str, list[str]]:
         """Ids of the shards that are not done, by model that was begun, if it has any."""
-        missing = {
-            model: [shard.name for shard in self.shards(model) if not shard.is_dir()]
-            for model in self.models()
-        }
+        missing = {model: self.missing_of(model) for model in self.models()}
         return {model: ids for model, ids in missing.items() if ids}
+
+    def missing_of(self, model: str) -> list[str]:
+        """Ids of the shards of a model that are not done; none if it was not begun."""
+        return [shard.name for shard in self.shards(model) if not shard.is_dir()]
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A table of the run, from every shard that is done; "prompts" is the prompts table.

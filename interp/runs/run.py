@@ -117,11 +117,11 @@ class Run(RunFolder):
         if record is None or record["origin"] != dict(origin):
             return True
         claims = self._claims_of(model)
-        return any(not claims.held(shard) for shard in self.missing().get(model, ()))
+        return any(not claims.held(shard) for shard in self.missing_of(model))
 
     def complete(self, model: str) -> bool:
         """Whether every shard of a model is there."""
-        return self.model_record(model) is not None and model not in self.missing()
+        return self.model_record(model) is not None and not self.missing_of(model)
 
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None

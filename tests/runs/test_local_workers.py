@@ -60,7 +60,7 @@ def test_two_workers_one_killed_leave_the_tables_of_one_process(tmp_path, inline
         _, told = process.communicate(timeout=120)
     assert process.returncode == 0, told
     assert "worker 0: it was killed by SIGKILL" in told
-    assert "the others did its share" in told
+    assert "The others did its share." in told
     assert tables(folder) == inline
     assert json.loads((folder / "run.json").read_text())["peak_memory_bytes"]["cpu"] > 0
 

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+LOG_LINES = 20
+"""Lines of the log of a worker that failed which are shown."""
+
 
 @runtime_checkable
 class Worker(Protocol):
@@ -30,3 +33,10 @@ class Worker(Protocol):
 def work_command(folder: Path, number: int) -> list[str]:
     """The command line of a worker."""
     return [sys.executable, "-m", "interp", "work", str(folder), str(number)]
+
+
+def end_of(log: Path) -> str:
+    """The last lines of a worker's log."""
+    if not log.exists():
+        return "(there is no such file: the worker never started)"
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])

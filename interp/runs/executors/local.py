@@ -11,7 +11,7 @@ import torch
 from joblib import cpu_count
 
 from interp.files import writing
-from interp.runs.executors import work_command
+from interp.runs.executors import end_of, work_command
 from interp.runs.workers import worker_log
 
 PATIENCE = 5.0
@@ -67,7 +67,7 @@ class LocalWorker:
         if not code:
             return None
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return f"it {how} (its log is {self.log})"
+        return f"it {how}; the end of {self.log}:\n{end_of(self.log)}"
 
     def stop(self) -> None:
         """Interrupt it, and end it if it does not heed that."""

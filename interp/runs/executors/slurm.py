@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
-from interp.runs.executors import work_command
+from interp.runs.executors import end_of, work_command
 
 try:
     from submitit import Job, SlurmExecutor
@@ -37,8 +37,6 @@ INTERRUPT_SECONDS = 30
 
 POLL_SECONDS = 5.0
 """squeue is asked no more often, however many workers there are."""
-
-LOG_LINES = 20
 
 _REQUEUES = 1_000_000
 """submitit counts how often a job was requeued and wants a limit."""
@@ -207,15 +205,9 @@ class SlurmWorker:
         if state not in _ENDED - {"COMPLETED"}:
             return None
         log = self._job.paths.stdout
-        return f"SLURM job {self._job.job_id} ended as {state}; the end of {log}:\n{_end_of(log)}"
+        return f"SLURM job {self._job.job_id} ended as {state}; the end of {log}:\n{end_of(log)}"
 
     def stop(self) -> None:
         """Cancel its job, unless it has ended."""
         if self.running():
             self._job.cancel(check=False)
-
-
-def _end_of(log: Path) -> str:
-    if not log.exists():
-        return "(there is no such file: the job never started)"
-    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
