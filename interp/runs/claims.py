@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from interp.files import has_ended, writing
 from interp.runs.record import cluster_job
@@ -40,6 +41,8 @@ class Claims:
     folder: Path
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By file: its time of change, and when that was first seen by this process's clock."""
+    _worker: str = field(default_factory=lambda: uuid4().hex)
+    """Tells this worker's claims from all others."""
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
@@ -48,15 +51,16 @@ class Claims:
         Raises:
             UserError: the claim cannot be written.
         """
-        file = self._create(shard)
-        if file is None:
-            yield False
-            return
-        with _renewed(file):
-            try:
-                yield True
-            finally:
-                file.unlink(missing_ok=True)
+        try:
+            file = self._create(shard)
+            if file is None:
+                yield False
+            else:
+                with _renewed(file):
+                    yield True
+        finally:
+            # By what the files say, so that Ctrl-C at any moment leaves none behind.
+            self._give_back(shard)
 
     def held(self, shard: str) -> bool:
         """Whether somebody holds a claim on the shard that has not expired."""
@@ -92,11 +96,25 @@ class Claims:
                 return None
             try:
                 with stream:
-                    json.dump(_myself(), stream)
+                    json.dump(self._myself(), stream)
             except OSError:
                 file.unlink(missing_ok=True)
                 raise
         return file
+
+    def _give_back(self, shard: str) -> None:
+        for file in self.folder.glob(f"{shard}.*"):
+            owner = _owner(file)
+            if owner is not None and owner.get("worker") == self._worker:
+                file.unlink(missing_ok=True)
+
+    def _myself(self) -> dict[str, Any]:
+        return {
+            "host": platform.node(),
+            "process": os.getpid(),
+            "job": cluster_job(),
+            "worker": self._worker,
+        }
 
     def _newest(self, shard: str) -> Path | None:
         return max(self.folder.glob(f"{shard}.*"), key=_generation, default=None)
@@ -135,10 +153,6 @@ def _renewed(file: Path) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def _myself() -> dict[str, Any]:
-    return {"host": platform.node(), "process": os.getpid(), "job": cluster_job()}
 
 
 def _owner(file: Path) -> dict[str, Any] | None:

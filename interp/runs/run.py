@@ -7,7 +7,6 @@
 4. Merge the shards of all models that the folder holds whole into one file a table.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -20,18 +19,16 @@ import pyarrow as pa
 from interp.errors import UserError
 from interp.files import checksum, remove_unfinished, writing
 from interp.measurement import Measurement
-from interp.models.model import Model
-from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
 from interp.runs.folder import RECORD, RunFolder
 from interp.runs.memory import recall_budget, remember_budget
+from interp.runs.origin import check_same_model, check_same_run, model_record, run_origin
 from interp.runs.progress import Progress
 from interp.runs.record import beginning, ending, read_record, write_record
 from interp.runs.shards import (
     SHARD_PROMPTS,
     Shard,
-    code_version,
     cut,
     damage,
     merge,
@@ -77,10 +74,10 @@ class Run(RunFolder):
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
         """
-        origin = _origin(prompts, measurement, parameters)
+        origin = run_origin(prompts, measurement, parameters)
         earlier = read_record(folder / RECORD, ("run", "models"))
         if earlier is not None and (folder / "models").exists():
-            _check_same_run(folder, earlier["run"], origin)
+            check_same_run(folder, earlier["run"], origin)
         take_folder(folder, RECORD)
         names = list(dict.fromkeys([*(earlier["models"] if earlier else ()), *models]))
         record = {"run": origin, "models": names, **beginning(command)}
@@ -105,7 +102,7 @@ class Run(RunFolder):
             UserError: the folder holds no run, or a different one.
         """
         record = RunFolder.read(folder).record
-        _check_same_run(folder, record["run"], _origin(prompts, measurement, parameters))
+        check_same_run(folder, record["run"], run_origin(prompts, measurement, parameters))
         return cls(folder, record, prompts, fail_on_error)
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
@@ -219,18 +216,14 @@ class Run(RunFolder):
         model = measurement.model
         shards = cut(measurement, self.prompts, self.shard_folder(model.name))
         record = {
-            **_model_record(model),
+            **model_record(measurement),
             "origin": origin,
-            "tables": {
-                table: {column.name: str(column.type) for column in schema}
-                for table, schema in measurement.tables.items()
-            },
             "data_hash": self.record["run"]["data_hash"],
             "shards": [shard.id for shard in shards],
         }
         earlier = self.model_record(model.name)
-        if earlier is not None and earlier["shards"] != record["shards"]:
-            _refuse_other_model(self.folder, earlier, record)
+        if earlier is not None:
+            check_same_model(self.folder, earlier, record)
         if model.name not in self.record["models"]:
             self.record["models"].append(model.name)
             self._write_record()
@@ -276,6 +269,10 @@ class Run(RunFolder):
         write_parquet(self.folder / "prompts.parquet", schema, parts)
 
     def _write_record(self) -> None:
+        # Another command may have added models since.
+        there = read_record(self.folder / RECORD, ("run", "models")) or {"models": []}
+        names = dict.fromkeys([*there["models"], *self.record["models"]])
+        self.record["models"] = list(names)
         write_record(self.folder / RECORD, self.record)
 
 
@@ -294,63 +291,3 @@ def take_folder(folder: Path, record: str) -> None:
         )
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-
-
-def _origin(
-    prompts: PromptSet, measurement: str, parameters: Mapping[str, object]
-) -> dict[str, Any]:
-    """What a run is, as JSON holds it."""
-    origin = {
-        "measurement": measurement,
-        "parameters": dict(parameters),
-        "system": prompts.system,
-        "seed": prompts.seed,
-        "prompts": len(prompts),
-        "data": prompts.description,
-        "data_hash": prompts.content_hash(),
-        "code": code_version(),
-    }
-    as_json: dict[str, Any] = json.loads(json.dumps(origin))
-    return as_json
-
-
-def _model_record(model: Model) -> dict[str, Any]:
-    return {
-        "name": model.name,
-        **model.source,
-        "identity": model.identity,
-        "architecture": model.hf.config.model_type,
-        "parameters": model.hf.num_parameters(),
-        "vocabulary": model.hf.config.get_text_config().vocab_size,
-        "dtype": model.dtype,
-        "quantization": model.quantization,
-        "device": str(model.device),
-        "attn_implementation": model.attn_implementation,
-        "chat_template": has_chat_template(model.tokenizer),
-    }
-
-
-def _refuse_other_model(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
-    for key in ("name", "identity", "dtype", "attn_implementation"):
-        if earlier[key] != now[key]:
-            raise UserError(
-                f"{folder} holds another model as {earlier['name']}: its {key} is {earlier[key]}, "
-                f"this one's is {now[key]}; give another --out"
-            )
-    raise UserError(
-        f"{folder} holds {earlier['name']} measured by other code or options; give another --out"
-    )
-
-
-def _check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
-    if earlier.get("code") != now["code"]:
-        raise UserError(
-            f"{folder} was measured by another version of interp, whose numbers may differ; "
-            "give another --out"
-        )
-    for key, value in now.items():
-        if earlier.get(key) != value:
-            raise UserError(
-                f"{folder} belongs to a different run: its {key} is {earlier.get(key)!r}, this "
-                f"run's is {value!r}; repeat that run's options, or give another --out"
-            )

@@ -16,7 +16,7 @@ import torch
 from interp.errors import UserError
 from interp.measure import scoring
 from interp.models.model import Model
-from interp.runs import run as run_module
+from interp.runs import origin as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
 from interp.runs.folder import RunFolder
@@ -67,18 +67,14 @@ def one_run(tmp_path, undisturbed):
 
 def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
     folder = tmp_path / "run"
-    for _ in range(2):
-        # The first child also waits for the server that children are forked from.
-        started = time.monotonic()
-        with child(run_in, tmp_path / "timed") as whole:
-            assert ended(whole) == 0
-        seconds = time.monotonic() - started
-        shutil.rmtree(tmp_path / "timed")
     chance = random.Random(0)
     codes = []
-    for _ in range(KILLS):
+    for number in range(KILLS):
+        # Spread over the whole run, from its first moment to its last shards.
+        shards = number * len(MODELS) * SHARDS // KILLS
         with child(run_in, folder) as process:
-            time.sleep(chance.uniform(0, seconds))
+            until(lambda: len(list(folder.glob("shards/*/[0-9a-f]*"))) >= shards)  # noqa: B023
+            time.sleep(chance.uniform(0, 0.1))
             process.kill()
             codes.append(ended(process))
     assert codes.count(-signal.SIGKILL) >= KILLS // 2
@@ -235,7 +231,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
 def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     run_in(folder)
-    monkeypatch.setattr(run_module, "code_version", lambda: "other code")
+    monkeypatch.setattr(origin_module, "code_version", lambda: "other code")
     with pytest.raises(UserError, match="another version of interp"):
         work_in(folder).join()
 

@@ -6,6 +6,7 @@ import pytest
 
 from interp.errors import UserError
 from interp.measure import attribution, scoring
+from interp.runs import origin as origin_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.run import Run
@@ -150,7 +151,7 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, mes
 
 def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
     run_in(tmp_path, "llama")
-    monkeypatch.setattr(run_module, "code_version", lambda: "other code")
+    monkeypatch.setattr(origin_module, "code_version", lambda: "other code")
     with pytest.raises(UserError, match="another version of interp"):
         run_in(tmp_path, "llama")
 
