@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli import parse
     from interp.runs.work import take_part
+    from interp.runs.workers import recorded_worker
 
     # SLURM ends jobs so; like Ctrl-C it gives claims back.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -40,7 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     command, parsed = parse(_command_line(arguments.folder))
     parsed.out = arguments.folder
     work = command.work(parsed)
-    take_part(work, arguments.number, work.join)
+    with recorded_worker(arguments.folder, arguments.number):
+        take_part(work, arguments.number, work.join)
 
 
 def command_of(arguments: list[str]) -> str:

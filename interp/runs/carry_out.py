@@ -7,6 +7,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from interp.errors import UserError
@@ -15,7 +16,7 @@ from interp.runs.progress import Progress, tell
 from interp.runs.run import Run
 from interp.runs.shards import read_manifest
 from interp.runs.work import POLL, Work, take_part
-from interp.runs.workers import worker_records
+from interp.runs.workers import INTERRUPTED, recorded_worker, worker_records
 
 
 def carry_out(
@@ -31,23 +32,34 @@ def carry_out(
     Raises:
         UserError: from the work or its workers, or workers that ended before all was done.
     """
-
-    def open_runs() -> list[Run]:
-        runs = work.open()
-        if retry_errors:
-            count = sum(run.forget_errors() for run in runs)
-            tell(f"{count:,} shards with errors are measured again")
-        return runs
-
     if start is None:
-        runs = take_part(work, 0, open_runs)
+        runs = _take_part_alone(work, retry_errors)
     else:
-        runs = open_runs()
+        runs = _open(work, retry_errors)
         if _anything_to_do(work, runs):
             _watch(work, runs, start())
     for run in runs:
         run.merge_tables()
     return runs
+
+
+def _open(work: Work, retry_errors: bool) -> list[Run]:
+    runs = work.open()
+    if retry_errors:
+        count = sum(run.forget_errors() for run in runs)
+        tell(f"{count:,} shards with errors are measured again")
+    return runs
+
+
+def _take_part_alone(work: Work, retry_errors: bool) -> list[Run]:
+    with ExitStack() as on_record:
+
+        def open_runs() -> list[Run]:
+            runs = _open(work, retry_errors)
+            on_record.enter_context(recorded_worker(work.folder, 0))
+            return runs
+
+        return take_part(work, 0, open_runs)
 
 
 def _anything_to_do(work: Work, runs: Sequence[Run]) -> bool:
@@ -88,11 +100,12 @@ def _newly_done(work: Work, runs: Sequence[Run], seen: set[Path]) -> int:
 
 def _check(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     errors = {record["number"]: record.get("error") for record in worker_records(work.folder)}
-    problems = [
-        f"worker {worker.number}: {errors.get(worker.number) or problem}"
-        for worker in workers
-        if (problem := worker.problem()) is not None
-    ]
+    problems = []
+    for worker in workers:
+        problem, error = worker.problem(), errors.get(worker.number)
+        if problem is not None:
+            told = problem if error in (None, INTERRUPTED) else error
+            problems.append(f"worker {worker.number}: {told}")
     if not work.complete(runs):
         told = "\n".join(problems) or "the workers ended early"
         raise UserError(

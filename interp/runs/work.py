@@ -17,7 +17,6 @@ from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.progress import tell
 from interp.runs.run import Run
-from interp.runs.workers import recorded_worker
 
 POLL = 1.0
 """Seconds between two looks at what other workers have done."""
@@ -122,19 +121,18 @@ def take_part(work: Work, number: int, open_runs: Callable[[], list[Run]]) -> li
     first, *rest = names[number % len(names) :] + names[: number % len(names)]
     measurements = work.measurements(work.load(first))
     runs = open_runs()
-    with recorded_worker(work.folder, number):
-        measured = _measure(runs, measurements, work.models[first])
-        # Before the next model is loaded: two may not fit into memory.
-        del measurements
-        measured |= _measure_each(work, runs, rest)
-        waiting = False
-        while not work.complete(runs):
-            if not measured:
-                if not waiting:
-                    tell("waiting for what other workers have claimed")
-                waiting = True
-                time.sleep(POLL)
-            measured = _measure_each(work, runs, [first, *rest])
+    measured = _measure(runs, measurements, work.models[first])
+    # Before the next model is loaded: two may not fit into memory.
+    del measurements
+    measured |= _measure_each(work, runs, rest)
+    waiting = False
+    while not work.complete(runs):
+        if not measured:
+            if not waiting:
+                tell("waiting for what other workers have claimed")
+            waiting = True
+            time.sleep(POLL)
+        measured = _measure_each(work, runs, [first, *rest])
     return runs
 
 

@@ -11,6 +11,9 @@ from typing import Any
 from interp.errors import UserError
 from interp.runs.record import cluster_job, now, peak_memory, write_record
 
+INTERRUPTED = "it was interrupted"
+"""The error of a worker that ended before its work did, without one of its own."""
+
 
 @contextmanager
 def recorded_worker(folder: Path, number: int) -> Iterator[None]:
@@ -26,7 +29,7 @@ def recorded_worker(folder: Path, number: int) -> Iterator[None]:
         "finished": None,
     }
     write_record(file, record)
-    error: str | None = "it was interrupted"
+    error: str | None = INTERRUPTED
     try:
         yield
         error = None
