@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from interp.errors import UserError
 from interp.runs.record import cluster_job, now, peak_memory, write_record
 
@@ -25,6 +27,7 @@ def recorded_worker(folder: Path, number: int) -> Iterator[None]:
         "host": platform.node(),
         "process": os.getpid(),
         "job": cluster_job(),
+        "threads": torch.get_num_threads(),
         "started": now(),
         "finished": None,
     }
