@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
         listed = "\n  ".join(found)
         raise UserError(
             f"{arguments.folder} is not whole:\n  {listed}\n"
-            "The command that wrote it measures again what is missing or has changed"
+            "The command that wrote it goes on where something is missing or has changed"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
     tell(f"{arguments.folder}: {shards:,} shards and the merged tables are whole")

@@ -9,7 +9,7 @@ from interp.errors import UserError
 from interp.measurement import Measurement
 from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.shards import code_version
+from interp.runs.shards import code_version, column_types
 
 
 def run_origin(
@@ -45,10 +45,7 @@ def model_record(measurement: Measurement) -> dict[str, Any]:
         "device": str(model.device),
         "attn_implementation": model.attn_implementation,
         "chat_template": has_chat_template(model.tokenizer),
-        "tables": {
-            table: {column.name: str(column.type) for column in schema}
-            for table, schema in measurement.tables.items()
-        },
+        "tables": {table: column_types(schema) for table, schema in measurement.tables.items()},
     }
 
 

@@ -142,6 +142,18 @@ def damage(folder: Path) -> str | None:
     return None
 
 
+def column_types(schema: pa.Schema) -> dict[str, str]:
+    """The names of a table's columns and of their types, as records hold them."""
+    return {column.name: _type_name(column.type) for column in schema}
+
+
+def _type_name(type_: pa.DataType) -> str:
+    # What a list's elements are called changes when a file is written and read again.
+    if pa.types.is_list(type_):
+        return f"list<{_type_name(type_.value_type)}>"
+    return str(type_)
+
+
 def merge(table: str, folders: Sequence[Path], file: Path) -> None:
     """Join a table of all shard folders into one file, one shard in memory at a time."""
     parts = [folder / f"{table}.parquet" for folder in folders]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from interp.files import checksum
 from interp.runs.folder import RunFolder
-from interp.runs.shards import damage, read_manifest
+from interp.runs.shards import column_types, damage, read_manifest
 
 
 def problems(run: RunFolder) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _problem_of_shard(shard: Path, tables: dict[str, dict[str, str]]) -> str | N
             schema = pq.read_schema(shard / f"{table}.parquet")
         except pa.ArrowInvalid as error:
             return f"{table}.parquet cannot be read: {error}"
-        found = {column.name: str(column.type) for column in schema}
+        found = column_types(schema)
         if found != columns:
             return f"{table}.parquet has the columns {found}; expected {columns}"
     return None

@@ -69,7 +69,7 @@ def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 2
     told = capsys.readouterr().err
     assert "answers.parquet has changed since it was written" in told
-    assert "measures again what is missing" in told
+    assert "goes on where something is missing" in told
     assert main([*OPTIONS, "--out", str(folder)]) == 0
     assert main(["validate", str(folder)]) == 0
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measure import scoring
+from interp.measure import scoring, soft_scoring
 from interp.models.model import Model
 from interp.runs import origin as origin_module
 from interp.runs import shards as shards_module
@@ -22,6 +22,7 @@ from interp.runs.carry_out import carry_out
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from interp.runs.validate import problems
+from interp.runs.work import Stage, Work
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
 from tests.support.runs import (
@@ -185,6 +186,14 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     wrong = list(problems(RunFolder.read(run.folder)))
     assert "answers.parquet has the columns" in wrong[0]
     assert wrong[1] == "prompts.parquet has changed since it was written"
+
+
+def test_columns_that_hold_lists_are_whole(tmp_path):
+    stage = Stage("soft", some_prompts(2), soft_scoring)
+    models = {"tiny llama": {}}
+    work = Work(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
+    (run,) = carry_out(work, start=None)
+    assert list(problems(run)) == []
 
 
 @pytest.fixture
