@@ -21,13 +21,14 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.runs.workers import worker_records
 
     table = status_table(runs_in(arguments.folder))
-    left = [clock(seconds) if math.isfinite(seconds) else "" for seconds in table["seconds_left"]]
-    shown = table.drop(columns="seconds_left").assign(left=left)
+    rate = ["" if math.isnan(rate) else f"{rate:,.1f}/s" for rate in table["rate"]]
+    left = ["" if math.isnan(seconds) else clock(seconds) for seconds in table["seconds_left"]]
+    shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
     print_table(shown, title="Prompts by run and model")
     for worker in worker_records(arguments.folder):
         job = f", job {worker['job']}" if worker["job"] else ""
         where = f"worker {worker['number']} (host {worker['host']}{job})"
         if worker["finished"] is None:
-            tell(f"{where}: began {worker['started']}, has not said that it ended")
+            tell(f"{where}: began {worker['started']}, no end reported")
         elif worker["error"]:
             tell(f"{where}: ended {worker['finished']}, {worker['error']}")
