@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import torch
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.prompts.budget import TokenBudget
+from interp.prompts.budget import TokenBudget, is_out_of_memory
 from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
@@ -134,7 +133,9 @@ class Measurement:
     def _measure_if_it_fits(self, batch: Batch) -> list[PromptRows] | None:
         try:
             return self.measure_batch(batch)
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             # Left before another try, since the error holds on to the tensors of the first.
             return None
 

@@ -14,22 +14,30 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 
-def fits(measurement, *, prompts):
+def error_of_a_cpu():
+    """What PyTorch raises where a CPU's memory ends: no address space holds a pebibyte."""
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50, dtype=torch.uint8)
+    return caught.value
+
+
+def fits(measurement, *, prompts, error=None):
     """The measurement on a device on which no more than so many prompts of a batch fit."""
     sizes = []
 
     def measure_batch(batch):
         sizes.append(len(batch.prompts))
         if len(batch.prompts) > prompts:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise error or torch.OutOfMemoryError("CUDA out of memory")
         return measurement.measure_batch(batch)
 
     return dataclasses.replace(measurement, measure_batch=measure_batch), sizes
 
 
-def test_memory_that_ends_halves_the_batches_and_goes_on(prompts):
+@pytest.mark.parametrize("error", [None, error_of_a_cpu()])
+def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
     whole = scoring(tiny_model("llama"))(prompts)
-    measurement, sizes = fits(scoring(tiny_model("llama")), prompts=5)
+    measurement, sizes = fits(scoring(tiny_model("llama")), prompts=5, error=error)
     told = []
     halved = measurement(prompts, done=told.append)
     assert [row["prompt_id"] for row in halved["answers"]] == [prompt.id for prompt in prompts]
@@ -42,6 +50,12 @@ def test_memory_that_ends_halves_the_batches_and_goes_on(prompts):
     sizes.clear()
     measurement(prompts)
     assert max(sizes) <= 5
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory(prompts):
+    measurement, _ = fits(scoring(tiny_model("llama")), prompts=0, error=RuntimeError("a bug"))
+    with pytest.raises(RuntimeError, match="a bug"):
+        measurement(prompts[:2])
 
 
 def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):

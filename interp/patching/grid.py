@@ -46,7 +46,7 @@ from interp.patching.sites import (
     layer_count,
     locate,
 )
-from interp.prompts.budget import TokenBudget
+from interp.prompts.budget import TokenBudget, is_out_of_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Grid:
             chunk = rows[: max(1, self._budget.tokens // tokens)]
             try:
                 metrics = self._run_rows(passes, location, written, chunk)
-            except torch.OutOfMemoryError:
-                if len(chunk) == 1:
+            except RuntimeError as error:
+                if len(chunk) == 1 or not is_out_of_memory(error):
                     raise
                 self._budget.shrink(tokens * len(chunk))
                 continue

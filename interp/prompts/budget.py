@@ -1,6 +1,9 @@
-"""The budget of tokens that a forward pass may hold."""
+"""The budget of tokens that a forward pass may hold, and errors that tell it was too large."""
 
 from dataclasses import dataclass
+
+import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from interp.errors import UserError
 from interp.models.model import Model
@@ -41,3 +44,14 @@ def token_budget(
     if batch_tokens < 1:
         raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
     return TokenBudget(batch_tokens)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error tells that memory ended, on any device; what can be freed then is.
+
+    PyTorch has a class for it on GPUs; a CPU's allocator and cuDNN tell it by their messages.
+    """
+    ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
+    if ended:
+        clear_device_cache(garbage_collection=True)
+    return ended
