@@ -118,7 +118,7 @@ def _merged(finished: "Run", table: str) -> pd.DataFrame:
 
 
 def _linear(arguments: argparse.Namespace, finished: "Run") -> None:
-    from interp.cli.measuring import summarize
+    from interp.cli.summary import summarize
     from interp.report.console import print_table
     from probes.linear import linear_probes
 

@@ -59,7 +59,8 @@ def work(arguments: argparse.Namespace) -> "Work":
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.attribution_table import attribution_table
-    from interp.cli.measuring import carry_out, summarize
+    from interp.cli.measuring import carry_out
+    from interp.cli.summary import summarize
     from interp.report.console import print_table
     from interp.runs.progress import tell
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from transformers.utils import logging as transformers_logging
 
 from interp.cli.options import load_options, unique_models
@@ -144,26 +143,6 @@ def loaded(name: str, arguments: argparse.Namespace) -> Model:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         tell(f"the weights of {name} are quantized: {model.quantization}")
     return model
-
-
-def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
-    """Shares that the tables do not show, by model, and a line on each that is not zero.
-
-    Args:
-        answers: model, answer and error of each prompt.
-        failed: model, prompt_id and error of each row of any table that has an error.
-    """
-    summary: dict[str, dict[str, object]] = {}
-    for model, rows in answers.groupby("model", sort=False):
-        errors = failed[failed["model"] == model]
-        counts = errors.drop_duplicates("prompt_id")["error"].value_counts().to_dict()
-        without = float((rows["answer"] == "").mean())
-        summary[str(model)] = {"no_answer_share": without, "errors": counts}
-        if without:
-            tell(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
-        for error, count in counts.items():
-            tell(f"{model}: {count:,} prompts stopped with an error: {error}")
-    return summary
 
 
 def default_folder(

@@ -175,15 +175,13 @@ def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
 
 def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
     """Pairs, recognized ones and errors, by model, and a line on each error."""
-    from interp.runs.progress import tell
+    from interp.cli.summary import tell_errors
 
     summary: dict[str, dict[str, object]] = {}
     for model, rows in pairs.groupby("model", sort=False):
-        errors = rows.loc[rows["error"] != "", "error"].value_counts().to_dict()
+        errors = tell_errors(str(model), rows.loc[rows["error"] != "", "error"], "pairs")
         recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
         summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
-        for error, count in errors.items():
-            tell(f"{model}: {count:,} pairs stopped with an error: {error}")
     return summary
 
 

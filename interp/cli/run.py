@@ -45,9 +45,14 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.measuring import carry_out
     from interp.cli.report import write_study_report
     from interp.runs.progress import tell
+    from interp.runs.status import status_table
 
     study = work(arguments)
     pairs = "all" if arguments.limit is None else f"{arguments.limit:,}"
     tell(f"{arguments.study}: {len(study.models)} models, {pairs} pairs")
-    study.finish(carry_out(arguments, study))
+    runs = carry_out(arguments, study)
+    study.finish(runs)
+    table = status_table({run.folder.name: run for run in runs})
+    for row in table[table["failed"] > 0].itertuples():
+        tell(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
     write_study_report(study.folder)

@@ -140,7 +140,10 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     assert "reads at most 66" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()
-    assert "stopped with an error: prompt" in shown.err
+    told = [line for line in shown.err.splitlines() if "stopped with" in line]
+    # Each error names its prompt: three are told, and how many more there are.
+    assert [": 1 prompts stopped with an error: prompt" in line for line in told[:3]] == [True] * 3
+    assert "prompts stopped with other errors" in told[3]
     answers = RunFolder.read(tmp_path / "run").table("answers")
     failed = (answers["error"] != "").sum()
     assert 0 < failed < 8

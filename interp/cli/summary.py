@@ -1,0 +1,43 @@
+"""What the terminal and the record tell of a run beside its tables: shares and errors."""
+
+import pandas as pd
+
+from interp.runs.progress import tell
+
+ERRORS_TOLD = 3
+"""Different errors of a model that are told, the most frequent ones; some name their prompt."""
+
+
+def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
+    """Shares that the tables do not show, by model, and a line on each that is not zero.
+
+    Args:
+        answers: model, answer and error of each prompt.
+        failed: model, prompt_id and error of each row of any table that has an error.
+    """
+    summary: dict[str, dict[str, object]] = {}
+    for model, rows in answers.groupby("model", sort=False):
+        errors = failed[failed["model"] == model]
+        counts = tell_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
+        without = float((rows["answer"] == "").mean())
+        summary[str(model)] = {"no_answer_share": without, "errors": counts}
+        if without:
+            tell(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
+    return summary
+
+
+def tell_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
+    """A line on each of the most frequent errors; returns how often each occurred.
+
+    Args:
+        model: name of the model.
+        errors: the error of each prompt, or pair, that has one.
+        unit: "prompts" or "pairs".
+    """
+    counts = errors.value_counts()
+    for error, count in counts.head(ERRORS_TOLD).items():
+        tell(f"{model}: {count:,} {unit} stopped with an error: {error}")
+    if len(counts) > ERRORS_TOLD:
+        others = counts[ERRORS_TOLD:].sum()
+        tell(f"{model}: {others:,} {unit} stopped with other errors; the tables tell which")
+    return {str(error): int(count) for error, count in counts.head(ERRORS_TOLD).items()}
