@@ -100,7 +100,8 @@ def _start(arguments: argparse.Namespace, work: Work) -> Callable[[], Sequence[W
                 f"--device {arguments.device} names one device, but with --executor local each "
                 "worker has its own; give --device cuda, cpu, or nothing"
             )
-        return lambda: local.start(work.folder, workers=arguments.workers)
+        on_gpus = arguments.device != "cpu"
+        return lambda: local.start(work.folder, workers=arguments.workers, on_gpus=on_gpus)
     if arguments.workers not in (None, 1):
         raise UserError(
             f"--workers {arguments.workers} needs --executor local or slurm; "

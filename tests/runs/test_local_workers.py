@@ -114,6 +114,14 @@ def test_workers_share_out_the_gpus(workers, gpus, shares):
     assert found == [{"CUDA_VISIBLE_DEVICES": share} for share in shares]
 
 
+@pytest.mark.parametrize(
+    ("visible", "gpus"), [("0,3", ["0", "3"]), ("", []), ("-1", []), ("GPU-8a", ["GPU-8a"])]
+)
+def test_gpus_are_those_that_this_process_may_use(monkeypatch, visible, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert local._gpus() == gpus
+
+
 def test_workers_share_out_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr(local, "cpu_count", lambda: 8)

@@ -18,16 +18,16 @@ PATIENCE = 5.0
 """Seconds that a worker gets to stop by itself."""
 
 
-def start(folder: Path, *, workers: int | None) -> list["LocalWorker"]:
+def start(folder: Path, *, workers: int | None, on_gpus: bool = True) -> list["LocalWorker"]:
     """Start workers on a run or a study: one for each GPU, or two, unless told how many.
 
-    A worker sees its GPUs alone; several share one where there are more workers than GPUs. It ends
-    when this process does.
+    A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
+    GPUs, or where they are not wanted, it has its share of the cores. It ends when this process does.
 
     Raises:
         UserError: the logs cannot be written.
     """
-    gpus = _gpus()
+    gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2
     started = []
     for number in range(count):
@@ -83,7 +83,8 @@ def _gpus() -> list[str]:
     """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return [name for name in visible.split(",") if name]
+        # "-1" hides all of them.
+        return [name for name in visible.split(",") if name not in ("", "-1")]
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
