@@ -22,7 +22,8 @@ def start(folder: Path, *, workers: int | None, on_gpus: bool = True) -> list["L
     """Start workers on a run or a study: one for each GPU, or two, unless told how many.
 
     A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
-    GPUs, or where they are not wanted, it has its share of the cores. It ends when this process does.
+    GPUs, or where they are not wanted, it has its share of the cores. Workers end when this process
+    does.
 
     Raises:
         UserError: the logs cannot be written.
