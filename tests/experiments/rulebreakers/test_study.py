@@ -188,13 +188,14 @@ def test_one_model_alone_has_no_correlation_across_models(results):
 def test_an_unfinished_study_still_renders(folder, tmp_path, capsys):
     copy = tmp_path / "study"
     shutil.copytree(folder, copy)
-    lost = StudyFolder.read(copy).runs["answers"].shards("organism/mistral")[0]
-    unprobed = StudyFolder.read(copy).runs["residuals"].shards("organism/gemma2")[0]
-    for shard in (lost, unprobed):
+    runs = StudyFolder.read(copy).runs
+    unanswered = runs["answers"].shards("organism/mistral")
+    unprobed = runs["residuals"].shards("organism/gemma2")
+    for shard in (*unanswered, *unprobed):
         shutil.rmtree(shard)
     assert main(["report", str(copy)]) == 0
     told, page = capsys.readouterr().err, (copy / "report.html").read_text()
-    for shard in (lost, unprobed):
+    for shard in (*unanswered, *unprobed):
         assert shard.name in told
         assert shard.name in page
     probed = pd.read_csv(copy / "tables" / "linear_probes.csv")["model"]
