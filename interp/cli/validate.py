@@ -32,4 +32,4 @@ def run(arguments: argparse.Namespace) -> None:
             "The command that wrote it goes on where something is missing or has changed"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    tell(f"{arguments.folder}: {shards:,} shards and the merged tables are whole")
+    tell(f"{arguments.folder} is whole: {shards:,} shards and the merged tables")

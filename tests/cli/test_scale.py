@@ -61,7 +61,7 @@ def test_status_before_any_model_has_begun(tmp_path, capsys):
 
 def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 0
-    assert "2 shards and the merged tables are whole" in capsys.readouterr().err
+    assert "is whole: 2 shards and the merged tables" in capsys.readouterr().err
     run = RunFolder.read(folder)
     (model,) = run.models()
     file = run.shards(model)[0] / "answers.parquet"
