@@ -34,6 +34,7 @@ from tests.support.runs import (
     run_and_log,
     run_command,
     run_in,
+    run_slowly,
     run_under_a_jumping_clock,
     work_in,
 )
@@ -132,7 +133,7 @@ def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undi
 
 def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
     folder = tmp_path / "run"
-    with child(run_in, folder) as process:
+    with child(run_slowly, folder) as process:
         until(lambda: list((folder / "shards").glob("*/[0-9a-f]*")))
         start = time.monotonic()
         os.kill(process.pid, signal.SIGINT)

@@ -35,11 +35,16 @@ def work_in(folder, *, models=MODELS, measurement=scoring, **options):
     )
 
 
-def run_in(folder, models=MODELS):
+def run_in(folder, models=MODELS, measurement=scoring):
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
-    (run,) = carry_out(work_in(folder, models=models), start=None)
+    (run,) = carry_out(work_in(folder, models=models, measurement=measurement), start=None)
     run.finish({})
     return run
+
+
+def run_slowly(folder):
+    """The same, in some seconds."""
+    run_in(folder, measurement=_slow_scoring)
 
 
 def run_and_log(folder, log):
@@ -52,7 +57,7 @@ def run_and_log(folder, log):
         original(shard, *rest, **options)
 
     run_module.write = logged
-    run_in(folder)
+    run_slowly(folder)
 
 
 def run_under_a_jumping_clock(folder, seed):
@@ -89,6 +94,15 @@ def changed(measurement, measure_batch):
     original = measurement.measure_batch
     other = functools.wraps(original)(functools.partial(measure_batch, original))
     return dataclasses.replace(measurement, measure_batch=other)
+
+
+def _slow_scoring(model, **options):
+    return changed(scoring(model, **options), _doze)
+
+
+def _doze(original, batch):
+    time.sleep(0.1)
+    return original(batch)
 
 
 def _sleep(original, batch):
