@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from interp.errors import UserError
 
 
@@ -50,12 +52,10 @@ def has_ended(host: str, process: int) -> bool:
     if host != platform.node():
         return False
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        # One that was killed stays as a zombie until its parent asks for it.
+        return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return True
-    except PermissionError:
-        return False
-    return False
 
 
 @contextmanager
