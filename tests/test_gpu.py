@@ -54,11 +54,18 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a layer offloaded to the CPU",
+        pytest.param(
+            "layers of two GPUs in turn",
+            marks=pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs"),
+        ),
+    ],
+)
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "organism/gemma2"])
 def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path, prompts):
-    if "two GPUs" in where and torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
     on_cpu = interp.load_model(name, device="cpu")
     placed = place(interp.load_model(name, device="cpu"), PLACES[where], tmp_path)
     assert placed.device.type == "cuda"
