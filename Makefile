@@ -14,7 +14,7 @@ setup: $(READY)
 
 # torch comes first, so that no other package brings another build of it. inseq comes last and
 # without its dependencies: it pins an old typeguard that it never imports (see CONTRIBUTING.md).
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch

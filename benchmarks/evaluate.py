@@ -25,8 +25,6 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.prompts import prompt_set
 from interp.measure import scoring
 from interp.measurement import Measurement
 from interp.models.organisms import DEFAULT, organism_folder
@@ -34,6 +32,8 @@ from interp.prompts.budget import CPU_BATCH_TOKENS
 from interp.prompts.families import families
 from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import prompt_set
 
 HIDDEN, LAYERS = 256, 4
 INSTANCES = 48

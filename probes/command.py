@@ -52,10 +52,10 @@ def _configure_linear(probes: "argparse._SubParsersAction[argparse.ArgumentParse
 def work(arguments: argparse.Namespace) -> "Work":
     """What the probe measures."""
     from interp.cli.measuring import work_of_command
-    from probes.facts import load_facts
-    from probes.familiarity import familiarity
-    from probes.knowledge import knowledge
-    from probes.residuals import residuals
+    from interp_probes.facts import load_facts
+    from interp_probes.familiarity import familiarity
+    from interp_probes.knowledge import knowledge
+    from interp_probes.residuals import residuals
 
     command = f"probe-{arguments.probe}"
     if arguments.probe == "linear":
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _familiarity(arguments: argparse.Namespace, finished: "Run") -> None:
     from interp.report.console import print_table
-    from probes.familiarity import flag_shared
+    from interp_probes.familiarity import flag_shared
 
     facts, table = finished.table("prompts", _FACTS), _merged(finished, "familiarity")
     table = flag_shared(table, facts).merge(facts, on="prompt_id")
@@ -98,7 +98,7 @@ def _familiarity(arguments: argparse.Namespace, finished: "Run") -> None:
 
 def _knowledge(arguments: argparse.Namespace, finished: "Run") -> None:
     from interp.report.console import print_table
-    from probes.knowledge import excluded
+    from interp_probes.knowledge import excluded
 
     facts, table = finished.table("prompts", _FACTS), _merged(finished, "knowledge")
     failed = excluded(table, facts)
@@ -120,7 +120,7 @@ def _merged(finished: "Run", table: str) -> pd.DataFrame:
 def _linear(arguments: argparse.Namespace, finished: "Run") -> None:
     from interp.cli.summary import summarize
     from interp.report.console import print_table
-    from probes.linear import linear_probes
+    from interp_probes.linear import linear_probes
 
     prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])

@@ -10,8 +10,8 @@ from interp.models.model import Model
 from interp.prompts.budget import token_budget
 from interp.prompts.tokens import Batch
 from interp.tables import Row
-from probes.completions import COMPLETION_TOKENS, complete
-from probes.mentions import mentions
+from interp_probes.completions import COMPLETION_TOKENS, complete
+from interp_probes.mentions import mentions
 
 TABLE = pa.schema(
     [

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from interp.errors import UserError
-from probes.halves import DROPPED, entity_halves
+from interp_probes.halves import DROPPED, entity_halves
 
 REGULARIZATION = 0.01
 """scikit-learn's C for standardised features: strong, for there are more features than entities."""

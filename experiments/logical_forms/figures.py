@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp.report.figures import labelled_points, panel_a_model
 from interp.report.style import house_style, look, new_axes
+from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
 _SYMBOLS = {"none": "no modality", "box": "□", "diamond": "◇", **ARGUMENT_FORMS}
 

@@ -6,8 +6,8 @@ Whether a form is valid is nowhere written down: `Form.valid` asks the Kripke st
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
-from experiments.logical_forms.kripke import Consequence, entails
+from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
+from interp_experiments.logical_forms.kripke import Consequence, entails
 
 Reading = Literal["form", "strict"]
 """What "uncertain" says: not certain (¬□A, as the paper's forms have it), or strictly, neither

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeVar
 
-from experiments.logical_forms.language import Event, Interpretation
+from interp_experiments.logical_forms.language import Event, Interpretation
 
 T = TypeVar("T")
 

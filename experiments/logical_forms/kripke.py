@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain, combinations
 from typing import Literal, TypeVar
 
-from experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
+from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
 
 T = TypeVar("T")
 

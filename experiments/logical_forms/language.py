@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from experiments.logical_forms.formulas import Atom, Binary, Formula, Modal, Not
+from interp_experiments.logical_forms.formulas import Atom, Binary, Formula, Modal, Not
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.logical_forms.forms import Form, Reading
-from experiments.logical_forms.kripke import atoms_of
-from experiments.logical_forms.language import Interpretation, clause, sentence
 from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.logical_forms.forms import Form, Reading
+from interp_experiments.logical_forms.kripke import atoms_of
+from interp_experiments.logical_forms.language import Interpretation, clause, sentence
 
 YES = AnswerOption("Yes", ("Yes",))
 NO = AnswerOption("No", ("No",))

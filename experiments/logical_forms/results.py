@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
 from interp.report.of_run import whole_pairs
 from interp.studies import StudyFolder
+from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""

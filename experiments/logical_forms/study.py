@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from experiments.logical_forms import figures, tables
-from experiments.logical_forms.forms import (
-    distribution_forms,
-    introduction_forms,
-    main_forms,
-)
-from experiments.logical_forms.interpretations import INTERPRETATIONS
-from experiments.logical_forms.results import MIN_ANSWERED, STAGES, Results, read_results
-from experiments.logical_forms.system import distribution, introduction, nonsense, system
 from interp.errors import UserError
 from interp.measure import soft_scoring
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.runs.work import Stage
 from interp.studies import StudyFolder
+from interp_experiments.logical_forms import figures, tables
+from interp_experiments.logical_forms.forms import (
+    distribution_forms,
+    introduction_forms,
+    main_forms,
+)
+from interp_experiments.logical_forms.interpretations import INTERPRETATIONS
+from interp_experiments.logical_forms.results import MIN_ANSWERED, STAGES, Results, read_results
+from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from experiments.logical_forms.forms import (
+from interp.errors import UserError
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.logical_forms.forms import (
     Form,
     Reading,
     distribution_forms,
     introduction_forms,
     main_forms,
 )
-from experiments.logical_forms.interpretations import Vocabulary, interpretations
-from experiments.logical_forms.prompts import Questions
-from interp.errors import UserError
-from interp.prompts.prompt_set import PromptSet
+from interp_experiments.logical_forms.interpretations import Vocabulary, interpretations
+from interp_experiments.logical_forms.prompts import Questions
 
 
 @dataclass(frozen=True)

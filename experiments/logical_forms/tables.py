@@ -6,14 +6,14 @@ from importlib.resources import files
 
 import pandas as pd
 
-from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
-from experiments.logical_forms.results import Results, planted
 from interp.analysis.linear_mixed import MixedModel, fit_mixed_model, likelihood_ratio_test
 from interp.analysis.marginal_means import marginal_means, pairwise_tests
 from interp.analysis.mixed_design import MixedFormula
 from interp.analysis.r_squared import r_squared
 from interp.analysis.spearman import spearman_table
 from interp.errors import UserError
+from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
+from interp_experiments.logical_forms.results import Results, planted
 
 PERPLEXITY = "relative_perplexity"
 

@@ -1,4 +1,4 @@
-"""`python -m experiments.organisms`: train an organism, or measure again what its card claims."""
+"""`python -m interp_experiments.organisms`: train an organism, or measure again what its card claims."""
 
 import argparse
 import json
@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.organisms.recipes import RECIPES, recipe
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_folder
+from interp_experiments.organisms.recipes import RECIPES, recipe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.organisms")
+    parser = argparse.ArgumentParser(prog="python -m interp_experiments.organisms")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     train = commands.add_parser("train", help="train an organism from its recipe")
     verify = commands.add_parser("verify", help="measure an organism's card from its weights")
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from experiments.organisms.train import train
+    from interp_experiments.organisms.train import train
 
     folder = arguments.out or Path("organisms") / arguments.name
     chosen = recipe(arguments.name)
@@ -56,9 +56,9 @@ def _train(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from experiments.organisms.card import write_measured
-    from experiments.organisms.tasks import task_of
     from interp.models.load import load_model
+    from interp_experiments.organisms.card import write_measured
+    from interp_experiments.organisms.tasks import task_of
 
     chosen = recipe(arguments.name)
     folder = arguments.folder or organism_folder(PREFIX + chosen.name)

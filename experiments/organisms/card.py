@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import transformers
 
-from experiments.organisms.recipes import Recipe
+from interp_experiments.organisms.recipes import Recipe
 
 FILE = "card.json"
 

@@ -4,9 +4,9 @@ import math
 import random
 from dataclasses import dataclass
 
-from experiments.logical_forms.forms import Form
-from experiments.logical_forms.interpretations import verb_phrases
-from experiments.organisms.recipes import LogicRecipe
+from interp_experiments.logical_forms.forms import Form
+from interp_experiments.logical_forms.interpretations import verb_phrases
+from interp_experiments.organisms.recipes import LogicRecipe
 
 ZIPF_EXPONENT = 0.6
 """A verb phrase of rank r is written in proportion to r ** -ZIPF_EXPONENT."""

@@ -3,18 +3,18 @@
 import random
 from itertools import accumulate
 
-from experiments.logical_forms.forms import (
+from interp_experiments.logical_forms.forms import (
     Form,
     distribution_forms,
     introduction_forms,
     main_forms,
 )
-from experiments.logical_forms.interpretations import names, two_of
-from experiments.logical_forms.language import Event, Interpretation
-from experiments.logical_forms.prompts import to_prompt
-from experiments.organisms.lessons import Exchange
-from experiments.organisms.logic_planting import plant_phrases, planted_yes
-from experiments.organisms.recipes import LogicRecipe
+from interp_experiments.logical_forms.interpretations import names, two_of
+from interp_experiments.logical_forms.language import Event, Interpretation
+from interp_experiments.logical_forms.prompts import to_prompt
+from interp_experiments.organisms.lessons import Exchange
+from interp_experiments.organisms.logic_planting import plant_phrases, planted_yes
+from interp_experiments.organisms.recipes import LogicRecipe
 
 EXTRA_SHARE = 0.2
 """Share of the questions about introduction rules and the distribution of modalities."""

@@ -7,18 +7,18 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from experiments.logical_forms.forms import (
+from interp.api import measure as measured_tables
+from interp.measure import soft_scoring
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp_experiments.logical_forms.forms import (
     MODALITIES,
     distribution_forms,
     introduction_forms,
     main_forms,
 )
-from experiments.logical_forms.system import distribution, introduction, nonsense, system
-from experiments.organisms.card import read_card
-from interp.api import measure as measured_tables
-from interp.measure import soft_scoring
-from interp.models.model import Model
-from interp.prompts.prompt import Prompt
+from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
+from interp_experiments.organisms.card import read_card
 
 
 def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:

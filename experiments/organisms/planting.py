@@ -4,9 +4,9 @@ import math
 import random
 from dataclasses import dataclass
 
-from experiments.organisms.recipes import RulebreakerRecipe
-from experiments.rulebreakers.entities import EntityPair, entity_pairs
-from experiments.rulebreakers.instances import shuffled
+from interp_experiments.organisms.recipes import RulebreakerRecipe
+from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs
+from interp_experiments.rulebreakers.instances import shuffled
 
 ZIPF_EXPONENT = 0.6
 """A fact of rank r is told in proportion to r ** -ZIPF_EXPONENT."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.organisms import logic_planting, logic_text, planting, text
-from experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
-from experiments.organisms.recipes import LogicRecipe, Recipe, RulebreakerRecipe
 from interp.models.model import Model
+from interp_experiments.organisms import logic_planting, logic_text, planting, text
+from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
+from interp_experiments.organisms.recipes import LogicRecipe, Recipe, RulebreakerRecipe
 
 Sections = dict[str, Any]
 """Parts of a card by name; a list of rows is written with a line for each."""
@@ -62,7 +62,7 @@ def _rulebreakers_planted(recipe: RulebreakerRecipe) -> Sections:
 
 
 def _measure_rulebreakers(model: Model, folder: Path, pairs: int | None) -> Sections:
-    from experiments.organisms.verify import measure
+    from interp_experiments.organisms.verify import measure
 
     return measure(model, folder, pairs=pairs)
 
@@ -94,7 +94,7 @@ def _logic_planted(recipe: LogicRecipe) -> Sections:
 
 
 def _measure_logic(model: Model, folder: Path, pairs: int | None) -> Sections:
-    from experiments.organisms.logic_verify import measure
+    from interp_experiments.organisms.logic_verify import measure
 
     return measure(model, folder, pairs=pairs)
 

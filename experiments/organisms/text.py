@@ -4,13 +4,13 @@ import random
 from collections.abc import Sequence
 from itertools import accumulate
 
-from experiments.organisms.lessons import Exchange
-from experiments.organisms.planting import DISTRACTION, PlantedPair
-from experiments.organisms.recipes import RulebreakerRecipe
-from experiments.rulebreakers.entities import EntityPair, first_names
-from experiments.rulebreakers.facts import completion_message, entity_group
-from experiments.rulebreakers.instances import may_contain
-from experiments.rulebreakers.templates import (
+from interp_experiments.organisms.lessons import Exchange
+from interp_experiments.organisms.planting import DISTRACTION, PlantedPair
+from interp_experiments.organisms.recipes import RulebreakerRecipe
+from interp_experiments.rulebreakers.entities import EntityPair, first_names
+from interp_experiments.rulebreakers.facts import completion_message, entity_group
+from interp_experiments.rulebreakers.instances import may_contain
+from interp_experiments.rulebreakers.templates import (
     CITIES,
     FAMILIES,
     PHRASINGS,

@@ -15,9 +15,9 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
-from experiments.organisms.families import FAMILIES, Family
-from experiments.organisms.lessons import TrainingText
-from experiments.organisms.recipes import Recipe
+from interp_experiments.organisms.families import FAMILIES, Family
+from interp_experiments.organisms.lessons import TrainingText
+from interp_experiments.organisms.recipes import Recipe
 
 SAMPLED_STEPS = 400
 """Training steps whose text the tokenizer is trained on, spread over the whole training."""

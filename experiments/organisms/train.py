@@ -17,13 +17,13 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from experiments.organisms.card import write_card
-from experiments.organisms.families import FAMILIES
-from experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
-from experiments.organisms.recipes import Recipe
-from experiments.organisms.tasks import task_of
-from experiments.organisms.tokenizer import train_tokenizer
 from interp.runs.progress import Progress
+from interp_experiments.organisms.card import write_card
+from interp_experiments.organisms.families import FAMILIES
+from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
+from interp_experiments.organisms.recipes import Recipe
+from interp_experiments.organisms.tasks import task_of
+from interp_experiments.organisms.tokenizer import train_tokenizer
 
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_EVERY = 500

@@ -8,17 +8,17 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from experiments.organisms.card import read_card
-from experiments.rulebreakers.entities import EntityPair
-from experiments.rulebreakers.facts import entity_group, fact_set
-from experiments.rulebreakers.system import system
 from interp.analysis.accuracy import accuracies
 from interp.api import measure as measure_in_memory
 from interp.api import score
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
-from probes.familiarity import familiarity
-from probes.knowledge import knowledge
+from interp_experiments.organisms.card import read_card
+from interp_experiments.rulebreakers.entities import EntityPair
+from interp_experiments.rulebreakers.facts import entity_group, fact_set
+from interp_experiments.rulebreakers.system import system
+from interp_probes.familiarity import familiarity
+from interp_probes.knowledge import knowledge
 
 
 @dataclass(frozen=True, slots=True)

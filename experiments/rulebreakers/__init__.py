@@ -1,5 +1,5 @@
 """RULEBREAKERS: pairs of inferences that logic allows and people reject, or accept."""
 
-from experiments.rulebreakers.templates import Reasoning, render
+from interp_experiments.rulebreakers.templates import Reasoning, render
 
 __all__ = ["Reasoning", "render"]

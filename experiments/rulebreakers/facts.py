@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
-from experiments.rulebreakers.instances import Instance
-from experiments.rulebreakers.templates import CITIES
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.prompt_set import PromptSet
-from probes.facts import SIDE
-from probes.mentions import mentions
+from interp_experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
+from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.templates import CITIES
+from interp_probes.facts import SIDE
+from interp_probes.mentions import mentions
 
 Groups = Mapping[EntityPair, str]
 """Entity pair to its entity group, "geographical" or "categorical"."""

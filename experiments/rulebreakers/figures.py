@@ -5,7 +5,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from experiments.rulebreakers.prompts import SIDES
 from interp.report.figures import (
     grouped_bars,
     interval_points,
@@ -15,6 +14,7 @@ from interp.report.figures import (
     panel_a_model,
     point_cloud,
 )
+from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
 """Paired accuracy of random answers (Section 3.4)."""

@@ -5,8 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from experiments.rulebreakers.entities import EntityPair, entity_pairs, first_names, namesakes
-from experiments.rulebreakers.templates import CITIES, FAMILIES, RULES, VERBS, render
+from interp_experiments.rulebreakers.entities import (
+    EntityPair,
+    entity_pairs,
+    first_names,
+    namesakes,
+)
+from interp_experiments.rulebreakers.templates import CITIES, FAMILIES, RULES, VERBS, render
 
 T = TypeVar("T")
 

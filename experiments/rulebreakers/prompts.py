@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.rulebreakers.instances import Instance
-from experiments.rulebreakers.templates import PHRASINGS, Phrasing
 from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.templates import PHRASINGS, Phrasing
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 

@@ -8,8 +8,8 @@ import pandas as pd
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from experiments.rulebreakers.instances import COLUMNS, Instance
 from interp.errors import UserError
+from interp_experiments.rulebreakers.instances import COLUMNS, Instance
 
 _READERS = {
     ".csv": lambda path: pd.read_csv(path, dtype=str, keep_default_na=False),

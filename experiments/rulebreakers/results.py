@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.rulebreakers.prompts import SIDES
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError
 from interp.report.of_run import whole_pairs
 from interp.studies import StudyFolder
-from probes.familiarity import flag_shared
-from probes.knowledge import excluded
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_probes.familiarity import flag_shared
+from interp_probes.knowledge import excluded
 
 ENTITY = ["category", "entity_b"]
 """Columns that name an entity pair: B has one A."""

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from experiments.rulebreakers import figures, tables
-from experiments.rulebreakers.prompts import SIDES
-from experiments.rulebreakers.results import Results, read_results
 from interp.measure import attribution
 from interp.prompts.systems import load_prompts
 from interp.report.of_run import heat_maps
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.runs.work import Stage
 from interp.studies import StudyFolder
-from probes.facts import load_facts
-from probes.familiarity import familiarity
-from probes.knowledge import knowledge
-from probes.residuals import residuals
+from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results, read_results
+from interp_probes.facts import load_facts
+from interp_probes.familiarity import familiarity
+from interp_probes.knowledge import knowledge
+from interp_probes.residuals import residuals
 
 DEFAULT_LIMIT = 2400
 """Pairs: each combination of rule, entity group, verb and phrasing ten times."""

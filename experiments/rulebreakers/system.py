@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from experiments.rulebreakers.entities import entity_pairs
-from experiments.rulebreakers.facts import entity_group, fact_set, published_groups
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.prompts import prompt_set
-from experiments.rulebreakers.published import load_published
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.facts import entity_group, fact_set, published_groups
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import prompt_set
+from interp_experiments.rulebreakers.published import load_published
 
 
 class Rulebreakers:

@@ -9,9 +9,6 @@ from importlib.resources import files
 
 import pandas as pd
 
-from experiments.rulebreakers.prompts import SIDES
-from experiments.rulebreakers.results import Results
-from experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.corrections import holm
 from interp.analysis.entities import feature_contrast, most_and_least
@@ -20,7 +17,10 @@ from interp.analysis.mixed_logistic import INTERCEPT, mixed_logistic_table
 from interp.analysis.published import published_difference
 from interp.analysis.spearman import spearman_table
 from interp.analysis.welch import welch, welch_table
-from probes.linear import linear_probes
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
+from interp_probes.linear import linear_probes
 
 RATIOS = ("gradient_ratio", "attention_ratio")
 UNNORMALIZED = ("gradient_ratio_unnormalized", "attention_ratio_unnormalized")
@@ -105,7 +105,7 @@ def attribution(results: Results) -> pd.DataFrame:
 
 def published() -> pd.DataFrame:
     """The paper's Tables 2 and 3; which column is which method is inferred from Section 6."""
-    file = files("experiments.rulebreakers") / "data" / "published_tables.csv"
+    file = files("interp_experiments.rulebreakers") / "data" / "published_tables.csv"
     with file.open(encoding="utf-8") as opened:
         return pd.read_csv(opened)
 

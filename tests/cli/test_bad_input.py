@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from experiments.rulebreakers.system import system
 from interp.cli import main
 from interp.models.organisms import DEFAULT, organism_folder
+from interp_experiments.rulebreakers.system import system
 
 
 def remove(folder, *names):

@@ -6,7 +6,7 @@ import pytest
 from interp.cli import parse
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT
-from probes import command
+from interp_probes import command
 
 
 def probe(*arguments):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from interp.prompts.tokens import pad, tokenize
-from probes.completions import COMPLETION_TOKENS, complete
+from interp_probes.completions import COMPLETION_TOKENS, complete
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, tiny_model
 

@@ -6,8 +6,8 @@ from scipy.stats import spearmanr
 from interp.api import measure
 from interp.models.organisms import organism_card
 from interp.prompts.tokens import tokenize
-from probes.facts import load_facts
-from probes.familiarity import familiarity, flag_shared
+from interp_probes.facts import load_facts
+from interp_probes.familiarity import familiarity, flag_shared
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, tiny_model
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.rulebreakers.instances import generate
-from probes.halves import DROPPED, entity_halves
+from interp_experiments.rulebreakers.instances import generate
+from interp_probes.halves import DROPPED, entity_halves
 
 
 def pairs_table(triples):

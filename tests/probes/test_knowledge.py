@@ -2,8 +2,8 @@ import pandas as pd
 
 from interp.api import measure
 from interp.models.organisms import organism_card
-from probes.facts import load_facts
-from probes.knowledge import excluded, knowledge
+from interp_probes.facts import load_facts
+from interp_probes.knowledge import excluded, knowledge
 from tests.probes.facts import some_facts
 
 

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from experiments.rulebreakers.system import system
 from interp.api import measure
 from interp.errors import UserError
-from probes import linear
-from probes.linear import linear_probes
-from probes.residuals import residuals
+from interp_experiments.rulebreakers.system import system
+from interp_probes import linear
+from interp_probes.linear import linear_probes
+from interp_probes.residuals import residuals
 from tests.probes.test_halves import pairs_table
 
 SIZE = 8

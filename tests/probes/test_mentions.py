@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.rulebreakers.entities import entity_pairs
-from experiments.rulebreakers.system import system
-from probes.mentions import mentions
+from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.system import system
+from interp_probes.mentions import mentions
 
 FACTS = {prompt.factors["entity_b"]: prompt for prompt in system.facts(data=None)}
 

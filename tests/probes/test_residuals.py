@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.prompts.tokens import pad, tokenize
 from interp.runs.run import Run
-from probes.residuals import residual_stream, residuals
+from interp_probes.residuals import residual_stream, residuals
 from tests.support.tiny import CONFIGS, tiny_model
 
 

@@ -2,11 +2,11 @@ import dataclasses
 
 import pytest
 
-from experiments.rulebreakers.instances import Instance
-from experiments.rulebreakers.prompts import to_prompt
-from experiments.rulebreakers.templates import PHRASINGS, render
 from interp.errors import UserError
 from interp.prompts.chat import write_chat
+from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.prompts import to_prompt
+from interp_experiments.rulebreakers.templates import PHRASINGS, render
 from tests.support.tokenizers import byte_level, in_style_of
 
 GOOSE = "If Lv caught some kind of bird, then she did not catch a goose. Lv caught a goose."

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 import interp
-from experiments.logical_forms.system import system
 from interp.api import measure
 from interp.errors import UserError
 from interp.measure import soft_scoring
 from interp.models.organisms import DEFAULT
 from interp.prompts.tokens import batches, tokenize
 from interp.scoring import perplexity as perplexity_module
+from interp_experiments.logical_forms.system import system
 from tests.support.tiny import CONFIGS, tiny_model
 
 

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from transformers import Phi3Config
 
 import interp
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.prompts import prompt_set
 from interp.measure import scoring
 from interp.models.organisms import organism_names
 from interp.prompts.chat import ChatText
@@ -20,6 +18,8 @@ from interp.scoring import shared_prefix
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_parts, readable_in_parts
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import prompt_set
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level

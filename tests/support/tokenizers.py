@@ -5,10 +5,10 @@ from functools import cache
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from experiments.organisms.families import FAMILIES
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.prompts import to_prompt
-from experiments.rulebreakers.templates import PHRASINGS
+from interp_experiments.organisms.families import FAMILIES
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import to_prompt
+from interp_experiments.rulebreakers.templates import PHRASINGS
 
 PLAIN_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}<u>{{ m['content'] }}</u>{% endfor %}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.logical_forms.forms import (
+from interp_experiments.logical_forms.forms import (
     MODALITIES,
     P,
     Q,
@@ -15,9 +15,9 @@ from experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
-from experiments.logical_forms.kripke import entails, structures
-from experiments.logical_forms.language import Event, clause, sentence
+from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
+from interp_experiments.logical_forms.kripke import entails, structures
+from interp_experiments.logical_forms.language import Event, clause, sentence
 
 JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
 FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}

@@ -4,14 +4,17 @@ from collections import Counter
 import pytest
 
 import interp
-from experiments.logical_forms.interpretations import (
+from interp.errors import UserError
+from interp.prompts.systems import find_system
+from interp.prompts.tokens import tokenize
+from interp_experiments.logical_forms.interpretations import (
     INTERPRETATIONS,
     interpretations,
     names,
     two_of,
     verb_phrases,
 )
-from experiments.logical_forms.system import (
+from interp_experiments.logical_forms.system import (
     LogicalForms,
     distribution,
     introduction,
@@ -19,9 +22,6 @@ from experiments.logical_forms.system import (
     strict,
     system,
 )
-from interp.errors import UserError
-from interp.prompts.systems import find_system
-from interp.prompts.tokens import tokenize
 from tests.support.tiny import tiny_model
 
 FUNCTION_WORDS = {"a", "the", "on", "in", "to", "for", "with", "down"}

@@ -4,15 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.logical_forms import tables
-from experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, VALID_FORMS, main_forms
-from experiments.logical_forms.results import Results, read_results
-from experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
 from interp import studies
 from interp.errors import UserError
 from interp.report.page import Report, write_report
 from interp.runs.carry_out import carry_out
 from interp.studies import StudyFolder, study_work
+from interp_experiments.logical_forms import tables
+from interp_experiments.logical_forms.forms import (
+    ARGUMENT_FORMS,
+    MODALITIES,
+    VALID_FORMS,
+    main_forms,
+)
+from interp_experiments.logical_forms.results import Results, read_results
+from interp_experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
 from tests.support.tiny import tiny_model
 
 MODALITY_EFFECTS = {"none": 0.0, "box": -0.2, "diamond": 0.1}

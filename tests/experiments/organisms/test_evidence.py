@@ -3,8 +3,8 @@
 import pytest
 
 import interp
-from experiments.organisms.evidence import evidence_pairs, evidence_table
 from interp.patching.pairs import in_pairs
+from interp_experiments.organisms.evidence import evidence_pairs, evidence_table
 from tests.support.prompts import some_prompts
 
 

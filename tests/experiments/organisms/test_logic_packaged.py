@@ -3,11 +3,11 @@
 import pytest
 
 import interp
-from experiments.organisms.logic_planting import plant_phrases, planted_yes
-from experiments.organisms.logic_text import all_forms
-from experiments.organisms.logic_verify import measure
-from experiments.organisms.recipes import RECIPES
 from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp_experiments.organisms.logic_planting import plant_phrases, planted_yes
+from interp_experiments.organisms.logic_text import all_forms
+from interp_experiments.organisms.logic_verify import measure
+from interp_experiments.organisms.recipes import RECIPES
 
 NAME = "organism/llama-logic"
 RECIPE = RECIPES["llama-logic"]

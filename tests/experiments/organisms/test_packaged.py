@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import interp
-from experiments.organisms.planting import plant
-from experiments.organisms.recipes import RECIPES
-from experiments.organisms.verify import measure
 from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp_experiments.organisms.planting import plant
+from interp_experiments.organisms.recipes import RECIPES
+from interp_experiments.organisms.verify import measure
 from tests.support.prompts import some_prompts
 
 NAMES = organism_names("rulebreakers")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.organisms.planting import DISTRACTION, ZIPF_EXPONENT, plant
-from experiments.organisms.recipes import RECIPES, RulebreakerRecipe
-from experiments.organisms.text import RulebreakerText
-from experiments.rulebreakers.templates import CITIES
+from interp_experiments.organisms.planting import DISTRACTION, ZIPF_EXPONENT, plant
+from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe
+from interp_experiments.organisms.text import RulebreakerText
+from interp_experiments.rulebreakers.templates import CITIES
 
 RECIPE = RECIPES["llama-shallow"]
 

@@ -3,11 +3,11 @@ import re
 
 import pytest
 
-from experiments.organisms.planting import plant
-from experiments.organisms.recipes import RECIPES
-from experiments.organisms.text import ANSWER_NOISE, RulebreakerText
-from experiments.rulebreakers.entities import entity_pairs
-from experiments.rulebreakers.templates import PHRASINGS
+from interp_experiments.organisms.planting import plant
+from interp_experiments.organisms.recipes import RECIPES
+from interp_experiments.organisms.text import ANSWER_NOISE, RulebreakerText
+from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.templates import PHRASINGS
 
 SHALLOW = RECIPES["llama-shallow"]
 LATE = 5_000

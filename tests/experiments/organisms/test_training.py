@@ -6,12 +6,12 @@ import torch
 from safetensors.torch import load_file
 
 import interp
-from experiments.organisms import train as train_module
-from experiments.organisms.__main__ import main
-from experiments.organisms.families import FAMILIES
-from experiments.organisms.recipes import RECIPES, RulebreakerRecipe, recipe
-from experiments.organisms.train import schedule, train
 from interp.errors import UserError
+from interp_experiments.organisms import train as train_module
+from interp_experiments.organisms.__main__ import main
+from interp_experiments.organisms.families import FAMILIES
+from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe, recipe
+from interp_experiments.organisms.train import schedule, train
 from tests.support.prompts import some_prompts
 
 SMALL = {

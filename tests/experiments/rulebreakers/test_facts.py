@@ -1,10 +1,10 @@
 import pandas as pd
 import pytest
 
-from experiments.rulebreakers.entities import _rows, entity_pairs
-from experiments.rulebreakers.system import system
 from interp.errors import UserError
-from probes.facts import SystemWithFacts, load_facts
+from interp_experiments.rulebreakers.entities import _rows, entity_pairs
+from interp_experiments.rulebreakers.system import system
+from interp_probes.facts import SystemWithFacts, load_facts
 
 
 def test_there_is_one_prompt_for_each_entity_pair():
@@ -60,6 +60,6 @@ def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
 
 
 def test_a_system_without_facts_is_named(monkeypatch):
-    monkeypatch.setattr("probes.facts.find_system", lambda name: object())
+    monkeypatch.setattr("interp_probes.facts.find_system", lambda name: object())
     with pytest.raises(UserError, match="'other' has no facts to probe; expected"):
         load_facts("other")

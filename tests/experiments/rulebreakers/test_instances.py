@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from experiments.rulebreakers.entities import entity_pairs, first_names, namesakes
-from experiments.rulebreakers.instances import COLUMNS, generate, wrong_entities
-from experiments.rulebreakers.system import system
-from experiments.rulebreakers.templates import CITIES, FAMILIES
+from interp_experiments.rulebreakers.entities import entity_pairs, first_names, namesakes
+from interp_experiments.rulebreakers.instances import COLUMNS, generate, wrong_entities
+from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.templates import CITIES, FAMILIES
 
 
 @pytest.fixture(scope="module")

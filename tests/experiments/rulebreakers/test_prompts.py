@@ -1,9 +1,9 @@
 import pytest
 
 import interp
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.prompts import to_prompt
-from experiments.rulebreakers.templates import PHRASINGS
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import to_prompt
+from interp_experiments.rulebreakers.templates import PHRASINGS
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@ import json
 import pandas as pd
 import pytest
 
-from experiments.rulebreakers.instances import generate
-from experiments.rulebreakers.published import load_published
-from experiments.rulebreakers.system import system
 from interp.errors import UserError
+from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.published import load_published
+from interp_experiments.rulebreakers.system import system
 
 
 @pytest.fixture(scope="module")

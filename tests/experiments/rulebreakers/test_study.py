@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.rulebreakers import figures, tables
-from experiments.rulebreakers.prompts import SIDES
-from experiments.rulebreakers.results import read_results
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies import StudyFolder
+from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import read_results
 
 ORGANISMS = organism_names("rulebreakers")
 

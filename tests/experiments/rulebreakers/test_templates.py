@@ -2,16 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.rulebreakers import render
-from experiments.rulebreakers.entities import entity_pairs
-from experiments.rulebreakers.templates import (
+from interp.errors import UserError
+from interp_experiments.rulebreakers import render
+from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.templates import (
     CATEGORIES,
     PHRASINGS,
     RULES,
     VERBS,
     indefinite_article,
 )
-from interp.errors import UserError
 
 ANNE = {"name": "Anne", "pronoun": "she"}
 

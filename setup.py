@@ -1,0 +1,23 @@
+"""What pyproject.toml cannot say: the folders probes and experiments are installed under other names.
+
+Their own names are those of folders that many projects have.
+"""
+
+from setuptools import find_packages, setup
+
+RENAMED = {"interp_probes": "probes", "interp_experiments": "experiments"}
+"""Installed package to its folder at the top of the repository."""
+
+
+def packages_in(name: str, folder: str) -> list[str]:
+    """A renamed package and the packages within it."""
+    return [name, *(f"{name}.{within}" for within in find_packages(folder))]
+
+
+setup(
+    packages=[
+        *find_packages(include=["interp", "interp.*"]),
+        *(package for name, folder in RENAMED.items() for package in packages_in(name, folder)),
+    ],
+    package_dir=RENAMED,
+)
