@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the folders probes and experiments are installed under other names.
+"""Packages, which pyproject.toml cannot rename: probes and experiments get names of this project.
 
 Their own names are those of folders that many projects have.
 """

@@ -1,4 +1,4 @@
-"""`python -m interp_experiments.organisms`: train an organism, or measure again what its card claims."""
+"""`python -m interp_experiments.organisms`: train an organism, or measure its card again."""
 
 import argparse
 import json
