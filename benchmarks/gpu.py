@@ -18,6 +18,7 @@ tokenizer of a large model can be packaged; how long they are stands in the reco
 """
 
 import argparse
+import json
 import platform
 import resource
 import subprocess
@@ -36,6 +37,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 import interp
 from interp.api import measure
 from interp.errors import UserError
+from interp.files import write_whole
 from interp.measure import attribution, scoring
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
@@ -43,7 +45,7 @@ from interp.prompts.chat import write_chat
 from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import tokenize
 from interp.report.console import print_table
-from interp.runs.record import beginning, write_record
+from interp.runs.environment import now, versions
 from interp.runs.shards import SHARD_PROMPTS
 
 SHAPES = {
@@ -98,7 +100,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         rate = row["prompts_per_second"]
         print(row["work"], "not installed" if rate is None else f"{rate:,.1f}/s", flush=True)
         if arguments.out:
-            write_record(arguments.out, record)
+            text = json.dumps(record, indent=2)
+            write_whole(arguments.out, lambda path: path.write_text(text, encoding="utf-8"))  # noqa: B023
     tokens = record["tokens_per_prompt"]
     title = f"{model.name} on {record['device']}, {len(prompts):,} prompts of {tokens:.1f} tokens"
     print_table(pd.DataFrame(record["rows"]), title=title)
@@ -138,10 +141,9 @@ def some_prompts(count: int) -> list[Prompt]:
 
 
 def about(model: interp.Model, shape: str, prompts: Sequence[Prompt]) -> dict[str, Any]:
-    start = beginning()
     return {
-        "started": start["started"],
-        "versions": start["versions"],
+        "started": now(),
+        "versions": versions(),
         "device": device_name(model.device),
         "driver": driver(model.device),
         "cuda": torch.version.cuda,

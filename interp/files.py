@@ -1,26 +1,139 @@
-"""Files that appear whole or not at all, and stay when the machine stops."""
+"""Files that appear whole or not at all, and folders in which nothing leads elsewhere.
 
+What lies in a folder that others can write to may be a link, a pipe or a device. Within such a
+folder everything is reached through `inside`, and read through `read_bytes`.
+"""
+
+import errno
 import hashlib
 import os
 import platform
-import shutil
+import re
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from io import BufferedReader
 from pathlib import Path
+from secrets import token_hex
 
 import psutil
 
 from interp.errors import UserError
 
+RECORD_BYTES = 2**26
+"""The largest record, log or claim that is read."""
+
+_UNFINISHED = re.compile(
+    r"\..+\.(?P<space>[0-9a-f]{16})\.(?P<process>[0-9]{1,9})\.[0-9a-f]{16}\.unfinished"
+)
+
+_ADVICE = {
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some space",
+    errno.EACCES: "Give a folder that you may write to",
+    errno.EPERM: "Give a folder that you may write to",
+    errno.EROFS: "Give a folder that you may write to",
+    errno.ENOENT: "Put the folder back, or give another one",
+}
+
+
+def inside(root: Path, *parts: str) -> Path:
+    """The path root/parts, none of whose parts leads out of `root` or is a link.
+
+    The root itself may be a link: it is the user's own choice.
+
+    Raises:
+        UserError: a part that is no plain name, or that is a link.
+    """
+    path = root
+    for part in parts:
+        if part in ("", ".", "..") or "/" in part or os.sep in part or "\0" in part:
+            raise UserError(f"{part[:80]!r} is no name of a file in {root}")
+        path = path / part
+        if path.is_symlink():
+            raise UserError(f"{path} is a link; nothing is followed out of {root}. Remove the link")
+    return path
+
+
+def open_plain(file: Path) -> BufferedReader:
+    """A plain file, opened for reading.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UserError: it is a link, folder, pipe or device, or cannot be read.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{file} is a link, which is not followed; remove it") from error
+        raise UserError(f"cannot read {file}: {_reason(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{file} is no plain file; remove it")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
+    """The content of a plain file of at most `limit` bytes.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UserError: it is larger, no plain file, or cannot be read.
+    """
+    with open_plain(file) as stream, reading(file):
+        size = os.fstat(stream.fileno()).st_size
+        if limit is not None and size > limit:
+            raise UserError(f"{file} has {size:,} bytes; expected at most {limit:,}")
+        return stream.read()
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder, and no link to one."""
+    with suppress(OSError, ValueError):
+        return stat.S_ISDIR(path.lstat().st_mode)
+    return False
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of what lies in a folder, sorted; none where it is no folder, or a link to one."""
+    if not is_folder(folder):
+        return []
+    with reading(folder):
+        return sorted(os.listdir(folder))
+
+
+def make_folder(root: Path, *parts: str) -> Path:
+    """The folder root/parts, made where it is missing; `root` must be there.
+
+    Raises:
+        UserError: something else is in its place, or it cannot be made.
+    """
+    for count in range(1, len(parts) + 1):
+        path = inside(root, *parts[:count])
+        with writing(path):
+            try:
+                path.mkdir()
+            except FileExistsError:
+                if not is_folder(path):
+                    raise UserError(f"{path} is no folder; remove it") from None
+    return inside(root, *parts)
+
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill a file beside `file`, then rename it into place.
+    """Let `write_to` fill an empty file beside `file`, then rename it into place.
+
+    The path that is handed to `write_to` is absolute.
 
     Raises:
         UserError: it cannot be written, as on a full disk.
     """
-    unfinished = unfinished_name(file)
     with writing(file):
+        unfinished = unfinished_name(file)
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
             write_to(unfinished)
             sync(unfinished)
@@ -31,44 +144,93 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
 
 
 def unfinished_name(path: Path) -> Path:
-    """Where this process fills what will be renamed to `path`."""
-    return path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}")
+    """Where this process fills what will be renamed to `path`: a name that nobody can foresee."""
+    mark = f"{process_space()}.{os.getpid()}.{token_hex(8)}"
+    return path.absolute().with_name(f".{path.name}.{mark}.unfinished")
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Clear away what processes of this machine that have ended left half written in a folder."""
-    for path in folder.glob(".*"):
-        rest, _, process = path.name.rpartition(".")
-        ours = rest.endswith(f".{platform.node()}") and process.isdecimal()
-        if ours and has_ended(platform.node(), int(process)):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+    """Remove what processes of this machine that have ended left half written in a folder.
+
+    Of a folder among it the plain files are removed, and the folder if nothing else is in it.
+    """
+    for name in names_in(folder):
+        found = _UNFINISHED.fullmatch(name)
+        if found and has_ended(found["space"], int(found["process"])):
+            with suppress(OSError):
+                remove_own(folder / name)
 
 
-def has_ended(host: str, process: int) -> bool:
-    """Whether a process was on this machine and has ended; False of other machines."""
-    if host != platform.node():
+def remove_own(path: Path) -> None:
+    """Remove a file, or a folder that holds plain files alone.
+
+    Raises:
+        OSError: it cannot be removed, or is a folder that holds something else.
+    """
+    if not is_folder(path):
+        path.unlink(missing_ok=True)
+        return
+    for name in names_in(path):
+        if stat.S_ISREG((path / name).lstat().st_mode):
+            (path / name).unlink(missing_ok=True)
+    path.rmdir()
+
+
+@cache
+def process_space() -> str:
+    """Where the number of a process names one process: this machine, or this container of it."""
+    try:
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        namespace = 0
+    return hashlib.sha256(f"{platform.node()} {namespace}".encode()).hexdigest()[:16]
+
+
+def has_ended(space: str, process: int) -> bool:
+    """Whether a process was in this process space and has ended; False of other spaces."""
+    if space != process_space():
         return False
     try:
         # One that was killed stays as a zombie until its parent asks for it.
         return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
+    except (psutil.Error, OverflowError, ValueError):
+        return False
 
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Within the block: errors of the file system are told as the user's to mend."""
+    """Within the block an OSError becomes a UserError that says what to do.
+
+    Raises:
+        UserError: the file system refused.
+    """
     try:
         yield
     except OSError as error:
-        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
+        advice = _ADVICE.get(error.errno or 0, "Remove the cause")
         raise UserError(
-            f"cannot write {what}: {reason}; nothing that was written before is lost. Mend it, "
-            "say by freeing space, and the same command goes on where it stopped"
+            f"cannot write {what}: {_reason(error)}. Nothing that was written before is lost. "
+            f"{advice}, then rerun the same command to resume"
         ) from error
+
+
+@contextmanager
+def reading(what: Path) -> Iterator[None]:
+    """Within the block an OSError becomes a UserError.
+
+    Raises:
+        UserError: the file system refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot read {what}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
 def sync(path: Path) -> None:
@@ -76,11 +238,20 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems do not sync folders.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
+            raise
     finally:
         os.close(descriptor)
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of a file's content."""
-    with file.open("rb") as stream:
+    """SHA-256 of a plain file's content.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UserError: it is no plain file, or cannot be read.
+    """
+    with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,22 +1,26 @@
 """Studies: several measurements of the same models, told in one report; found by entry point.
 
 1. Find the study and its stages: prompts, and what is measured of them.
-2. Carry out the work (`interp.runs`): each stage is a run folder, so that an interrupted study goes
-   on where it stopped.
+2. Execute the work (`interp.runs`): each stage is a run folder, so that an interrupted study is
+   resumed.
 3. Report: the study turns what lies on disk into tables and figures.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from interp.errors import UserError
+from interp.files import inside, is_folder
 from interp.report.page import Report
+from interp.runs.claims import Claims
+from interp.runs.environment import now
 from interp.runs.folder import RunFolder
-from interp.runs.record import beginning, ending, read_record, write_record
 from interp.runs.run import Run, take_folder
+from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.work import Stage, Work
 from interp.runs.workers import peak_of_workers
 
@@ -31,7 +35,7 @@ class StudyFolder:
     """What a study has left on disk, whether it is finished or not."""
 
     folder: Path
-    record: dict[str, Any]
+    record: StudyRecord
     """What study.json says."""
     runs: Mapping[str, RunFolder]
     """The stages that have begun, by name."""
@@ -41,26 +45,35 @@ class StudyFolder:
         """The study in a folder.
 
         Raises:
-            UserError: no study there, or models that were measured on different data.
+            UserError: no study there, or a damaged record.
         """
-        record = read_record(folder / RECORD, ("study", "stages", "models"))
+        record = read_record(inside(folder, RECORD), StudyRecord)
         if record is None:
             raise UserError(f"{folder} holds no study (it has no {RECORD})")
-        begun = [stage for stage in record["stages"] if (folder / stage).is_dir()]
+        begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
     def problems(self) -> list[str]:
-        """What is missing, a line each."""
+        """What is missing, one line each."""
         lines = []
-        for stage in self.record["stages"]:
+        for stage in self.record.stages:
             run = self.runs.get(stage)
-            for model in self.record["models"]:
-                if run is None or run.model_record(model) is None:
+            models = run.models() if run else {}
+            for model in self.record.models:
+                if run is None or model not in models:
                     lines.append(f"{stage}: {model} was not begun")
-                elif model in run.missing():
-                    shards = run.missing()[model]
-                    lines.append(f"{stage}: {model} lacks the shards {', '.join(shards)}")
+                elif missing := run.missing_of(model):
+                    lines.append(f"{stage}: {model} lacks the shards {', '.join(missing)}")
         return lines
+
+    def unfinished(self) -> list[str]:
+        """Why the study as a whole is not finished, one line each; its runs have more to tell."""
+        lines = [] if self.record.stages else ["study.json: the study has no stages"]
+        lines += [f"{stage}: not begun" for stage in self.record.stages if stage not in self.runs]
+        for stage, run in self.runs.items():
+            absent = [model for model in self.record.models if model not in run.record.models]
+            lines += [f"{stage}: {model} was not begun" for model in absent]
+        return lines if self.record.finished else [*lines, "study.json: the study is not finished"]
 
 
 @runtime_checkable
@@ -109,31 +122,81 @@ class StudyWork(Work):
             UserError: a folder that holds something else.
         """
         take_folder(self.folder, RECORD)
-        earlier = read_record(self.folder / RECORD, ("study", "options", "models"))
-        options = dict(self.options)
-        if earlier is not None and (earlier["study"], earlier["options"]) != (self.study, options):
-            raise UserError(
-                f"{self.folder} belongs to a different study: {earlier['study']} with "
-                f"{earlier['options']}, this one is {self.study} with {options}; repeat that "
-                "study's options, or give another --out"
-            )
-        known = earlier["models"] if earlier else []
-        record = {
-            "study": self.study,
-            "options": options,
-            "stages": [stage.name for stage in self.stages.values()],
-            "models": list(dict.fromkeys([*known, *self.models])),
-            **beginning(self.command),
-        }
-        write_record(self.folder / RECORD, record)
+        stages = [stage.name for stage in self.stages.values()]
+        new = {"options": dict(self.options), "stages": stages}
+        with self._alone():
+            earlier = self._read()
+            if earlier is None:
+                earlier = StudyRecord.model_validate(
+                    {**new, "study": self.study, "models": [], "history": []}
+                )
+            self._check_same(earlier)
+            models = list(dict.fromkeys([*earlier.models, *self.models]))
+            self._write(updated(earlier, {**new, "models": models}))
         return super().open()
 
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Note the call in the history of the study and of its runs."""
+        with self._alone():
+            record = self._read()
+            if record is not None:
+                history = [*record.history, self.this_call()]
+                self._write(updated(record, {"history": history, "finished": None}))
+        super().begin(runs)
+
     def finish(self, runs: Sequence[Run]) -> None:
-        """Note the end of the study and of its runs in their records."""
+        """Merge the tables of the runs, and note the end of the study."""
         for run in runs:
-            run.finish({})
-        record = read_record(self.folder / RECORD, ("study",)) or {}
-        write_record(self.folder / RECORD, {**record, **ending(peak_of_workers(self.folder))})
+            with run.concluding():
+                pass
+        with self._alone():
+            record = self._read()
+            if record is not None and record.finished is None:
+                history = [self._ended(call) for call in record.history]
+                self._write(updated(record, {"history": history, "finished": now()}))
+        Claims(self.folder, ("claims",)).clear()
+
+    def _ended(self, call: Call) -> Call:
+        if call.id != self.call:
+            return call
+        peak = peak_of_workers(self.folder, call.id)
+        return updated(call, {"finished": now(), "peak_memory_bytes": peak})
+
+    def _check_same(self, earlier: StudyRecord) -> None:
+        """Check that the folder holds this study, if with fewer pairs.
+
+        Raises:
+            UserError: it holds another one.
+        """
+        # Where the data lies may change; whether it is the same is for the stages to tell.
+        same = earlier.options.get("seed") == self.options["seed"]
+        if earlier.study != self.study or not same or _shrinks(earlier.options, self.options):
+            raise UserError(
+                f"{self.folder} belongs to a different study: {earlier.study} with "
+                f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
+                "that study's options (--limit may grow), or give another --out"
+            )
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return Claims(self.folder, ("claims",)).alone("record")
+
+    def _read(self) -> StudyRecord | None:
+        return read_record(inside(self.folder, RECORD), StudyRecord)
+
+    def _write(self, record: StudyRecord) -> None:
+        if record != self._read():
+            write_record(self.folder / RECORD, record)
+
+
+def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
+    """Whether the limit has become smaller; None is all."""
+    before, limit = (
+        float("inf") if options.get("limit") is None else options["limit"]
+        for options in (earlier, now)
+    )
+    return (
+        not (isinstance(before, int | float) and isinstance(limit, int | float)) or limit < before
+    )
 
 
 def study_work(

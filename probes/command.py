@@ -9,7 +9,7 @@ import pandas as pd
 from interp.cli import options
 
 if TYPE_CHECKING:
-    from interp.runs.run import Run
+    from interp.runs.folder import RunFolder
     from interp.runs.work import Work
 
 HELP = "ask what a model knows: familiarity with facts, facts it fails, linear probes"
@@ -78,14 +78,15 @@ def run(arguments: argparse.Namespace) -> None:
 
     report = {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}
     (finished,) = carry_out(arguments, work(arguments))
-    report[arguments.probe](arguments, finished)
+    with finished.concluding() as conclusion:
+        conclusion.summary = report[arguments.probe](arguments, conclusion.run)
 
 
-def _familiarity(arguments: argparse.Namespace, finished: "Run") -> None:
+def _familiarity(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, Any]:
     from interp.report.console import print_table
     from interp_probes.familiarity import flag_shared
 
-    facts, table = finished.table("prompts", _FACTS), _merged(finished, "familiarity")
+    facts, table = finished.table("prompts", _FACTS), finished.table("familiarity")
     table = flag_shared(table, facts).merge(facts, on="prompt_id")
     groups = table.assign(shared=table["shared_with"] > 0).groupby(
         ["model", "entity_group"], sort=False
@@ -93,14 +94,15 @@ def _familiarity(arguments: argparse.Namespace, finished: "Run") -> None:
     summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
     summary = summary.assign(facts=groups.size(), shared_first_token=groups["shared"].sum())
     print_table(summary.reset_index(), title="Familiarity: P(first token of the answer)")
-    _finish(finished, {"familiarity": table})
+    _write(finished, {"familiarity": table})
+    return {}
 
 
-def _knowledge(arguments: argparse.Namespace, finished: "Run") -> None:
+def _knowledge(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, Any]:
     from interp.report.console import print_table
     from interp_probes.knowledge import excluded
 
-    facts, table = finished.table("prompts", _FACTS), _merged(finished, "knowledge")
+    facts, table = finished.table("prompts", _FACTS), finished.table("knowledge")
     failed = excluded(table, facts)
     table = table.merge(facts, on="prompt_id")
     known = table.groupby(["model", "entity_group"], sort=False)["known"]
@@ -110,14 +112,11 @@ def _knowledge(arguments: argparse.Namespace, finished: "Run") -> None:
         {"excluded": {True: "yes", False: "no"}}
     )
     print_table(shown, title="Facts that a model fails (categorical ones: to be checked by hand)")
-    _finish(finished, {"knowledge": table, "excluded": failed})
+    _write(finished, {"knowledge": table, "excluded": failed})
+    return {}
 
 
-def _merged(finished: "Run", table: str) -> pd.DataFrame:
-    return pd.read_parquet(finished.folder / f"{table}.parquet")
-
-
-def _linear(arguments: argparse.Namespace, finished: "Run") -> None:
+def _linear(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, Any]:
     from interp.cli.summary import summarize
     from interp.report.console import print_table
     from interp_probes.linear import linear_probes
@@ -131,11 +130,8 @@ def _linear(arguments: argparse.Namespace, finished: "Run") -> None:
         "Accuracy of linear probes of the prompt's side (95% interval); control: labels shuffled"
     )
     print_table(_for_people(table), title=title)
-    _finish(
-        finished,
-        {"linear_probes": table},
-        summary=summarize(answers, answers[answers["error"] != ""]),
-    )
+    _write(finished, {"linear_probes": table})
+    return summarize(answers, answers[answers["error"] != ""])
 
 
 def _for_people(table: pd.DataFrame) -> pd.DataFrame:
@@ -154,10 +150,8 @@ def _for_people(table: pd.DataFrame) -> pd.DataFrame:
     return shown.loc[everything.index].reset_index()
 
 
-def _finish(
-    finished: "Run", tables: dict[str, pd.DataFrame], *, summary: dict[str, Any] | None = None
-) -> None:
-    """Write tables as CSV into the run's folder and close its record."""
+def _write(finished: "RunFolder", tables: dict[str, pd.DataFrame]) -> None:
+    """Write tables as CSV into the run's folder."""
     from interp.files import write_whole
     from interp.runs.progress import tell
 
@@ -165,4 +159,3 @@ def _finish(
         file = finished.folder / f"{name}.csv"
         write_whole(file, partial(table.to_csv, index=False))
         tell(f"written to {file}")
-    finished.finish(summary or {})

@@ -1,11 +1,10 @@
-import platform
 import subprocess
 import sys
 
 import pytest
 
 from interp.errors import UserError
-from interp.files import has_ended, write_whole
+from interp.files import has_ended, process_space, write_whole
 from tests.support.processes import until
 
 
@@ -27,9 +26,9 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 def test_a_killed_process_has_ended_before_its_parent_asks_for_it():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        assert not has_ended(platform.node(), process.pid)
+        assert not has_ended(process_space(), process.pid)
         process.kill()
-        until(lambda: has_ended(platform.node(), process.pid))
+        until(lambda: has_ended(process_space(), process.pid))
         assert process.returncode is None
-    assert has_ended(platform.node(), process.pid)
+    assert has_ended(process_space(), process.pid)
     assert not has_ended("elsewhere", process.pid)

@@ -12,6 +12,7 @@ from interp.report.page import Report, Section, TableItem, write_report
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
+from interp.runs.folder import slug
 from interp.runs.work import Stage
 from interp.studies import StudyFolder, study_work
 from tests.support.prompts import some_prompts
@@ -65,8 +66,8 @@ def test_every_model_is_measured_in_every_stage(tmp_path):
     for run, tables in ((folder.runs["answers"], 8), (folder.runs["tokens"], 4)):
         answers = run.table("answers")
         assert answers["model"].value_counts().to_dict() == dict.fromkeys(MODELS, tables)
-    assert folder.record["models"] == list(MODELS)
-    assert folder.record["finished"]
+    assert folder.record.models == list(MODELS)
+    assert folder.record.finished
 
 
 def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
@@ -99,7 +100,7 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
 
 def test_further_models_join_and_other_options_are_refused(tmp_path):
     measure(tmp_path, models=MODELS[:1])
-    assert measure(tmp_path, models=MODELS[1:]).record["models"] == list(MODELS)
+    assert measure(tmp_path, models=MODELS[1:]).record.models == list(MODELS)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     with pytest.raises(UserError, match="belongs to a different study"):
         measure(tmp_path, limit=3)
@@ -117,14 +118,41 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     assert "tiny gpt2" in page
 
 
-def test_models_that_were_measured_on_different_data_are_refused(tmp_path):
+def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path):
     measure(tmp_path)
-    file = tmp_path / "answers" / "models" / "tiny_gpt2.json"
+    file = tmp_path / "answers" / "models" / f"{slug('tiny gpt2')}.json"
     record = json.loads(file.read_text())
-    record["data_hash"] = "another"
+    record["data_hash"] = "0" * 64
     file.write_text(json.dumps(record))
-    with pytest.raises(UserError, match="were measured on different data"):
-        StudyFolder.read(tmp_path)
+    folder = StudyFolder.read(tmp_path)
+    assert folder.problems() == ["answers: tiny gpt2 was not begun"]
+    assert folder.runs["answers"].table("answers")["model"].unique().tolist() == ["tiny llama"]
+
+
+def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
+    measure(tmp_path / "study")
+    measured = []
+    original = run_module.write
+    monkeypatch.setattr(
+        run_module,
+        "write",
+        lambda shard, *a, **o: (measured.append(shard), original(shard, *a, **o)),
+    )
+    grown = measure(tmp_path / "study", limit=6)
+    # Six pairs in shards of four prompts: the first two are there, for each of two models.
+    assert len(measured) == 2
+    assert grown.problems() == []
+    fresh = measure(tmp_path / "fresh", limit=6)
+    for stage in fresh.runs:
+        file = f"{stage}/answers.parquet"
+        assert (tmp_path / "study" / file).read_bytes() == (tmp_path / "fresh" / file).read_bytes()
+
+
+def test_a_study_that_is_finished_already_stays_as_it_is(tmp_path):
+    measure(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    measure(tmp_path, models=MODELS[1:])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
 
 
 def test_a_folder_without_a_study_is_refused(tmp_path):

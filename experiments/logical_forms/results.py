@@ -84,7 +84,7 @@ def read_results(study: StudyFolder) -> Results:
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     records = study.runs["questions"].models()
-    return Results(scores, {name: record["vocabulary"] for name, record in records.items()})
+    return Results(scores, {name: record.vocabulary for name, record in records.items()})
 
 
 def planted(results: Results) -> dict[str, pd.DataFrame]:

@@ -71,7 +71,7 @@ class LogicalFormsStudy:
                 distribution_section(results),
                 *planted_sections(results),
             ),
-            record=folder.record,
+            record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )
 

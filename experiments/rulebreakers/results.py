@@ -70,7 +70,7 @@ def read_results(study: StudyFolder) -> Results:
     Raises:
         UserError: a stage in which nothing was measured yet.
     """
-    for stage in study.record["stages"]:
+    for stage in study.record.stages:
         if stage not in study.runs or not study.runs[stage].tables():
             raise UserError(
                 f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "

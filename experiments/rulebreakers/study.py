@@ -69,7 +69,7 @@ class RulebreakersStudy:
                 entity_section(results),
                 example_section(results),
             ),
-            record=folder.record,
+            record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )
 

@@ -65,17 +65,19 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
-    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    attributions = finished.table(
-        "attributions",
-        ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"],
-    )
-    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side"])
-    table = attribution_table(attributions, answers, prompts, finished.prompts.sides)
-    file = finished.folder / "attribution_table.csv"
-    write_whole(file, lambda path: table.to_csv(path, index=False))
-    failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
-    finished.finish(summarize(answers, failed))
+    with finished.concluding() as conclusion:
+        run = conclusion.run
+        answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+        attributions = run.table(
+            "attributions",
+            ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"],
+        )
+        prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+        table = attribution_table(attributions, answers, prompts, finished.prompts.sides)
+        file = finished.folder / "attribution_table.csv"
+        write_whole(file, lambda path: table.to_csv(path, index=False))
+        failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
+        conclusion.summary = summarize(answers, failed)
     print_table(_for_people(table), title="Premise 2 over premise 1: mean (sd) over prompts")
     tell(f"written to {file}")
 

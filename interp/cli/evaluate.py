@@ -36,11 +36,13 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
-    answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side"])
-    table = accuracy_table(answers, prompts, finished.prompts.sides)
-    file = finished.folder / "accuracy_table.csv"
-    write_whole(file, lambda path: table.to_csv(path, index=False))
-    finished.finish(summarize(answers, answers[answers["error"] != ""]))
+    with finished.concluding() as conclusion:
+        run = conclusion.run
+        answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+        prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+        table = accuracy_table(answers, prompts, finished.prompts.sides)
+        file = finished.folder / "accuracy_table.csv"
+        write_whole(file, lambda path: table.to_csv(path, index=False))
+        conclusion.summary = summarize(answers, answers[answers["error"] != ""])
     print_table(table, title="Accuracy")
     tell(f"written to {file}")

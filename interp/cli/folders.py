@@ -1,10 +1,15 @@
 """The run folders behind a folder that a command wrote: its own, or those of a study's stages."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError
+from interp.files import reading
 from interp.runs import folder as runs
 from interp.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from interp.studies import StudyFolder
 
 
 def runs_in(folder: Path) -> dict[str, RunFolder]:
@@ -13,14 +18,29 @@ def runs_in(folder: Path) -> dict[str, RunFolder]:
     Raises:
         UserError: the folder holds neither a run nor a study.
     """
+    study = study_in(folder)
+    if study is not None:
+        return dict(study.runs)
+    with reading(folder):
+        if (folder / runs.RECORD).exists():
+            run = RunFolder.read(folder)
+            return {run.record.run.measurement: run}
     from interp import studies
 
-    if (folder / studies.RECORD).exists():
-        return dict(studies.StudyFolder.read(folder).runs)
-    if (folder / runs.RECORD).exists():
-        run = RunFolder.read(folder)
-        return {run.record["run"]["measurement"]: run}
     raise UserError(
         f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
         "give a folder that a command of interp wrote"
     )
+
+
+def study_in(folder: Path) -> "StudyFolder | None":
+    """The study in a folder; None if it holds none.
+
+    Raises:
+        UserError: a damaged record.
+    """
+    from interp import studies
+
+    with reading(folder):
+        there = (folder / studies.RECORD).exists()
+    return studies.StudyFolder.read(folder) if there else None

@@ -13,7 +13,6 @@ from typing import Any
 from transformers.utils import logging as transformers_logging
 
 from interp.cli.options import load_options, unique_models
-from interp.cli.work import command_of
 from interp.errors import UserError
 from interp.measurement import Measurement
 from interp.models.load import find_model, load_model
@@ -22,7 +21,7 @@ from interp.models.organisms import DEFAULT
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import load_prompts
 from interp.runs.carry_out import carry_out as carry_out_work
-from interp.runs.executors import Worker, local
+from interp.runs.executors import Worker, WorkerCommand, local
 from interp.runs.progress import tell
 from interp.runs.run import Run
 from interp.runs.work import Stage, Work
@@ -68,14 +67,14 @@ def models_of(arguments: argparse.Namespace, models: Mapping[str, Origin]) -> di
     return {
         "models": models,
         "load": lambda name: loaded(name, arguments),
-        "command": command_of(arguments.argv),
+        "arguments": tuple(arguments.argv),
         "batch_tokens": arguments.batch_tokens,
         "fail_on_error": arguments.fail_on_error,
     }
 
 
 def carry_out(arguments: argparse.Namespace, work: Work) -> list[Run]:
-    """Measure everything by the executor of the command line, and merge the tables.
+    """Measure everything by the executor of the command line.
 
     Raises:
         UserError: options that do not go together, or anything that stops the work.
@@ -88,12 +87,13 @@ def carry_out(arguments: argparse.Namespace, work: Work) -> list[Run]:
 
 def _start(arguments: argparse.Namespace, work: Work) -> Callable[[], Sequence[Worker]] | None:
     executor, options = arguments.executor, dict(arguments.slurm_options)
+    command = WorkerCommand(work.folder, work.call, tuple(arguments.argv))
     if options and executor != "slurm":
         raise UserError("--slurm-option was given without --executor slurm")
     if executor == "slurm":
         from interp.runs.executors import slurm
 
-        return lambda: slurm.start(work.folder, workers=arguments.workers or 1, options=options)
+        return lambda: slurm.start(command, workers=arguments.workers or 1, options=options)
     if executor == "local":
         if re.search(r":\d", arguments.device or ""):
             raise UserError(
@@ -101,7 +101,7 @@ def _start(arguments: argparse.Namespace, work: Work) -> Callable[[], Sequence[W
                 "worker has its own; give --device cuda, cpu, or nothing"
             )
         on_gpus = arguments.device != "cpu"
-        return lambda: local.start(work.folder, workers=arguments.workers, on_gpus=on_gpus)
+        return lambda: local.start(command, workers=arguments.workers, on_gpus=on_gpus)
     if arguments.workers not in (None, 1):
         raise UserError(
             f"--workers {arguments.workers} needs --executor local or slurm; "

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp.cli import options
-from interp.files import write_whole
+from interp.files import make_folder, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from interp.runs.run import Run
+    from interp.runs.folder import RunFolder
     from interp.runs.work import Work
 
 HELP = "patch activations between the prompts of pairs and print the effects by role"
@@ -126,23 +126,27 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
-    patches, pairs = asked_patches(finished), finished.table("pairs")
-    effects = effect_table(patches, pairs)
-    _write_csv(finished, "effect_table", effects)
-    for item in heat_map_items(effects, patches):
-        _save(finished, item.name, item.draw())
-    finished.finish(_summary(pairs))
-    print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
-    if arguments.verify:
-        verified = verification_table(finished.table("patches"))
-        _write_csv(finished, "verification_table", verified)
-        print_table(verified, title="Estimates against exact effects, in logits")
-    if arguments.attributions is not None:
-        _compare(finished, arguments.attributions, patches, pairs)
+    with finished.concluding() as conclusion:
+        run = conclusion.run
+        patches, pairs = asked_patches(run), run.table("pairs")
+        effects = effect_table(patches, pairs)
+        _write_csv(run, "effect_table", effects)
+        for item in heat_map_items(effects, patches):
+            _save(run, item.name, item.draw())
+        conclusion.summary = _summary(pairs)
+        print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
+        if arguments.verify:
+            verified = verification_table(run.table("patches"))
+            _write_csv(run, "verification_table", verified)
+            print_table(verified, title="Estimates against exact effects, in logits")
+        if arguments.attributions is not None:
+            _compare(run, arguments.attributions, patches, pairs)
     tell(f"written to {finished.folder}")
 
 
-def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame") -> None:
+def _compare(
+    finished: "RunFolder", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame"
+) -> None:
     """The table and figures of effects beside attribution scores."""
     from interp.analysis.cells import cells
     from interp.analysis.patching_attribution import agreement_table, premise_effects
@@ -160,15 +164,14 @@ def _compare(finished: "Run", folder: Path, patches: "pd.DataFrame", pairs: "pd.
     print_table(table, title="Does the premise with the higher score carry the larger effect?")
 
 
-def _save(finished: "Run", name: str, axes: "Axes") -> None:
-    folder = finished.folder / "figures"
-    folder.mkdir(exist_ok=True)
+def _save(finished: "RunFolder", name: str, axes: "Axes") -> None:
+    folder = make_folder(finished.folder, "figures")
     figure = axes.get_figure(root=True)
     assert figure is not None
     write_whole(folder / f"{name}.png", lambda path: figure.savefig(path, format="png"))
 
 
-def _write_csv(finished: "Run", name: str, table: "pd.DataFrame") -> None:
+def _write_csv(finished: "RunFolder", name: str, table: "pd.DataFrame") -> None:
     file = finished.folder / f"{name}.csv"
     write_whole(file, lambda path: table.to_csv(path, index=False))
 

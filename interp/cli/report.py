@@ -44,7 +44,7 @@ def write_study_report(folder: Path) -> None:
     from interp.studies import StudyFolder, find_study
 
     study_folder = StudyFolder.read(folder)
-    study = find_study(study_folder.record["study"])
+    study = find_study(study_folder.record.study)
     for problem in study_folder.problems():
         tell(f"unfinished: {problem}")
     file = write_report(study.report(study_folder), folder)

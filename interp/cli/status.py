@@ -26,9 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
     print_table(shown, title="Prompts by run and model")
     for worker in worker_records(arguments.folder):
-        job = f", job {worker['job']}" if worker["job"] else ""
-        where = f"worker {worker['number']} (host {worker['host']}{job})"
-        if worker["finished"] is None:
-            tell(f"{where}: began {worker['started']}, no end reported")
-        elif worker["error"]:
-            tell(f"{where}: ended {worker['finished']}, {worker['error']}")
+        job = f", job {worker.job}" if worker.job else ""
+        where = f"worker {worker.number} (host {worker.host}{job})"
+        if worker.finished is None:
+            tell(f"{where}: began {worker.started}, no end reported")
+        elif worker.error:
+            tell(f"{where}: ended {worker.finished}, {worker.error}")

@@ -19,17 +19,19 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: something is missing or wrong.
     """
-    from interp.cli.folders import runs_in
+    from interp.cli.folders import runs_in, study_in
     from interp.runs.progress import tell
     from interp.runs.validate import problems
 
-    runs = runs_in(arguments.folder)
+    runs, study = runs_in(arguments.folder), study_in(arguments.folder)
     found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
+    if study is not None:
+        found = [*study.unfinished(), *found]
     if found:
         listed = "\n  ".join(found)
         raise UserError(
             f"{arguments.folder} is not whole:\n  {listed}\n"
-            "The command that wrote it goes on where something is missing or has changed"
+            "Rerun the command that wrote it to measure what is missing or has changed"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
     tell(f"{arguments.folder} is whole: {shards:,} shards and the merged tables")

@@ -83,10 +83,11 @@ class PromptSet(Sequence[Prompt]):
                 )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
-        """A subset of whole pairs, taken evenly over the strata.
+        """A subset of whole pairs, taken evenly over the strata, in the order that they are drawn.
 
         Every value of every stratum occurs as often as any other, within what the set holds; which
-        pairs stand for a combination of values is drawn by `seed`. The order stays that of the set.
+        pairs stand for a combination of values is drawn by `seed`. A larger subset begins with a
+        smaller one, so that what was measured of that one need not be measured again.
 
         Raises:
             UserError: fewer than one pair asked for.
@@ -100,10 +101,10 @@ class PromptSet(Sequence[Prompt]):
             cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
         rng = random.Random(f"spread {seed}")
         drawn = islice(_evenly({cell: list(ids) for cell, ids in cells.items()}, rng), pairs)
-        chosen = {number for pair_id in drawn for number in members[pair_id]}
+        chosen = [number for pair_id in drawn for number in members[pair_id]]
         return replace(
             self,
-            numbers=[number for number in self.numbers if number in chosen],
+            numbers=chosen,
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
         )
 

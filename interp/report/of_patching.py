@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from interp.analysis.cells import cells
 from interp.analysis.patching_effects import effect_table, verification_table
-from interp.report.of_run import missing_shards
+from interp.report.of_run import missing_shards, run_record
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens
 from interp.runs.folder import RunFolder
@@ -29,15 +29,15 @@ def report_of_patching(run: RunFolder) -> Report:
     patches, pairs = asked_patches(run), run.table("pairs")
     effects = effect_table(patches, pairs)
     tables = [TableItem("effect_table", "Effects by role", effects, note=_EFFECTS)]
-    if run.record["run"]["parameters"]["verify"]:
+    if run.record.run.parameters.get("verify"):
         verified = verification_table(run.table("patches"))
         tables.append(TableItem("verification_table", "Estimates against exact effects", verified))
-    origin = run.record["run"]
+    origin = run.record.run
     return Report(
-        title=f"patch {origin['system']}",
-        text=f"{pairs['pair_id'].nunique():,} pairs, {len(run.record['models'])} models.",
+        title=f"patch {origin.system}",
+        text=f"{pairs['pair_id'].nunique():,} pairs, {len(run.record.models)} models.",
         sections=(Section("Results", items=(*heat_map_items(effects, patches), *tables)),),
-        record={**run.record, "models": run.models()},
+        record=run_record(run),
         problems=tuple(missing_shards(run)),
     )
 
@@ -49,7 +49,7 @@ def asked_patches(run: RunFolder) -> pd.DataFrame:
     nothing but themselves.
     """
     patches = run.table("patches")
-    return patches[patches["method"] == (run.record["run"]["parameters"]["estimate"] or "exact")]
+    return patches[patches["method"] == (run.record.run.parameters.get("estimate") or "exact")]
 
 
 def heat_map_items(effects: pd.DataFrame, patches: pd.DataFrame) -> Iterator[FigureItem]:

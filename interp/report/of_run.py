@@ -37,21 +37,30 @@ def report_of_run(run: RunFolder) -> Report:
         items.append(TableItem("accuracy_table", "Accuracy", table))
     if "token_scores" in run.tables():
         items += heat_maps(run.table("token_scores"), prompts, answers, pairs=HEAT_MAP_PAIRS)
-    origin = run.record["run"]
+    origin = run.record.run
     return Report(
-        title=f"{origin['measurement']} {origin['system']}",
-        text=f"{len(prompts):,} prompts, {len(run.record['models'])} models.",
+        title=f"{origin.measurement} {origin.system}",
+        text=f"{len(prompts):,} prompts, {len(run.record.models)} models.",
         sections=(Section("Results", items=tuple(items)),),
-        record={**run.record, "models": run.models()},
+        record=run_record(run),
         problems=tuple(missing_shards(run)),
     )
+
+
+def run_record(run: RunFolder) -> dict[str, object]:
+    """What the page shows of the run's records."""
+    models = {name: record.model_dump(mode="json") for name, record in run.models().items()}
+    return {**run.record.model_dump(mode="json"), "models": models}
 
 
 def missing_shards(run: RunFolder) -> list[str]:
     """A line on each model of a run that is not finished."""
     return [
-        f"{model} lacks {len(ids)} of {len(run.shards(model))} shards: {', '.join(ids)}"
-        for model, ids in run.missing().items()
+        *(f"{model} was not begun, or was measured on other prompts" for model in run.not_begun()),
+        *(
+            f"{model} lacks {len(ids)} of {len(run.shards(model))} shards: {', '.join(ids)}"
+            for model, ids in run.missing().items()
+        ),
     ]
 
 

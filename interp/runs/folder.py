@@ -1,101 +1,107 @@
 """A run folder as it stands on disk: its record, the shards that are done, and its tables."""
 
-import json
+import hashlib
+import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from interp.errors import UserError
+from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
-from interp.runs.record import read_record
+from interp.runs.schemas import ModelRecord, RunRecord, read_record
+from interp.runs.shards import open_table
 
 RECORD = "run.json"
 
+PROMPTS = "prompts.parquet"
 
-@dataclass(frozen=True)
+
+@dataclass
 class RunFolder:
     """What a run has left, whether it is finished or not."""
 
     folder: Path
-    record: dict[str, Any]
-    """What run.json says."""
+    record: RunRecord
+    """What run.json said when it was read."""
 
     @classmethod
     def read(cls, folder: Path) -> "RunFolder":
         """The run in a folder.
 
         Raises:
-            UserError: no run of this version there, or models measured on different data.
+            UserError: no run of this version there, or a damaged record.
         """
-        record = read_record(folder / RECORD, ("run", "models"))
+        record = read_record(inside(folder, RECORD), RunRecord)
         if record is None:
             raise UserError(
                 f"{folder} holds no run (it has no {RECORD}); give a folder that "
-                "python -m interp attribute, evaluate or run wrote"
+                "interp attribute, evaluate or run wrote"
             )
         run = cls(folder, record)
-        hashes = {name: model["data_hash"] for name, model in run.models().items()}
-        if len(set(hashes.values())) > 1:
-            listed = ", ".join(f"{name}: {value[:12]}" for name, value in hashes.items())
-            raise UserError(
-                f"the models of {folder} were measured on different data (hashes {listed}), so "
-                "their figures cannot stand in one table; run them again with the same options"
-            )
+        run.models()
         return run
 
-    def models(self) -> dict[str, dict[str, Any]]:
-        """What is recorded of each model that was begun, in the order that they joined the run.
+    def models(self) -> dict[str, ModelRecord]:
+        """What is recorded of each model that was begun, in the order of the tables.
+
+        A model that was measured on other prompts, say before the run was given a larger limit,
+        counts as not begun.
 
         Raises:
-            UserError: a record that another version of interp wrote.
+            UserError: a damaged record.
         """
         return {
-            name: model
-            for name in self.record["models"]
-            if (model := self.model_record(name)) is not None
+            name: record
+            for name in self.record.models
+            if (record := self.model_record(name)) is not None
+            and record.data_hash == self.record.run.data_hash
         }
 
-    def model_record(self, model: str) -> dict[str, Any] | None:
-        """What is recorded of a model, by whoever began to measure it; None if nobody has.
+    def model_record(self, model: str) -> ModelRecord | None:
+        """What is recorded of a model, on whatever prompts; None if nobody has begun it.
 
         Raises:
-            UserError: a record that another version of interp wrote.
+            UserError: a damaged record.
         """
         file = self.model_file(model)
-        try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            record = {}
-        if not {"name", "data_hash", "shards", "tables"} <= set(record):
-            raise UserError(
-                f"{file} is not the record of a model, or another version of interp wrote it; run "
-                "the command again with another --out"
-            )
-        found: dict[str, Any] = record
-        return found
+        record = read_record(file, ModelRecord)
+        if record is not None and record.name != model:
+            raise UserError(f"{file} is damaged: it is the record of {record.name[:200]!r}")
+        return record
 
     def model_file(self, model: str) -> Path:
         """Where the record of a model is."""
-        return self.folder / "models" / f"{_slug(model)}.json"
+        return inside(self.folder, "models", f"{slug(model)}.json")
 
     def shard_folder(self, model: str) -> Path:
         """Where the shards of a model are."""
-        return self.folder / "shards" / _slug(model)
+        return inside(self.folder, "shards", slug(model))
 
     def claims(self, model: str) -> Claims:
         """Who measures which shard of a model."""
-        return Claims(self.folder / "claims" / _slug(model))
+        inside(self.folder, "claims", slug(model))
+        return Claims(self.folder, ("claims", slug(model)))
+
+    def locks(self) -> Claims:
+        """Who changes the record, or merges the tables."""
+        inside(self.folder, "claims")
+        return Claims(self.folder, ("claims",))
 
     def shards(self, model: str) -> list[Path]:
         """The folders of all shards of a model that was begun, in the order of the prompts."""
-        record = self.model_record(model)
-        return [self.shard_folder(model) / id_ for id_ in record["shards"]] if record else []
+        record = self.models().get(model)
+        home = self.shard_folder(model)
+        return [home / id_ for id_ in record.shards] if record else []
+
+    def done(self, model: str) -> list[Path]:
+        """The folders of the shards of a model that are there."""
+        return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self) -> dict[str, list[str]]:
         """Ids of the shards that are not done, by model that was begun, if it has any."""
@@ -104,39 +110,90 @@ class RunFolder:
 
     def missing_of(self, model: str) -> list[str]:
         """Ids of the shards of a model that are not done; none if it was not begun."""
-        return [shard.name for shard in self.shards(model) if not shard.is_dir()]
+        return [shard.name for shard in self.shards(model) if not is_folder(shard)]
 
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """A table of the run, from every shard that is done; "prompts" is the prompts table.
-
-        Raises:
-            UserError: the run has no such table.
-        """
-        files = [self.folder / "prompts.parquet"]
-        if name != "prompts":
-            files = self.files(name, self.models())
-        if not files or not all(file.exists() for file in files):
-            raise UserError(f"the run in {self.folder} has no table {name!r} yet")
-        chosen = None if columns is None else list(columns)
-        parts: list[pd.DataFrame] = [pd.read_parquet(file, columns=chosen) for file in files]
-        return pd.concat(parts, ignore_index=True)
-
-    def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one a shard that is done."""
-        shards = [shard for model in models for shard in self.shards(model)]
-        return [shard / f"{table}.parquet" for shard in shards if shard.is_dir()]
+    def not_begun(self) -> list[str]:
+        """The models of the record that nobody has begun, on these prompts."""
+        begun = self.models()
+        return [model for model in self.record.models if model not in begun]
 
     def finished_models(self) -> list[str]:
         """The models that were begun and of which no shard is missing."""
         missing = self.missing()
         return [model for model in self.models() if model not in missing]
 
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """A table of the run, from every shard that is done; "prompts" is the prompts table.
+
+        Raises:
+            UserError: the run has no such table, or a file of it is damaged.
+        """
+        parts = [self._prompts()] if name == "prompts" else self._parts(name)
+        frames: list[pd.DataFrame] = [_columns(part, columns).to_pandas() for part in parts]
+        if not frames:
+            raise UserError(f"the run in {self.folder} has no table {name!r} yet")
+        return pd.concat(frames, ignore_index=True)
+
+    def _parts(self, name: str) -> Iterator[pq.ParquetFile]:
+        for model, record in self.models().items():
+            for shard in self.done(model):
+                if name in record.tables:
+                    yield open_table(shard, name, columns=record.tables[name])
+
+    def _prompts(self) -> pq.ParquetFile:
+        file = inside(self.folder, PROMPTS)
+        try:
+            content = read_bytes(file)
+        except FileNotFoundError:
+            raise UserError(f"the run in {self.folder} has no table 'prompts' yet") from None
+        if hashlib.sha256(content).hexdigest() != self.record.files.get(PROMPTS):
+            raise UserError(
+                f"{file} has changed since it was written; rerun the command that wrote it"
+            )
+        return pq.ParquetFile(io.BytesIO(content))
+
+    def files(self, table: str, models: Iterable[str]) -> list[Path]:
+        """The files of a table of some models, one per shard that is done."""
+        return [shard / f"{table}.parquet" for model in models for shard in self.done(model)]
+
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""
-        done = [s for model in self.models() for s in self.shards(model) if s.is_dir()]
-        return sorted(path.stem for path in done[0].glob("*.parquet")) if done else []
+        measured = (record for model, record in self.models().items() if self.done(model))
+        return sorted(next((record.tables for record in measured), {}))
+
+    def table_files(self) -> list[Path]:
+        """The prompts, the merged tables and the tables made of them, as far as they are there."""
+        names = [name for name in names_in(self.folder) if _TABLE_FILE.fullmatch(name)]
+        return [inside(self.folder, name) for name in names]
+
+    def file_problem(self, name: str) -> str | None:
+        """What is wrong with a file that the record should name: a line, or None."""
+        expected = self.record.files.get(name)
+        if expected is None:
+            return f"{name} is not on record"
+        try:
+            if checksum(inside(self.folder, name)) != expected:
+                return f"{name} has changed since it was written"
+        except FileNotFoundError:
+            return f"{name} is missing"
+        except UserError as error:
+            return str(error)
+        return None
 
 
-def _slug(model: str) -> str:
-    """A model's name as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")
+def _columns(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
+    """Some columns of a table, all if None."""
+    absent = sorted(set(columns or ()) - set(file.schema_arrow.names))
+    if absent:
+        there = ", ".join(file.schema_arrow.names)
+        raise UserError(f"the table has no column {absent[0]!r}; it has {there}")
+    return file.read(columns=None if columns is None else list(columns))
+
+
+_TABLE_FILE = re.compile(r"[a-z][a-z0-9_]{0,60}\.(parquet|csv)")
+
+
+def slug(model: str) -> str:
+    """A model's name as the name of a file, unlike that of any other model."""
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
+    return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"

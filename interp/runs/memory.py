@@ -1,14 +1,24 @@
 """How many tokens fitted into a device's memory, remembered for the rest of a run."""
 
-import json
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from pydantic import Field
 
+from interp.errors import UserError
+from interp.files import inside
 from interp.measurement import Measurement
-from interp.runs.record import write_record
+from interp.runs.schemas import Record, read_record, write_record
 
 _FILE = "memory.json"
+
+
+class Memory(Record):
+    """memory.json."""
+
+    tokens: dict[str, Annotated[int, Field(gt=0)]]
+    """The budget of a batch, by model and kind of device."""
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
@@ -22,15 +32,16 @@ def remember_budget(folder: Path, measurement: Measurement) -> None:
     """Note the budget for other workers and later calls, once it has shrunk."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
-        write_record(folder / _FILE, {**known, _key(measurement): tokens})
+        record = Memory(tokens={**known, _key(measurement): tokens})
+        write_record(inside(folder, _FILE), record)
 
 
 def _known(folder: Path) -> dict[str, int]:
     try:
-        known: dict[str, int] = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return known
+        record = read_record(inside(folder, _FILE), Memory)
+    except UserError:
+        return {}  # it only saves time: what is damaged is found out again
+    return record.tokens if record else {}
 
 
 def _key(measurement: Measurement) -> str:

@@ -1,87 +1,142 @@
 """What the numbers of a run depend on, and whether a folder holds that very run and model."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from interp.errors import UserError
 from interp.measurement import Measurement
 from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
+from interp.runs.schemas import ModelRecord, RunIdentity
 from interp.runs.shards import code_version, column_types
 
+_SELECTION = ("pairs", "spread_seed")
+"""What the description of prompts says where a limit chose them."""
 
-def run_origin(
+
+def run_identity(
     prompts: PromptSet, measurement: str, parameters: Mapping[str, object]
-) -> dict[str, Any]:
-    """What a run is, as JSON holds it."""
-    origin = {
-        "measurement": measurement,
-        "parameters": dict(parameters),
-        "system": prompts.system,
-        "seed": prompts.seed,
-        "prompts": len(prompts),
-        "data": prompts.description,
-        "data_hash": prompts.content_hash(),
-        "code": code_version(),
-    }
-    as_json: dict[str, Any] = json.loads(json.dumps(origin))
-    return as_json
+) -> RunIdentity:
+    """What a run is, as its record holds it."""
+    return RunIdentity.model_validate(
+        {
+            "measurement": measurement,
+            "parameters": _as_json(parameters),
+            "system": prompts.system,
+            "seed": prompts.seed,
+            "prompts": len(prompts),
+            "data": prompts.description,
+            "data_hash": prompts.content_hash(),
+            "code": code_version(),
+        }
+    )
 
 
-def model_record(measurement: Measurement) -> dict[str, Any]:
+def _as_json(value: object) -> object:
+    """A value with tuples as lists, as JSON holds them."""
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def model_record(
+    measurement: Measurement,
+    *,
+    origin: Mapping[str, object],
+    data_hash: str,
+    shards: list[str],
+) -> ModelRecord:
     """What a run keeps of a model, and of the tables that it fills."""
     model = measurement.model
-    return {
-        "name": model.name,
-        **model.source,
-        "identity": model.identity,
-        "architecture": model.hf.config.model_type,
-        "parameters": model.hf.num_parameters(),
-        "vocabulary": model.hf.config.get_text_config().vocab_size,
-        "dtype": model.dtype,
-        "quantization": model.quantization,
-        "device": str(model.device),
-        "attn_implementation": model.attn_implementation,
-        "chat_template": has_chat_template(model.tokenizer),
-        "tables": {table: column_types(schema) for table, schema in measurement.tables.items()},
-    }
+    return ModelRecord.model_validate(
+        {
+            "name": model.name,
+            "source": model.source,
+            "identity": model.identity,
+            "architecture": model.hf.config.model_type,
+            "parameters": model.hf.num_parameters(),
+            "vocabulary": model.hf.config.get_text_config().vocab_size,
+            "dtype": model.dtype,
+            "quantization": model.quantization,
+            "device": str(model.device),
+            "attn_implementation": model.attn_implementation,
+            "chat_template": has_chat_template(model.tokenizer),
+            "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
+            "origin": _as_json(origin),
+            "data_hash": data_hash,
+            "shards": shards,
+        }
+    )
 
 
-def check_same_model(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
+def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
     """Check that two records of a model are of the same, measured alike.
 
     Raises:
         UserError: they are not.
     """
     for key in ("name", "identity", "dtype", "attn_implementation", "quantization"):
-        if earlier.get(key) != now[key]:
+        before, after = getattr(earlier, key), getattr(now, key)
+        if before != after:
             raise UserError(
-                f"{folder} holds another model as {earlier['name']}: its {key} is "
-                f"{earlier.get(key)}, this one's is {now[key]}; give another --out"
+                f"{folder} holds another model as {earlier.name}: its {key} is "
+                f"{before}, this one's is {after}; give another --out"
             )
-    if earlier["shards"] != now["shards"]:
+    if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(
-            f"{folder} holds {earlier['name']} measured by other code or options; "
-            "give another --out"
+            f"{folder} holds {earlier.name} measured by other code or options; give another --out"
         )
 
 
-def check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
-    """Check that two origins are the same.
+def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
+    """Check that a run is the one that a folder holds, or that one with a larger limit.
+
+    Returns:
+        Whether it has a larger limit.
 
     Raises:
-        UserError: they are not.
+        UserError: it is another run, or that one with a smaller limit.
     """
-    if earlier.get("code") != now["code"]:
+    if earlier.code != now.code:
         raise UserError(
             f"{folder} was measured by another version of interp, whose numbers may differ; "
             "give another --out"
         )
-    for key, value in now.items():
-        if earlier.get(key) != value:
+    _check_parameters(folder, earlier, now)
+    if _without_selection(earlier) == _without_selection(now):
+        if now.prompts < earlier.prompts:
             raise UserError(
-                f"{folder} belongs to a different run: its {key} is {earlier.get(key)!r}, this "
-                f"run's is {value!r}; repeat that run's options, or give another --out"
+                f"{folder} holds {earlier.prompts:,} prompts, this run would have {now.prompts:,}; "
+                "a run can grow but not shrink: give a larger --limit, or another --out"
             )
+        if now.prompts > earlier.prompts:
+            return True
+    for key, value in now.model_dump().items():
+        before = getattr(earlier, key)
+        if before != value:
+            raise UserError(
+                f"{folder} belongs to a different run: its {key} is {_short(before)}, this "
+                f"run's is {_short(value)}; repeat that run's options, or give another --out"
+            )
+    return False
+
+
+def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> None:
+    for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
+        before, after = (run.parameters.get(name) for run in (earlier, now))
+        if before != after:
+            raise UserError(
+                f"{folder} was run with {name} = {_short(before)}, this run has {_short(after)}; "
+                "repeat that run's options, or give another --out"
+            )
+
+
+def _without_selection(run: RunIdentity) -> tuple[object, ...]:
+    data = {key: value for key, value in run.data.items() if key not in _SELECTION}
+    seed = run.data.get("spread_seed", str(run.seed))
+    return run.measurement, run.system, run.seed, seed, data
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

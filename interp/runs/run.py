@@ -1,45 +1,68 @@
 """A run: one measurement of one prompt set on some models, kept in one folder.
 
 1. Open the folder: take it if it is empty or holds this very run, refuse it otherwise.
-2. Write the prompts; remove shards that were damaged.
+2. Write the prompts; set aside shards that were damaged.
 3. Measure model by model, shard by shard, under claims; what is there already is left alone. Any
    number of workers may do so at once.
-4. Merge the shards of all models that the folder holds whole into one file a table.
+4. Merge the shards of all models that the folder holds whole into one file per table.
+
+Several commands may work on one folder at once. Each changes run.json by reading it again, under a
+claim; so are the tables merged.
 """
 
-import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
 
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, remove_unfinished, writing
+from interp.files import (
+    checksum,
+    inside,
+    is_folder,
+    make_folder,
+    names_in,
+    remove_unfinished,
+    writing,
+)
 from interp.measurement import Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
-from interp.runs.folder import RECORD, RunFolder
+from interp.runs.environment import now
+from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.origin import check_same_model, check_same_run, model_record, run_origin
+from interp.runs.origin import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.progress import Progress
-from interp.runs.record import beginning, ending, read_record, write_record
+from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
 from interp.runs.shards import (
     SHARD_PROMPTS,
     Shard,
     cut,
     damage,
+    manifests,
     merge,
-    read_manifest,
+    open_table,
     write,
     write_parquet,
 )
 from interp.runs.workers import peak_of_workers
 
 
-@dataclass(frozen=True)
+@dataclass
+class Conclusion:
+    """What a command adds to a run when its tables are merged."""
+
+    run: RunFolder
+    """The run as it stands now, with the models of other commands."""
+    summary: Mapping[str, object] = field(default_factory=dict)
+    """By model: what the tables do not show."""
+
+
+@dataclass
 class Run(RunFolder):
     """A run folder that was opened for a prompt set and a kind of measurement."""
 
@@ -58,9 +81,8 @@ class Run(RunFolder):
         parameters: Mapping[str, object],
         models: Sequence[str] = (),
         fail_on_error: float = 1.0,
-        command: str | None = None,
     ) -> "Run":
-        """Take a folder for a run, new or resumed; further models may join a run.
+        """Take a folder for a run, new or resumed; further models and prompts may join a run.
 
         Args:
             folder: where everything goes.
@@ -69,21 +91,27 @@ class Run(RunFolder):
             parameters: what else the numbers depend on.
             models: names of the models, in the order of the tables; others join when measured.
             fail_on_error: stop when a larger share of a model's prompts has an error.
-            command: the command line, for the record.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
         """
-        origin = run_origin(prompts, measurement, parameters)
-        earlier = read_record(folder / RECORD, ("run", "models"))
-        if earlier is not None and (folder / "models").exists():
-            check_same_run(folder, earlier["run"], origin)
+        identity = run_identity(prompts, measurement, parameters)
         take_folder(folder, RECORD)
-        names = list(dict.fromkeys([*(earlier["models"] if earlier else ()), *models]))
-        record = {"run": origin, "models": names, **beginning(command)}
-        run = cls(folder, record, prompts, fail_on_error)
-        run._write_record()
-        run._write_prompts()
+        with Claims(folder, ("claims",)).alone("record"):
+            earlier = read_record(inside(folder, RECORD), RunRecord)
+            record = RunRecord(run=identity, models=[], history=[], files={})
+            if earlier is not None and names_in(folder / "models"):
+                grown = check_same_run(folder, earlier.run, identity)
+                changes = {"run": identity, "finished": None} if grown else {}
+                record = updated(earlier, changes)
+            run = cls(folder, record, prompts, fail_on_error)
+            if earlier is None or earlier.run != identity or run.file_problem(PROMPTS):
+                run._write_prompts()
+            run.record = updated(
+                run.record, {"models": list(dict.fromkeys([*record.models, *models]))}
+            )
+            if run.record != earlier:
+                write_record(folder / RECORD, run.record)
         return run
 
     @classmethod
@@ -102,23 +130,32 @@ class Run(RunFolder):
             UserError: the folder holds no run, or a different one.
         """
         record = RunFolder.read(folder).record
-        check_same_run(folder, record["run"], run_origin(prompts, measurement, parameters))
+        check_same_run(folder, record.run, run_identity(prompts, measurement, parameters))
         return cls(folder, record, prompts, fail_on_error)
+
+    def begin(self, call: Call) -> None:
+        """Note a call that found something to do in the run's history."""
+        self._change(lambda record: {"history": [*record.history, call]})
+
+    def forget_models(self, models: Sequence[str]) -> None:
+        """Take models off the record that nobody has begun, say because they cannot be loaded."""
+        unknown = {model for model in models if self.model_record(model) is None}
+        self._change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model that is known by its origin.
 
         True too where the origin differs from the recorded one: the model may have changed.
         """
-        record = self.model_record(model)
-        if record is None or record["origin"] != dict(origin):
+        record = self.models().get(model)
+        if record is None or record.origin != dict(origin):
             return True
         claims = self._claims_of(model)
         return any(not claims.held(shard) for shard in self.missing_of(model))
 
     def complete(self, model: str) -> bool:
         """Whether every shard of a model is there."""
-        return self.model_record(model) is not None and not self.missing_of(model)
+        return model in self.models() and not self.missing_of(model)
 
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
@@ -165,47 +202,89 @@ class Run(RunFolder):
             self._check_errors(measurement.model.name)
 
     def repair(self) -> list[str]:
-        """Remove damaged shards, so that they are measured again; a line on each."""
+        """Set damaged shards aside, so that they are measured again; a line on each."""
         lines = []
         for model in self.models():
             for shard in self.shards(model):
-                problem = damage(shard) if shard.is_dir() else None
+                problem = None
+                if is_folder(shard):
+                    problem = damage(shard)
+                elif shard.name in names_in(shard.parent):
+                    problem = "it is no folder"
                 if problem is not None:
-                    shutil.rmtree(shard)
+                    self._set_aside(shard)
                     lines.append(f"shard {shard.name} of {model} is measured again: {problem}")
         return lines
 
     def forget_errors(self) -> int:
-        """Remove the shards that hold errors, so that they are measured again; how many."""
+        """Set the shards that hold errors aside, so that they are measured again; how many."""
         found = [
             shard
             for model in self.models()
-            for shard in self.shards(model)
-            if (read_manifest(shard) or {}).get("errors")
+            for shard in self.done(model)
+            if any(manifest.errors for manifest in manifests([shard]))
         ]
         for shard in found:
-            shutil.rmtree(shard)
+            self._set_aside(shard)
         return len(found)
 
-    def merge_tables(self) -> list[Path]:
-        """Join the shards of all finished models into one file a table; returns the files."""
-        models = self.finished_models()
-        folders = [shard for model in models for shard in self.shards(model)]
-        files = [self.folder / f"{table}.parquet" for table in self.tables()] if folders else []
-        for file in files:
-            merge(file.stem, folders, file)
-        if not self.missing():
-            shutil.rmtree(self.folder / "claims", ignore_errors=True)
-            remove_unfinished(self.folder)
-            for model in models:
-                remove_unfinished(self.shard_folder(model))
-        return files
+    def _set_aside(self, shard: Path) -> None:
+        """Move what stands in the place of a shard out of the way; nothing is removed."""
+        with writing(shard):
+            place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
+            shard.rename(place)
 
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Note the end of the run, its summary and its tables' checksums in the record."""
-        files = {file.name: checksum(file) for file in sorted(self.folder.glob("*.parquet"))}
-        self.record.update(ending(peak_of_workers(self.folder)), summary=summary, files=files)
-        self._write_record()
+    @contextmanager
+    def concluding(self) -> Iterator[Conclusion]:
+        """Within the block the tables of all finished models are merged, and stay as they are.
+
+        What the block writes into the folder as CSV, and the summary that it sets, are noted in the
+        record.
+
+        Raises:
+            UserError: something cannot be written, or is damaged.
+        """
+        with self.locks().alone("tables"):
+            run = RunFolder.read(self.folder)
+            merged = _merge_tables(run)
+            conclusion = Conclusion(RunFolder.read(self.folder))
+            yield conclusion
+            self._note_end(conclusion, merged)
+        if not run.missing() and not run.not_begun():
+            self._tidy(run)
+
+    def _note_end(self, conclusion: Conclusion, merged: Sequence[str]) -> None:
+        ended = {
+            "summary": dict(conclusion.summary),
+            "files": {file.name: checksum(file) for file in self.table_files()},
+            "merged": list(merged),
+        }
+
+        def changes(record: RunRecord) -> dict[str, object]:
+            history = [self._ended(call) for call in record.history]
+            noted = {**ended, "history": history}
+            same = all(getattr(record, name) == value for name, value in noted.items())
+            # A call that found nothing to do leaves the record as it is.
+            return {} if same and record.finished else {**noted, "finished": now()}
+
+        self._change(changes)
+
+    def _ended(self, call: Call) -> Call:
+        """The call as it has ended: this process's own, or one whose work is all done."""
+        if call.finished is not None or not all(self.complete(model) for model in call.models):
+            return call
+        peak = peak_of_workers(self.folder, call.id)
+        return call.model_copy(update={"finished": now(), "peak_memory_bytes": peak})
+
+    def _tidy(self, run: RunFolder) -> None:
+        """Remove claims and unfinished files, which nobody needs when all is done."""
+        for model in run.models():
+            run.claims(model).clear()
+            remove_unfinished(run.shard_folder(model))
+        run.locks().clear()
+        for folder in ("models", "workers", "figures", "tables"):
+            remove_unfinished(inside(self.folder, folder))
+        remove_unfinished(self.folder)
 
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
         """The shards of a model, which is noted in the folder.
@@ -213,27 +292,33 @@ class Run(RunFolder):
         Raises:
             UserError: the folder holds another model, or one loaded differently, of this name.
         """
-        model = measurement.model
-        shards = cut(measurement, self.prompts, self.shard_folder(model.name))
-        record = {
-            **model_record(measurement),
-            "origin": origin,
-            "data_hash": self.record["run"]["data_hash"],
-            "shards": [shard.id for shard in shards],
-        }
-        earlier = self.model_record(model.name)
+        name = measurement.model.name
+        shards = cut(measurement, self.prompts, self.shard_folder(name))
+        record = model_record(
+            measurement,
+            origin=origin,
+            data_hash=self.record.run.data_hash,
+            shards=[shard.id for shard in shards],
+        )
+        earlier = self.model_record(name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
-        if model.name not in self.record["models"]:
-            self.record["models"].append(model.name)
-            self._write_record()
-        if earlier is None or earlier["origin"] != origin:
-            file = self.model_file(model.name)
-            with writing(file):
-                file.parent.mkdir(exist_ok=True)
-                self.shard_folder(model.name).mkdir(parents=True, exist_ok=True)
-            write_record(file, record)
+        if name not in self.record.models:
+            self._change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
+        make_folder(self.folder, "shards", self.shard_folder(name).name)
+        make_folder(self.folder, "models")
+        same = ("origin", "data_hash")
+        if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
+            write_record(self.model_file(name), record)
         return shards
+
+    def _change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
+        """Change the record as it stands on disk now; other commands may have changed it, too."""
+        with self.locks().alone("record"):
+            there = RunFolder.read(self.folder).record
+            self.record = updated(there, changes(there))
+            if self.record != there:
+                write_record(self.folder / RECORD, self.record)
 
     def _claims_of(self, model: str) -> Claims:
         # Kept, since claims remember what they saw, and when.
@@ -245,16 +330,16 @@ class Run(RunFolder):
         Raises:
             UserError: the share of prompts with an error, of all of the run, is too large.
         """
-        manifests = [found for shard in self.shards(model) if (found := read_manifest(shard))]
-        errors = sum(manifest["errors"] for manifest in manifests)
-        units = len(self.prompts) * sum(manifest["units"] for manifest in manifests)
-        prompts = sum(manifest["prompts"] for manifest in manifests)
+        found = list(manifests(self.done(model)))
+        errors = sum(manifest.errors for manifest in found)
+        units = len(self.prompts) * sum(manifest.units for manifest in found)
+        prompts = sum(manifest.prompts for manifest in found)
         if errors * prompts > self.fail_on_error * units:
-            example = next(found["example"] for found in manifests if found["errors"])
+            example = next(manifest.example for manifest in found if manifest.errors)
             raise UserError(
                 f"{errors:,} prompts of {model} have an error, which is more than the share "
                 f"{self.fail_on_error:g} of all that --fail-on-error allows; one of them: {example}"
-                ". Mend the cause and add --retry-errors, or allow a larger share"
+                ". Fix the cause and add --retry-errors, or allow a larger share"
             )
 
     def _write_prompts(self) -> None:
@@ -266,14 +351,33 @@ class Run(RunFolder):
             )
             for start in range(0, len(self.prompts), SHARD_PROMPTS)
         )
-        write_parquet(self.folder / "prompts.parquet", schema, parts)
+        file = inside(self.folder, PROMPTS)
+        write_parquet(file, schema, parts)
+        self.record = updated(
+            self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
+        )
 
-    def _write_record(self) -> None:
-        # Another command may have added models since.
-        there = read_record(self.folder / RECORD, ("run", "models")) or {"models": []}
-        names = dict.fromkeys([*there["models"], *self.record["models"]])
-        self.record["models"] = list(names)
-        write_record(self.folder / RECORD, self.record)
+
+def _merge_tables(run: RunFolder) -> list[str]:
+    """Join the shards of all finished models into one file per table; returns the models.
+
+    Tables that hold them already are left alone.
+    """
+    models = run.models()
+    finished = run.finished_models()
+    tables = list(models[finished[0]].tables) if finished else []
+    on_record = {f"{table}.parquet" for table in tables} <= set(run.record.files)
+    unchanged = on_record and not any(run.file_problem(name) for name in run.record.files)
+    if finished == run.record.merged and unchanged:
+        return finished
+    for table in tables:
+        parts = (
+            open_table(shard, table, columns=models[model].tables[table])
+            for model in finished
+            for shard in run.done(model)
+        )
+        merge(parts, inside(run.folder, f"{table}.parquet"))
+    return finished
 
 
 def take_folder(folder: Path, record: str) -> None:
@@ -282,12 +386,15 @@ def take_folder(folder: Path, record: str) -> None:
     Raises:
         UserError: it holds other files, or cannot be made.
     """
-    # What begins with a dot was being written when a process was killed, or is right now.
-    taken = folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*")))
-    if taken and not (folder / record).exists():
-        raise UserError(
-            f"{folder} exists and is not a run folder (it has no {record}); "
-            "give an empty or new folder as --out"
-        )
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+        # Dotfiles are temporary files of a running or killed process.
+        taken = not folder.is_dir() or any(
+            not path.name.startswith(".") and path.name != "claims" for path in folder.iterdir()
+        )
+        if taken and not (folder / record).exists():
+            raise UserError(
+                f"{folder} exists and is not a run folder (it has no {record}); "
+                "give an empty or new folder as --out"
+            )

@@ -1,31 +1,47 @@
 """Shards: pieces of a run with ids made from their content, written whole or not at all.
 
-A shard is a folder with a Parquet file a table and a manifest, which holds the checksums. It is
-filled beside its place, brought to the disk, and renamed into it.
+A shard is a folder with one Parquet file per table and a manifest, which holds the checksums. It is
+written to a temporary folder beside its place, synced to the disk, and renamed.
 """
 
 import hashlib
+import io
 import json
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from interp.files import checksum, sync, unfinished_name, write_whole, writing
+from interp.errors import UserError
+from interp.files import (
+    checksum,
+    inside,
+    is_folder,
+    read_bytes,
+    remove_own,
+    sync,
+    unfinished_name,
+    write_whole,
+    writing,
+)
 from interp.measurement import Measured, Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_record
+from interp.runs.schemas import Manifest, read_record, write_record
+from interp.tables import Row
 
 SHARD_PROMPTS = 240
 """Prompts in a shard; what is lost at most when a worker is killed, and what workers share out.
 Data sets hold what belongs together in tens or twenties, which this number does not cut."""
 
 MANIFEST = "manifest.json"
+
+_RERUN = "rerun the command that wrote it to measure it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +59,7 @@ class Shard:
     @property
     def done(self) -> bool:
         """Whether the tables are there; a shard appears whole or not at all."""
-        return self.folder.is_dir()
+        return is_folder(self.folder)
 
 
 def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shard]:
@@ -84,28 +100,36 @@ def write(shard: Shard, measurement: Measurement, measured: Measured, *, seconds
         UserError: it cannot be written, as on a full disk; nothing is left behind.
     """
     unfinished = unfinished_name(shard.folder)
-    try:
-        with writing(shard.folder):
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir(parents=True)
-            manifest: dict[str, Any] = {
-                "prompts": shard.end - shard.start,
-                "units": measured.units,
-                "errors": len(measured.errors),
-                "example": next(iter(measured.errors.values()), None),
-                "seconds": round(seconds, 3),
-                "files": {},
+    with writing(shard.folder):
+        unfinished.mkdir()
+        try:
+            files = {
+                f"{table}.parquet": _write_table(
+                    unfinished / f"{table}.parquet", measured.rows[table], schema
+                )
+                for table, schema in measurement.tables.items()
             }
-            for table, schema in measurement.tables.items():
-                file = unfinished / f"{table}.parquet"
-                pq.write_table(pa.Table.from_pylist(measured.rows[table], schema=schema), file)
-                sync(file)
-                manifest["files"][file.name] = checksum(file)
-            (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
-            sync(unfinished / MANIFEST)
+            manifest = Manifest(
+                id=shard.id,
+                prompts=shard.end - shard.start,
+                units=measured.units,
+                errors=len(measured.errors),
+                example=next(iter(measured.errors.values()), None),
+                seconds=round(seconds, 3),
+                files=files,
+            )
+            write_record(unfinished / MANIFEST, manifest)
             _place(unfinished, shard)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        finally:
+            if is_folder(unfinished):
+                remove_own(unfinished)
+
+
+def _write_table(file: Path, rows: Sequence[Row], schema: pa.Schema) -> str:
+    """Write rows; returns the checksum of the file."""
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), file)
+    sync(file)
+    return checksum(file)
 
 
 def _place(unfinished: Path, shard: Shard) -> None:
@@ -113,33 +137,74 @@ def _place(unfinished: Path, shard: Shard) -> None:
     try:
         unfinished.rename(shard.folder)
     except OSError:
-        # Another worker that thought this one dead was as quick, with the same numbers.
+        # Another worker took this one for dead and finished first; its results are identical.
         if not shard.done:
             raise
     sync(shard.folder.parent)
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a shard; None where it is missing or broken."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return manifest if isinstance(manifest, dict) and "files" in manifest else None
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a shard that is there.
+
+    Raises:
+        UserError: it is missing, damaged, or of another shard.
+    """
+    manifest = read_record(inside(folder, MANIFEST), Manifest)
+    if manifest is None:
+        raise UserError(f"{folder} has no {MANIFEST}")
+    if manifest.id != folder.name:
+        raise UserError(f"{folder} holds the shard {manifest.id}")
+    return manifest
+
+
+def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
+    """The manifests of shards, without those that are damaged."""
+    for folder in folders:
+        with suppress(UserError):
+            yield read_manifest(folder)
 
 
 def damage(folder: Path) -> str | None:
     """What is wrong with a shard that is there: a line, or None if it is as it was written."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        return f"its {MANIFEST} is missing or broken"
-    for name, expected in manifest["files"].items():
-        file = folder / name
-        if not file.exists():
-            return f"{name} is missing"
-        if checksum(file) != expected:
-            return f"{name} has changed since it was written"
+    try:
+        manifest = read_manifest(folder)
+        for name, expected in manifest.files.items():
+            if checksum(inside(folder, name)) != expected:
+                return f"{name} has changed since it was written"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    except UserError as error:
+        return str(error)
     return None
+
+
+def open_table(folder: Path, table: str, *, columns: Mapping[str, str]) -> pq.ParquetFile:
+    """A table of a shard, proved to be as it was written.
+
+    Args:
+        folder: of the shard.
+        table: name of the table.
+        columns: the columns that it must have, with their types.
+
+    Raises:
+        UserError: it is missing, has changed, or has other columns.
+    """
+    file = inside(folder, f"{table}.parquet")
+    try:
+        content = read_bytes(file)
+        if hashlib.sha256(content).hexdigest() != read_manifest(folder).files.get(file.name):
+            raise UserError(f"{file} has changed since it was written; {_RERUN}")
+        opened = pq.ParquetFile(io.BytesIO(content))
+    except FileNotFoundError:
+        raise UserError(f"{file} is missing; {_RERUN}") from None
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{file} cannot be read: {str(error)[:200]}; {_RERUN}") from error
+    found = column_types(opened.schema_arrow)
+    if found != columns:
+        raise UserError(
+            f"{file} has the columns {', '.join(found)}; expected {', '.join(columns)}; {_RERUN}"
+        )
+    return opened
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
@@ -154,10 +219,10 @@ def _type_name(type_: pa.DataType) -> str:
     return str(type_)
 
 
-def merge(table: str, folders: Sequence[Path], file: Path) -> None:
-    """Join a table of all shard folders into one file, one shard in memory at a time."""
-    parts = [folder / f"{table}.parquet" for folder in folders]
-    write_parquet(file, pq.read_schema(parts[0]), (pq.read_table(part) for part in parts))
+def merge(tables: Iterator[pq.ParquetFile], file: Path) -> None:
+    """Join the parts of a table into one file, one shard in memory at a time."""
+    first = next(tables)
+    write_parquet(file, first.schema_arrow, (part.read() for part in chain([first], tables)))
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:

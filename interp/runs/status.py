@@ -6,17 +6,17 @@ from typing import Any
 import pandas as pd
 
 from interp.runs.folder import RunFolder
-from interp.runs.shards import read_manifest
+from interp.runs.shards import manifests
 
 
 def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """One row a run and model.
+    """One row per run and model.
 
     `prompts` are all, `done` those on disk, `failed` those of them with an error (of pairs, where
     pairs are measured). `running` counts the shards that a living worker has claimed; `rate`
-    (prompts a second) is that of one worker on the shards that are done, times those at work;
-    `seconds_left` is what that rate makes of the rest. Both are NaN while nobody is at work, or
-    nothing tells yet.
+    (prompts per second) is that of one worker on the shards that are done, times those at work;
+    `seconds_left` is the estimated time for the remaining prompts. Both are NaN while nobody is at
+    work or no shard has finished.
 
     Args:
         runs: by the name that the table calls them.
@@ -24,23 +24,22 @@ def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
     rows = [
         {"run": name, "model": model, **_status(run, model)}
         for name, run in runs.items()
-        for model in run.record["models"]
+        for model in run.record.models
     ]
     return pd.DataFrame(rows)
 
 
 def _status(run: RunFolder, model: str) -> dict[str, Any]:
-    shards = run.shards(model)
-    manifests = [found for shard in shards if (found := read_manifest(shard)) is not None]
-    total, done = run.record["run"]["prompts"], sum(found["prompts"] for found in manifests)
+    found = list(manifests(run.done(model)))
+    total, done = run.record.run.prompts, sum(manifest.prompts for manifest in found)
     running = len(run.claims(model).holders())
-    seconds = sum(found["seconds"] for found in manifests)
+    seconds = sum(manifest.seconds for manifest in found)
     rate = running * done / seconds if running and seconds else float("nan")
     return {
         "prompts": total,
         "done": done,
-        "failed": sum(found["errors"] for found in manifests),
+        "failed": sum(manifest.errors for manifest in found),
         "running": running,
         "rate": rate,
-        "seconds_left": (total - done) / rate,
+        "seconds_left": (total - done) / rate if rate else float("nan"),
     }

@@ -1,47 +1,64 @@
-"""Check what a run has left: every shard's checksums and columns, and the merged tables."""
+"""Check that a run is finished, complete and unchanged: every shard, and every table."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from interp.files import checksum
-from interp.runs.folder import RunFolder
-from interp.runs.shards import column_types, damage, read_manifest
+from interp.errors import UserError
+from interp.files import is_folder
+from interp.runs.folder import PROMPTS, RunFolder
+from interp.runs.schemas import ModelRecord
+from interp.runs.shards import damage, open_table, read_manifest
 
 
 def problems(run: RunFolder) -> Iterator[str]:
-    """A line on each shard that is missing or wrong, and on each merged table that has changed."""
+    """A line on everything that is missing, wrong, or not as it was written."""
+    if not run.record.models:
+        yield "no model was named"
+    for model in run.not_begun():
+        yield f"{model} was not begun, or was measured on other prompts"
     for model, record in run.models().items():
-        for shard in run.shards(model):
-            problem = _problem_of_shard(shard, record["tables"])
-            if problem is not None:
-                yield f"shard {shard.name} of {model}: {problem}"
-    for name, expected in run.record.get("files", {}).items():
-        file = run.folder / name
-        if not file.exists():
-            yield f"{name} is missing"
-        elif checksum(file) != expected:
-            yield f"{name} has changed since it was written"
+        yield from _problems_of_model(run, model, record)
+    if run.record.finished is None:
+        yield "it is not finished: the tables were not merged"
+    else:
+        yield from _problems_of_tables(run)
 
 
-def _problem_of_shard(shard: Path, tables: dict[str, dict[str, str]]) -> str | None:
-    if not shard.is_dir():
+def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:
+    prompts = 0
+    for shard in run.shards(model):
+        problem = _problem_of_shard(shard, record)
+        if problem is not None:
+            yield f"shard {shard.name} of {model}: {problem}"
+        else:
+            prompts += read_manifest(shard).prompts
+    if not run.missing_of(model) and prompts != run.record.run.prompts:
+        yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
+
+
+def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
+    if not is_folder(shard):
         return "it is not done"
     problem = damage(shard)
     if problem is not None:
         return problem
-    manifest: dict[str, Any] = read_manifest(shard) or {}
-    if set(manifest["files"]) != {f"{table}.parquet" for table in tables}:
-        return f"it holds {', '.join(manifest['files'])}; expected the tables {', '.join(tables)}"
-    for table, columns in tables.items():
-        try:
-            schema = pq.read_schema(shard / f"{table}.parquet")
-        except pa.ArrowInvalid as error:
-            return f"{table}.parquet cannot be read: {error}"
-        found = column_types(schema)
-        if found != columns:
-            return f"{table}.parquet has the columns {found}; expected {columns}"
+    files, expected = read_manifest(shard).files, {f"{table}.parquet" for table in record.tables}
+    if set(files) != expected:
+        return f"it holds {', '.join(files)}; expected {', '.join(sorted(expected))}"
+    try:
+        for table, columns in record.tables.items():
+            open_table(shard, table, columns=columns)
+    except UserError as error:
+        return str(error)
     return None
+
+
+def _problems_of_tables(run: RunFolder) -> Iterator[str]:
+    """Whether the tables are as they were written, on record, and made of every model."""
+    expected = (PROMPTS, *(f"{table}.parquet" for table in run.tables()))
+    for name in dict.fromkeys([*expected, *run.record.files]):
+        if problem := run.file_problem(name):
+            yield problem
+    absent = [model for model in run.record.models if model not in run.record.merged]
+    if absent:
+        yield f"the tables lack {', '.join(absent)}; rerun the command to merge them again"

@@ -6,17 +6,22 @@
 3. When all that is left is claimed by others, it waits: for the shards, or for a claim to expire.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from interp.measurement import Measurement
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
+from interp.runs.environment import now, versions
+from interp.runs.folder import RECORD
 from interp.runs.progress import tell
 from interp.runs.run import Run
+from interp.runs.schemas import Call
 
 POLL = 1.0
 """Seconds between two looks at what other workers have done."""
@@ -47,13 +52,19 @@ class Work:
     """What each model is loaded from, by name: where it is, and how it is loaded."""
     load: Callable[[str], Model]
     """Loads a model by name."""
-    command: str | None = None
-    """The command line, for records, and for workers in other processes."""
+    arguments: tuple[str, ...] | None = None
+    """The command and its options, for workers in other processes; None for a call from Python."""
     batch_tokens: int | None = None
     fail_on_error: float = 1.0
+    call: str = field(default_factory=lambda: token_hex(6))
+    """Tells this call's records and workers from those of other calls on the same folder."""
+
+    def begun(self) -> bool:
+        """Whether an earlier call has taken the folders."""
+        return all((folder / RECORD).exists() for folder in self.stages)
 
     def open(self) -> list[Run]:
-        """Take the folders; damaged shards are removed, and told.
+        """Take the folders; damaged shards are set aside, with a line on each.
 
         Raises:
             UserError: a folder that holds something else.
@@ -66,7 +77,6 @@ class Work:
                 parameters=stage.parameters,
                 models=list(self.models),
                 fail_on_error=self.fail_on_error,
-                command=self.command,
             )
             for folder, stage in self.stages.items()
         ]
@@ -74,6 +84,21 @@ class Work:
             for line in run.repair():
                 tell(line)
         return runs
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Note the call in the history of its runs."""
+        for run in runs:
+            run.begin(self.this_call())
+
+    def this_call(self) -> Call:
+        """What records say of this call when it begins."""
+        return Call(
+            id=self.call,
+            command=None if self.arguments is None else shlex.join(["interp", *self.arguments]),
+            models=list(self.models),
+            started=now(),
+            versions=versions(),
+        )
 
     def join(self) -> list[Run]:
         """Join, as a worker, what another process has opened.

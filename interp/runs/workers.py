@@ -1,36 +1,38 @@
 """Worker records: who worked on a run, from when to when, how it ended, and the memory it took."""
 
-import json
 import os
 import platform
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from interp.errors import UserError
-from interp.runs.record import cluster_job, now, peak_memory, write_record
+from interp.files import inside, make_folder, names_in
+from interp.runs.environment import cluster_job, now, peak_memory
+from interp.runs.schemas import WorkerRecord, read_record, write_record
 
 INTERRUPTED = "it was interrupted"
 """The error of a worker that ended before its work did, without one of its own."""
 
+_NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
+
 
 @contextmanager
-def recorded_worker(folder: Path, number: int) -> Iterator[None]:
-    """Within the block this process is on record as a worker of a run or a study."""
-    file = worker_file(folder, number)
-    file.parent.mkdir(exist_ok=True)
-    record: dict[str, Any] = {
-        "number": number,
-        "host": platform.node(),
-        "process": os.getpid(),
-        "job": cluster_job(),
-        "threads": torch.get_num_threads(),
-        "started": now(),
-        "finished": None,
-    }
+def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
+    """Within the block this process is on record as a worker of a call."""
+    file = make_folder(folder, "workers") / f"{call}-{number}.json"
+    torch = sys.modules.get("torch")
+    record = WorkerRecord(
+        call=call,
+        number=number,
+        host=platform.node(),
+        process=os.getpid(),
+        job=cluster_job(),
+        threads=torch.get_num_threads() if torch else 0,
+        started=now(),
+    )
     write_record(file, record)
     error: str | None = INTERRUPTED
     try:
@@ -41,32 +43,38 @@ def recorded_worker(folder: Path, number: int) -> Iterator[None]:
         raise
     finally:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
-        write_record(file, {**record, **ended})
+        write_record(file, record.model_copy(update=ended))
 
 
-def worker_file(folder: Path, number: int) -> Path:
-    """Where the record of a worker is."""
-    return folder / "workers" / f"{number}.json"
+def worker_log(folder: Path, call: str, number: int) -> Path:
+    """Where a worker that was started on this machine writes what it has to say."""
+    return inside(folder, "logs", f"worker-{call}-{number}.log")
 
 
-def worker_log(folder: Path, number: int) -> Path:
-    """Where a worker that was started writes what it has to say."""
-    return folder / "logs" / f"worker-{number}.log"
+def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
+    """What the workers of a run or a study have left, in the order that they began.
 
+    Args:
+        folder: of the run or study.
+        call: those of this call alone; all if None.
 
-def worker_records(folder: Path) -> list[dict[str, Any]]:
-    """What the workers of a run or a study have left, by number."""
+    Raises:
+        UserError: a damaged record.
+    """
+    home = inside(folder, "workers")
     found = [
-        json.loads(file.read_text(encoding="utf-8"))
-        for file in (folder / "workers").glob("[0-9]*.json")
+        record
+        for name in names_in(home)
+        if _NAME.fullmatch(name) and (record := read_record(inside(home, name), WorkerRecord))
     ]
-    return sorted(found, key=lambda record: record["number"])
+    found.sort(key=lambda record: (record.started, record.call, record.number))
+    return [record for record in found if call in (None, record.call)]
 
 
-def peak_of_workers(folder: Path) -> dict[str, int]:
-    """The most memory that any worker, or this process, has held, in bytes, by device."""
+def peak_of_workers(folder: Path, call: str) -> dict[str, int]:
+    """The most memory that any worker of a call, or this process, has held, in bytes, by device."""
     peaks = peak_memory()
-    for record in worker_records(folder):
-        for device, held in record.get("peak_memory_bytes", {}).items():
+    for record in worker_records(folder, call):
+        for device, held in record.peak_memory_bytes.items():
             peaks[device] = max(peaks.get(device, 0), held)
     return peaks

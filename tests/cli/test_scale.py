@@ -43,7 +43,7 @@ def test_status_of_a_run_that_is_under_way(folder, capsys):
 
 
 def test_status_tells_how_workers_ended(folder, capsys):
-    record = folder / "workers" / "0.json"
+    (record,) = (folder / "workers").iterdir()
     for change, told in (
         ({"error": "out of luck"}, "out of luck"),
         ({"finished": None, "job": "12_3"}, "job 12_3): began"),
@@ -69,7 +69,7 @@ def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 2
     told = capsys.readouterr().err
     assert "answers.parquet has changed since it was written" in told
-    assert "goes on where something is missing" in told
+    assert "Rerun the command that wrote it" in told
     assert main([*OPTIONS, "--out", str(folder)]) == 0
     assert main(["validate", str(folder)]) == 0
 
@@ -80,24 +80,26 @@ def test_a_folder_without_results_is_refused(tmp_path, capsys, command):
     assert "holds neither a run nor a study" in capsys.readouterr().err
 
 
-def test_a_worker_takes_part_by_folder_and_number_alone(tmp_path, folder, capsys):
+def test_a_worker_takes_part_in_the_command_that_it_is_given(tmp_path, folder, capsys):
     run = RunFolder.read(folder)
     (model,) = run.models()
     before = (run.shards(model)[1] / "answers.parquet").read_bytes()
     for file in run.shards(model)[1].iterdir():
         file.unlink()
     run.shards(model)[1].rmdir()
-    assert main(["work", str(folder), "3"]) == 0
+    work = ["work", str(folder), "3", "--call", "0123456789ab", "--"]
+    assert main([*work, *OPTIONS]) == 0
     assert (run.shards(model)[1] / "answers.parquet").read_bytes() == before
-    assert json.loads((folder / "workers" / "3.json").read_text())["error"] is None
+    record = json.loads((folder / "workers" / "0123456789ab-3.json").read_text())
+    assert record["error"] is None
 
 
-def test_a_run_that_no_command_made_cannot_be_joined(tmp_path, capsys):
-    work_in(tmp_path / "run").open()
-    assert main(["work", str(tmp_path / "run"), "0"]) == 2
-    assert "was not made by a command of interp" in capsys.readouterr().err
-    assert main(["work", str(tmp_path), "0"]) == 2
-    assert "holds no run or study" in capsys.readouterr().err
+def test_a_worker_is_refused_where_there_is_no_run_or_nothing_to_measure(tmp_path, folder, capsys):
+    work = ["work", str(tmp_path / "none"), "0", "--call", "0123456789ab", "--"]
+    assert main([*work, *OPTIONS]) == 2
+    assert "holds neither a run nor a study" in capsys.readouterr().err
+    assert main([*work, "status", str(folder)]) == 2
+    assert "status measures nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

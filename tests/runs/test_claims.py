@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interp.files import process_space
 from interp.runs import claims as claims_module
 from interp.runs.claims import Claims
 from tests.support.processes import child, ended
-from tests.support.runs import claim_each
+from tests.support.runs import KEYS, claim_each
 
 
 @pytest.fixture
@@ -26,11 +27,14 @@ def clock(monkeypatch):
     return Clock
 
 
-def claim_of(folder, *, host="elsewhere", process=1, generation=1):
+OWNER = {"host": "somewhere", "job": None, "worker": "another"}
+
+
+def claim_of(folder, *, space="elsewhere", process=1, generation=1):
     """A claim that a worker on another machine left."""
     folder.mkdir(exist_ok=True)
     file = folder / f"shard.{generation}"
-    file.write_text(json.dumps({"host": host, "process": process}))
+    file.write_text(json.dumps({**OWNER, "space": space, "process": process}))
     return file
 
 
@@ -47,7 +51,7 @@ def test_one_worker_of_two_gets_the_shard(tmp_path):
         assert not too
         assert other.held("shard")
         assert list(other.holders()) == ["shard"]
-        assert other.holders()["shard"]["process"] == os.getpid()
+        assert other.holders()["shard"].process == os.getpid()
         with other.take("another") as free:
             assert free
     assert not other.held("shard")
@@ -101,7 +105,7 @@ def test_clocks_that_jump_decide_nothing(tmp_path_factory, jumps):
 
 
 def test_the_claim_of_a_dead_process_here_is_void_at_once(tmp_path):
-    claim_of(tmp_path, host=claims_module.platform.node(), process=ended_process())
+    claim_of(tmp_path, space=process_space(), process=ended_process())
     claims = Claims(tmp_path)
     assert claims.holders() == {}
     with claims.take("shard") as mine:
@@ -117,18 +121,18 @@ def test_a_claim_that_is_being_written_is_believed(tmp_path, clock):
 
 
 def test_of_many_that_see_a_claim_expire_one_gets_the_shard(tmp_path):
-    for shard in range(20):
+    for shard in KEYS:
         (tmp_path / f"{shard}.1").write_text(
-            json.dumps({"host": claims_module.platform.node(), "process": ended_process()})
-            if shard == 0
-            else (tmp_path / "0.1").read_text()
+            json.dumps({**OWNER, "space": process_space(), "process": ended_process()})
+            if shard == KEYS[0]
+            else (tmp_path / f"{KEYS[0]}.1").read_text()
         )
     log = tmp_path.with_name("log")
     with ExitStack() as stack:
         workers = [stack.enter_context(child(claim_each, tmp_path, log)) for _ in range(4)]
         assert [ended(worker) for worker in workers] == [0] * 4
     # A shard that one has given back may be claimed once more: a worker asks whether it is done.
-    assert {int(line) for line in log.read_text().split()} == set(range(20))
+    assert set(log.read_text().split()) == set(KEYS)
 
 
 def test_a_claim_is_renewed_while_it_is_held(tmp_path, monkeypatch):

@@ -19,10 +19,11 @@ from interp.models.model import Model
 from interp.runs import origin as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, slug
 from interp.runs.run import Run
 from interp.runs.validate import problems
 from interp.runs.work import Stage, Work
+from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
 from tests.support.runs import (
@@ -118,7 +119,7 @@ def test_workers_share_the_shards_and_none_is_measured_twice(tmp_path, undisturb
 def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undisturbed):
     folder = tmp_path / "run"
     run_in(folder, MODELS[:1])
-    claims, shards = (folder / place / "tiny_gpt2" for place in ("claims", "shards"))
+    claims, shards = (folder / place / slug("tiny gpt2") for place in ("claims", "shards"))
     with child(hang_in, folder) as hanging:
         until(lambda: list(claims.glob("*.1")))
         with child(run_in, folder) as other:
@@ -140,8 +141,8 @@ def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
         assert ended(process) == 130
         assert time.monotonic() - start < 5
     assert not list((folder / "claims").glob("*/*"))
-    record = json.loads((folder / "workers" / "0.json").read_text())
-    assert record["error"] == "it was interrupted"
+    (record,) = worker_records(folder)
+    assert record.error == "it was interrupted"
     run_in(folder)
     assert tables(folder) == undisturbed
 
@@ -243,7 +244,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
 def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     run_in(folder)
-    monkeypatch.setattr(origin_module, "code_version", lambda: "other code")
+    monkeypatch.setattr(origin_module, "code_version", lambda: "0" * 64)
     with pytest.raises(UserError, match="another version of interp"):
         work_in(folder).join()
 

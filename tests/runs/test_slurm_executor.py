@@ -10,7 +10,7 @@ from interp.errors import UserError
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
-from interp.runs.executors import slurm
+from interp.runs.executors import WorkerCommand, slurm
 
 
 @pytest.fixture
@@ -25,6 +25,10 @@ def command(monkeypatch, tmp_path):
     return make
 
 
+def command_in(folder):
+    return WorkerCommand(folder, "0123456789ab", ("evaluate",))
+
+
 def test_without_submitit_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
     monkeypatch.delitem(sys.modules, "interp.runs.executors.slurm")
@@ -35,7 +39,7 @@ def test_without_submitit_the_extra_is_named(monkeypatch):
 def test_without_slurms_commands_the_local_executor_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="--executor local"):
-        slurm.start(tmp_path, workers=1, options={})
+        slurm.start(command_in(tmp_path), workers=1, options={})
 
 
 @pytest.mark.parametrize("option", ["output", "ntasks_per_node"])
@@ -43,7 +47,7 @@ def test_options_that_would_change_what_a_worker_is_are_refused(tmp_path, comman
     for name in ("sbatch", "srun"):
         command(name, "exit 1")
     with pytest.raises(UserError, match=option):
-        slurm.start(tmp_path, workers=1, options={option: "2"})
+        slurm.start(command_in(tmp_path), workers=1, options={option: "2"})
 
 
 def test_a_state_holds_while_the_cluster_does_not_answer(command, monkeypatch):
@@ -77,10 +81,10 @@ def test_the_queue_is_asked_once_for_all_workers(command, tmp_path):
 def test_a_worker_that_does_not_heed_the_interruption_is_killed(monkeypatch, tmp_path):
     monkeypatch.setattr(slurm, "INTERRUPT_SECONDS", 0.2)
     heedless = "import signal, time; signal.signal(2, signal.SIG_IGN); print(); time.sleep(60)"
-    job = slurm.WorkerJob(tmp_path, 3)
+    job = slurm.WorkerJob(command_in(tmp_path), 3)
     with subprocess.Popen([sys.executable, "-uc", heedless], stdout=subprocess.PIPE) as child:
         child.stdout.readline()
         job._child = child
         again = job.checkpoint()
     assert child.returncode == -9
-    assert (again.function.folder, again.function.number) == (tmp_path, 3)
+    assert (again.function.command, again.function.number) == (command_in(tmp_path), 3)

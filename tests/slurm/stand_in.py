@@ -1,16 +1,16 @@
 """A worker of which a test says what it does: it runs the file work.py of its run folder."""
 
 import sys
-from pathlib import Path
 
-from interp.runs.executors import slurm
+from interp.runs.executors import WorkerCommand, slurm
 
 
 class StandIn(slurm.WorkerJob):
     def __call__(self) -> None:
-        slurm.work_command = _work_command
+        self.command = _Script(self.command.folder, self.command.call, ())
         super().__call__()
 
 
-def _work_command(folder: Path, number: int) -> list[str]:
-    return [sys.executable, str(folder / "work.py"), str(number)]
+class _Script(WorkerCommand):
+    def of(self, number: int, *options: str) -> list[str]:
+        return [sys.executable, str(self.folder / "work.py"), str(number)]

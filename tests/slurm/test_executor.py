@@ -6,11 +6,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
 from interp.errors import UserError
-from interp.runs.executors import Worker
+from interp.runs.executors import Worker, WorkerCommand
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("slurm")
 WAITING = """
 import os, sys, time
 from pathlib import Path
+from secrets import token_hex
 
 life = Path(__file__).parent / f"life-{sys.argv[1]}"
 if life.exists():
@@ -40,12 +42,14 @@ except KeyboardInterrupt:
 @pytest.fixture
 def start(monkeypatch, tmp_path) -> Callable[..., list[slurm.SlurmWorker]]:
     """Submits workers that run a script."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(slurm, "WorkerJob", StandIn)
     monkeypatch.setattr(slurm, "POLL_SECONDS", 0.2)
 
     def start_script(script: str, *, workers: int = 1, **options: str) -> list[slurm.SlurmWorker]:
         (tmp_path / "work.py").write_text(script)
-        return slurm.start(tmp_path, workers=workers, options=options)
+        command = WorkerCommand(tmp_path, token_hex(6), ())
+        return slurm.start(command, workers=workers, options=options)
 
     return start_script
 
@@ -71,7 +75,7 @@ def job_of(worker: slurm.SlurmWorker) -> str:
 
 
 def log_of(folder: Path) -> str:
-    (log,) = (folder / "logs" / "slurm").glob("*.out")
+    (log,) = (folder / "state" / "interp" / "slurm").glob("*/*.out")
     return log.read_text()
 
 
@@ -79,6 +83,7 @@ def test_workers_run_side_by_side_and_end_well(start, tmp_path):
     meet = """
 import sys, time
 from pathlib import Path
+from secrets import token_hex
 here = Path(__file__).parent
 (here / sys.argv[1]).touch()
 while not ((here / "0").exists() and (here / "1").exists()):
@@ -99,7 +104,7 @@ def test_a_failure_is_told_with_the_end_of_the_log(start, tmp_path):
     assert "FAILED" in problem
     assert "out of luck" in problem
     assert "exit code 3" in problem
-    assert str(tmp_path / "logs" / "slurm") in problem
+    assert str(tmp_path / "state" / "interp" / "slurm") in problem
 
 
 def test_a_worker_is_interrupted_and_goes_on_after_a_time_out(start, tmp_path):

@@ -1,6 +1,5 @@
 """Whole runs on a real server: whatever befalls the workers, the tables are one process's."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from interp.runs.workers import worker_records
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
@@ -35,7 +36,8 @@ def evaluate_on_slurm(
 ) -> str:
     """Runs to its end, with a fault for worker 0 in the midst of it; returns what was told."""
     command = [*EVALUATE, "--executor", "slurm", "--workers", str(workers), "--out", str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder.parent / "state")}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         if fault:
             fault(worker_at_work(folder))
         _, told = process.communicate()
@@ -46,10 +48,11 @@ def evaluate_on_slurm(
 def worker_at_work(folder: Path, seconds: float = 60) -> dict[str, object]:
     """The record of worker 0, once the first shard is done; others are not."""
     end = time.monotonic() + seconds
-    while not (list(folder.rglob("manifest.json")) and (folder / "workers" / "0.json").exists()):
+    while not (list(folder.rglob("manifest.json")) and worker_records(folder)):
         assert time.monotonic() < end, "no worker began"
         time.sleep(0.05)
-    return json.loads((folder / "workers" / "0.json").read_text())
+    found = next(record for record in worker_records(folder) if record.number == 0)
+    return found.model_dump()
 
 
 def slurm_command(*words: str) -> Callable[[dict[str, object]], None]:
@@ -66,7 +69,7 @@ def kill(worker: dict[str, object]) -> None:
 
 
 def logs(folder: Path) -> str:
-    return "".join(log.read_text() for log in (folder / "logs" / "slurm").glob("*.out"))
+    return "".join(log.read_text() for log in (folder.parent / "state").rglob("*.out"))
 
 
 def test_two_workers_write_the_tables_of_one_process(tmp_path, tables):

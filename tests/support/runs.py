@@ -4,21 +4,25 @@ import dataclasses
 import functools
 import os
 import random
+import sys
 import time
 
 from interp.cli import main
+from interp.errors import UserError
 from interp.measure import scoring
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
 from interp.runs.claims import Claims
 from interp.runs.work import Stage, Work
+from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 MODELS = ("tiny llama", "tiny gpt2")
 PAIRS = 12
 SHARD_PROMPTS = 2
+KEYS = "abcdefghijklmnopqrst"
 SHARDS = PAIRS * 2 // SHARD_PROMPTS
 
 # Read once, by the server that children are forked from.
@@ -38,8 +42,27 @@ def work_in(folder, *, models=MODELS, measurement=scoring, **options):
 def run_in(folder, models=MODELS, measurement=scoring):
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
     (run,) = carry_out(work_in(folder, models=models, measurement=measurement), start=None)
-    run.finish({})
+    with run.concluding():
+        pass
     return run
+
+
+def resume_guarded(folder, options):
+    """The same again, where nothing outside the scratch folder around it can be written.
+
+    Ends with 2 for a message, as the command line does, and with 3 for an attempt to escape.
+    """
+    sys.dont_write_bytecode = True
+    Guard(folder.parent).install()
+    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    try:
+        (run,) = carry_out(work_in(folder), start=None, **options)
+        with run.concluding():
+            pass
+    except UserError:
+        sys.exit(2)
+    except Escaped:
+        sys.exit(3)
 
 
 def run_slowly(folder):
@@ -81,8 +104,8 @@ def hang_in(folder):
 def claim_each(folder, log):
     """Claim twenty shards, one after the other, and log which were given."""
     claims = Claims(folder)
-    for shard in range(20):
-        with claims.take(str(shard)) as mine:
+    for shard in KEYS:
+        with claims.take(shard) as mine:
             if mine:
                 with log.open("a") as stream:
                     stream.write(f"{shard}\n")

@@ -1,15 +1,21 @@
 """Executors: where the workers of a run are started; the folder on disk is all they share.
 
-Each module offers `start(folder, *, workers, ...)`, which returns the workers that it started. What
-is started is always the command `python -m interp work FOLDER NUMBER`.
+Each module offers `start(command, *, workers, ...)`, which returns the workers that it started.
 """
 
+import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from interp.files import open_plain
+
 LOG_LINES = 20
 """Lines of the log of a worker that failed which are shown."""
+
+LOG_BYTES = 2**16
+"""Bytes at the end of a log that these lines are sought in."""
 
 
 @runtime_checkable
@@ -30,13 +36,33 @@ class Worker(Protocol):
         """Make it end soon; what it has finished stays."""
 
 
-def work_command(folder: Path, number: int) -> list[str]:
-    """The command line of a worker."""
-    return [sys.executable, "-m", "interp", "work", str(folder), str(number)]
+@dataclass(frozen=True)
+class WorkerCommand:
+    """The command line of workers.
+
+    A worker takes what it does from here, and from nothing that lies in the folder: others may be
+    able to write there.
+    """
+
+    folder: Path
+    """Of the run or study."""
+    call: str
+    """Id of the call that starts the workers."""
+    arguments: tuple[str, ...]
+    """The command that they take part in, with its options."""
+
+    def of(self, number: int, *options: str) -> list[str]:
+        """The words of the worker of a number."""
+        own = [str(self.folder), str(number), "--call", self.call, *options]
+        return [sys.executable, "-m", "interp", "work", *own, "--", *self.arguments]
 
 
 def end_of(log: Path) -> str:
     """The last lines of a worker's log."""
-    if not log.exists():
+    try:
+        with open_plain(log) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - LOG_BYTES))
+            text = stream.read().decode(errors="replace")
+    except FileNotFoundError:
         return "(there is no such file: the worker never started)"
-    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    return "\n".join(text.splitlines()[-LOG_LINES:])

@@ -10,15 +10,17 @@ from pathlib import Path
 import torch
 from joblib import cpu_count
 
-from interp.files import writing
-from interp.runs.executors import end_of, work_command
+from interp.files import make_folder, writing
+from interp.runs.executors import WorkerCommand, end_of
 from interp.runs.workers import worker_log
 
 PATIENCE = 5.0
 """Seconds that a worker gets to stop by itself."""
 
 
-def start(folder: Path, *, workers: int | None, on_gpus: bool = True) -> list["LocalWorker"]:
+def start(
+    command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
+) -> list["LocalWorker"]:
     """Start workers on a run or a study: one for each GPU, or two, unless told how many.
 
     A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
@@ -32,13 +34,13 @@ def start(folder: Path, *, workers: int | None, on_gpus: bool = True) -> list["L
     count = workers or len(gpus) or 2
     started = []
     for number in range(count):
-        log = worker_log(folder, number)
+        make_folder(command.folder, "logs")
+        log = worker_log(command.folder, command.call, number)
         with writing(log):
-            log.parent.mkdir(exist_ok=True)
-            stream = log.open("ab")
+            stream = log.open("xb")
         with stream:
             process = subprocess.Popen(
-                [*work_command(folder, number), "--parent", str(os.getpid())],
+                command.of(number, "--parent", str(os.getpid())),
                 env={**os.environ, **_share(number, count, gpus)},
                 stdin=subprocess.DEVNULL,
                 stdout=stream,

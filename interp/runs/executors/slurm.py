@@ -1,6 +1,8 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
-1. Submit one job a worker; all that a job carries is the run's folder and the worker's number.
+1. Submit one job per worker, which carries the worker's command. submitit writes jobs as pickles
+   that the nodes read: they lie in a folder of the user's own, not in the run's, which others may
+   be able to write to.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out by SIGUSR2. The job then interrupts its child, which gives its claim
    back, and submitit puts the job back into the queue, where it starts again.
@@ -8,17 +10,20 @@
    no longer lists.
 """
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
-from interp.runs.executors import end_of, work_command
+from interp.files import is_folder, writing
+from interp.runs.executors import WorkerCommand, end_of
 
 try:
     from submitit import Job, SlurmExecutor
@@ -51,11 +56,13 @@ _ENDED = {
 or REQUEUED, then PENDING. FORGOTTEN is ours: neither squeue nor sacct knows the job."""
 
 
-def start(folder: Path, *, workers: int, options: Mapping[str, str]) -> list["SlurmWorker"]:
+def start(
+    command: WorkerCommand, *, workers: int, options: Mapping[str, str]
+) -> list["SlurmWorker"]:
     """The workers 0 to `workers` - 1 of a run, submitted as one array of jobs.
 
     Args:
-        folder: the run's folder, on a file system that the cluster's nodes share.
+        command: what workers run; its folder is on a file system that the cluster's nodes share.
         workers: how many jobs.
         options: sbatch's long options with underscores, such as partition, time or
             gpus_per_node; an empty value makes a flag. `setup` is a shell command that a job runs
@@ -69,12 +76,33 @@ def start(folder: Path, *, workers: int, options: Mapping[str, str]) -> list["Sl
             "the executor slurm needs SLURM's commands, and there is no sbatch or srun here; "
             "run this where they are, or use --executor local"
         )
-    logs = folder.absolute() / "logs" / "slurm"
-    executor = SlurmExecutor(logs, max_num_timeout=_REQUEUES)
+    executor = SlurmExecutor(_private_folder(command.call), max_num_timeout=_REQUEUES)
     executor.update_parameters(array_parallelism=workers, **_parameters(options))
-    jobs = _submit(executor, [WorkerJob(folder.absolute(), number) for number in range(workers)])
+    absolute = replace(command, folder=command.folder.absolute())
+    jobs = _submit(executor, [WorkerJob(absolute, number) for number in range(workers)])
     queue = Queue([job.job_id for job in jobs])
     return [SlurmWorker(number, job, queue) for number, job in enumerate(jobs)]
+
+
+def _private_folder(call: str) -> Path:
+    """A new folder for the jobs of a call, in which nobody but this user may write.
+
+    Raises:
+        UserError: a folder above it belongs to somebody else, or others may write to it.
+    """
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    with writing(state):
+        state.mkdir(parents=True, exist_ok=True)
+    for folder in (state / "interp", state / "interp" / "slurm", state / "interp" / "slurm" / call):
+        with writing(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not is_folder(folder) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise UserError(
+                f"{folder} belongs to another user, or others may write to it, and jobs would run "
+                "what lies there; remove it, or set XDG_STATE_HOME to a folder of your own"
+            )
+    return folder
 
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
@@ -83,7 +111,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
     if taken := _RESERVED & named.keys():
         raise UserError(
             f"--slurm-option {min(taken)} cannot be given: a worker is one task on one node, and "
-            "its log lies in the run's folder"
+            "its log lies beside its job"
         )
     setup = named.pop("setup", None)
     return {
@@ -104,21 +132,21 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
         return executor.submit_array(jobs)
     except FailedJobError as error:
         raise UserError(
-            f"SLURM refused the jobs: {str(error).strip()}; mend or leave out a --slurm-option"
+            f"SLURM refused the jobs: {str(error).strip()}; change or leave out a --slurm-option"
         ) from error
 
 
 class WorkerJob(Checkpointable):
     """What runs in a job: the worker's command, until it ends or SLURM wants the place back."""
 
-    def __init__(self, folder: Path, number: int) -> None:
-        self.folder = folder
+    def __init__(self, command: WorkerCommand, number: int) -> None:
+        self.command = command
         self.number = number
         self._child: subprocess.Popen[bytes] | None = None
 
     def __call__(self) -> None:
         """Run the worker; a failure ends the job with the worker's exit status."""
-        self._child = _deaf_to_announcements(work_command(self.folder, self.number))
+        self._child = _deaf_to_announcements(self.command.of(self.number))
         # Not wait(), whose lock would keep `checkpoint`, a signal handler, from waiting.
         while self._child.poll() is None:
             time.sleep(0.2)
@@ -129,7 +157,7 @@ class WorkerJob(Checkpointable):
         """The same job again; submitit calls this on SIGUSR2, before it requeues."""
         if self._child is not None:
             _interrupt(self._child)
-        return DelayedSubmission(type(self)(self.folder, self.number))
+        return DelayedSubmission(type(self)(self.command, self.number))
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -1,0 +1,193 @@
+"""What each record in a run folder may say; a file that says something else is refused.
+
+Names and ids in records become names of files, so that each is held to the pattern of those that
+this program makes.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+
+from interp.errors import UserError
+from interp.files import RECORD_BYTES, read_bytes, write_whole
+
+ShardId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+CallId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
+TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
+StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Text = Annotated[str, StringConstraints(max_length=100_000)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Record(BaseModel):
+    """A JSON file of a run folder: the fields that it has, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+_Record = TypeVar("_Record", bound=Record)
+
+
+class Call(Record):
+    """One call of a command that found something to do."""
+
+    id: CallId
+    command: Text | None
+    """The command line; None for a call from Python."""
+    models: list[ModelName]
+    started: Text
+    finished: Text | None = None
+    """When its tables were written; None while it is under way, and if it never was."""
+    versions: dict[str, Text]
+    peak_memory_bytes: dict[str, Count] = {}
+    """The most memory that any of its workers held, by device."""
+
+
+class RunIdentity(Record):
+    """What the numbers of a run depend on, the models aside."""
+
+    measurement: Text
+    parameters: dict[str, JsonValue]
+    system: Text
+    seed: int
+    prompts: Count
+    data: dict[str, Text]
+    data_hash: Hash
+    code: Hash
+
+
+class RunRecord(Record):
+    """run.json."""
+
+    run: RunIdentity
+    models: list[ModelName]
+    """In the order of the tables."""
+    history: list[Call]
+    finished: Text | None = None
+    """When the tables were last merged."""
+    merged: list[ModelName] = []
+    """The models that are in the tables."""
+    summary: dict[str, JsonValue] = {}
+    """By model: what the tables do not show."""
+    files: dict[TableFile, Hash]
+    """The prompts, the merged tables and the tables made of them, with their checksums."""
+
+
+class StudyRecord(Record):
+    """study.json."""
+
+    study: StageName
+    options: dict[str, JsonValue]
+    stages: list[StageName]
+    models: list[ModelName]
+    history: list[Call]
+    finished: Text | None = None
+
+
+class ModelRecord(Record):
+    """models/NAME.json."""
+
+    name: ModelName
+    source: dict[str, Text]
+    """Where it comes from: kind, name, revision, commit."""
+    identity: Text
+    architecture: Text
+    parameters: Count
+    vocabulary: Count
+    dtype: Text
+    quantization: Text | None
+    device: Text
+    attn_implementation: Text
+    chat_template: bool
+    tables: dict[TableName, dict[str, Text]]
+    """Columns and their types."""
+    origin: dict[str, JsonValue]
+    """What it was loaded from and how, by which a later call knows it again."""
+    data_hash: Hash
+    shards: Annotated[list[ShardId], Field(min_length=1)]
+
+
+class Manifest(Record):
+    """shards/NAME/ID/manifest.json."""
+
+    id: ShardId
+    prompts: Count
+    units: Count
+    """Prompts, or pairs where those are measured."""
+    errors: Count
+    example: str | None
+    """One of the errors."""
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    files: dict[TableFile, Hash]
+
+
+class ClaimOwner(Record):
+    """claims/NAME/ID.N."""
+
+    host: Text
+    space: Text
+    """Where `process` means this process: see `interp.files.process_space`."""
+    process: Annotated[int, Field(ge=0, lt=2**31)]
+    job: Text | None
+    worker: Text
+
+
+class WorkerRecord(Record):
+    """workers/CALL-NUMBER.json."""
+
+    call: CallId
+    number: Count
+    host: Text
+    process: Count
+    job: Text | None
+    threads: Count
+    started: Text
+    finished: Text | None = None
+    error: str | None = None
+    peak_memory_bytes: dict[str, Count] = {}
+
+
+def read_record(file: Path, kind: type[_Record]) -> _Record | None:
+    """A record; None where there is no such file.
+
+    Raises:
+        UserError: the file is something else; the message names it and the field that is wrong.
+    """
+    try:
+        content = read_bytes(file, limit=RECORD_BYTES)
+    except FileNotFoundError:
+        return None
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        raise UserError(
+            f"{file} is damaged, or another version of interp wrote it: {_first(error)}. "
+            "Give another --out, or restore the file"
+        ) from error
+
+
+def write_record(file: Path, record: Record) -> None:
+    """Write a record, whole or not at all.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    text = record.model_dump_json(indent=2) + "\n"
+    write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
+    """A record with other values in some fields, checked like any other."""
+    return type(record).model_validate({**dict(record), **changes})
+
+
+def _first(error: ValidationError) -> str:
+    """The first of the problems, in one line."""
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
+    return f"{place[:200]}: {problem['msg'][:200]}"

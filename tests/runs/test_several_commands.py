@@ -1,0 +1,173 @@
+"""Several commands on one folder: at once, or one after the other."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from interp.errors import UserError
+from interp.runs import carry_out as carry_out_module
+from interp.runs import run as run_module
+from interp.runs import shards as shards_module
+from interp.runs.carry_out import carry_out
+from interp.runs.executors import WorkerCommand
+from interp.runs.folder import RunFolder
+from interp.runs.validate import problems
+from tests.support.prompts import some_prompts
+from tests.support.runs import MODELS, SHARD_PROMPTS, run_in, work_in
+
+EVALUATE = (sys.executable, "-m", "interp", "evaluate", "--limit", "240", "--device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", SHARD_PROMPTS)
+
+
+def record(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
+    (first,) = carry_out(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
+    # Another command runs from beginning to end before the first one merges its tables.
+    run_in(tmp_path / "run", MODELS[1:])
+    with first.concluding():
+        pass
+    run = RunFolder.read(tmp_path / "run")
+    merged = shards_module.pq.read_table(run.folder / "answers.parquet")["model"].to_pylist()
+    assert set(merged) == set(MODELS)
+    assert list(problems(run)) == []
+
+
+def test_a_call_that_finds_nothing_to_do_leaves_the_record_as_it_is(tmp_path):
+    run_in(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    run_in(tmp_path, MODELS[1:])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_each_call_that_measured_is_in_the_history(tmp_path):
+    run_in(tmp_path, MODELS[:1])
+    run_in(tmp_path, MODELS[1:])
+    history = record(tmp_path)["history"]
+    assert [call["models"] for call in history] == [list(MODELS[:1]), list(MODELS[1:])]
+    for call in history:
+        assert call["finished"]
+        assert call["versions"]["torch"]
+        assert call["peak_memory_bytes"]["cpu"] > 0
+
+
+def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
+    def measured(folder, pairs):
+        written = []
+        original = run_module.write
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                run_module, "write", lambda s, *a, **o: (written.append(s.id), original(s, *a, **o))
+            )
+            patch.setattr("tests.support.runs.PAIRS", pairs)
+            run_in(folder)
+        return written
+
+    few = measured(tmp_path / "run", 6)
+    more = measured(tmp_path / "run", 10)
+    assert len(few) == 6 * len(MODELS)
+    assert len(more) == 4 * len(MODELS)
+    assert not set(few) & set(more)
+    assert measured(tmp_path / "fresh", 10)
+    for table in ("answers", "prompts"):
+        grown, fresh = (tmp_path / folder / f"{table}.parquet" for folder in ("run", "fresh"))
+        assert grown.read_bytes() == fresh.read_bytes()
+    with pytest.raises(UserError, match="a run can grow but not shrink"):
+        measured(tmp_path / "run", 6)
+
+
+def test_a_model_that_is_not_named_again_waits_until_it_is(tmp_path, monkeypatch):
+    run_in(tmp_path)
+    monkeypatch.setattr("tests.support.runs.PAIRS", 14)
+    run_in(tmp_path, MODELS[:1])
+    run = RunFolder.read(tmp_path)
+    assert run.table("answers")["model"].unique().tolist() == list(MODELS[:1])
+    assert any(line.startswith("tiny gpt2 was not begun") for line in problems(run))
+    run_in(tmp_path, MODELS[1:])
+    assert list(problems(RunFolder.read(tmp_path))) == []
+
+
+def test_pairs_are_drawn_in_an_order_that_larger_limits_begin_with():
+    ids = [prompt.id for prompt in some_prompts(20)]
+    assert [prompt.id for prompt in some_prompts(7)] == ids[:14]
+
+
+def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path):
+    def load(name):
+        if name == "tiny gpt2":
+            raise UserError("no such model")
+        return original(name)
+
+    work = work_in(tmp_path)
+    original = work.load
+    object.__setattr__(work, "load", load)
+    with pytest.raises(UserError, match="no such model"):
+        carry_out(work, start=None)
+    assert record(tmp_path)["models"] == ["tiny llama"]
+
+
+class Hanging:
+    """A worker that never ends by itself."""
+
+    number = 0
+
+    def __init__(self):
+        self.stopped = False
+
+    def running(self):
+        return not self.stopped
+
+    def problem(self):
+        return None
+
+    def stop(self):
+        self.stopped = True
+
+
+def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(carry_out_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(carry_out_module, "POLL", 0.01)
+    work = work_in(tmp_path / "run")
+    worker = Hanging()
+
+    def start():
+        for run in work.join():
+            for measurement in (work.measurements(work.load(name))[0] for name in MODELS):
+                run.measure(measurement, origin={})
+        return [worker]
+
+    carry_out(work, start=start)
+    assert worker.stopped
+    assert "does not end though all is measured" in capsys.readouterr().err
+
+
+def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
+    command = WorkerCommand(tmp_path, "0123456789ab", ("evaluate", "--model", "x"))
+    words = command.of(3)
+    assert words[words.index("--") :] == ["--", "evaluate", "--model", "x"]
+
+
+def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
+    models = ("organism/llama-shallow", "organism/phi3-shallow")
+    commands = [
+        subprocess.Popen(
+            [*EVALUATE, "--model", model, "--executor", "local", "--workers", "1", "--out", str(tmp_path / "run")],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        for model in models
+    ]
+    told = [command.communicate(timeout=300)[1] for command in commands]
+    assert [command.returncode for command in commands] == [0, 0], told
+    run = RunFolder.read(tmp_path / "run")
+    assert set(run.table("answers")["model"]) == set(models)
+    assert list(problems(run)) == []
