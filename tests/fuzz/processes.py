@@ -7,7 +7,9 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
@@ -83,12 +85,17 @@ class Forked:
             for number, stream in streams.items():
                 if hasattr(stream, "fileno"):
                     os.dup2(stream.fileno(), number)
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
             os.environ.update(env or {})
             Forked.started = 0
             code = main(list(self.args[3:]))
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
 
 
