@@ -32,7 +32,7 @@ def make(chance: Random, number: int, material: Material, folder: Path) -> Case:
 def write(file: Path, rows: list[dict[Any, Any]]) -> None:
     """Write rows in the format of the name's ending; values may be of any type."""
     if file.suffix == ".csv":
-        pd.DataFrame(rows).to_csv(file, index=False, errors="surrogatepass")
+        pd.DataFrame(rows, dtype=object).to_csv(file, index=False, errors="surrogatepass")
     elif file.suffix == ".parquet":
         _write_parquet(file, rows)
     else:
@@ -43,20 +43,22 @@ def write(file: Path, rows: list[dict[Any, Any]]) -> None:
 
 def _write_parquet(file: Path, rows: list[dict[Any, Any]]) -> None:
     """Columns of mixed types, which Parquet has not, become text."""
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows, dtype=object)
     try:
         frame.to_parquet(file)
     except Exception:
-        text = frame.map(lambda value: str(value).encode(errors="replace").decode())
-        text.columns = [str(column).encode(errors="replace").decode() for column in text.columns]
-        text.to_parquet(file)
+        frame.columns = [_encodable(column) for column in frame.columns]
+        frame.map(_encodable).to_parquet(file)
+
+
+def _encodable(value: object) -> str:
+    return str(value).encode(errors="replace").decode()
 
 
 def _cells(chance: Random, file: Path, frame: pd.DataFrame, material: Material) -> str:
     rows, words = frame.to_dict("records"), []
     for _ in range(chance.choice((1, 1, 2, 5))):
         number, column = chance.randrange(len(rows)), chance.choice(list(frame.columns))
-        # pandas holds no integers of any size, and files no lists of any depth.
         rows[number][column] = chance.choice(values(material.outside))
         words.append(f"row {number} {column} = {rows[number][column]!r:.80}")
     write(file, rows)
