@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: setup attribute test test-slurm lint format bench browser clean
+.PHONY: setup attribute test test-slurm fuzz lint format bench browser clean
 
 setup: $(READY)
 
@@ -31,6 +31,10 @@ test: setup
 # Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.
 test-slurm: setup
 	$(TEST_ENV) $(BIN)/python -m pytest --slurm tests/slurm
+
+# 20,000 damaged or hostile inputs, about an hour on two cores; writes what failed to fuzz.json.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --cases 20000 --seed 0 --jobs 2 --failures fuzz.json
 
 lint: setup
 	$(BIN)/ruff check .

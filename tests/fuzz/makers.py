@@ -1,0 +1,22 @@
+"""Every target with what makes its cases."""
+
+from tests.fuzz.case import Make
+from tests.fuzz.targets import (
+    command_lines,
+    data_files,
+    degenerate,
+    model_folders,
+    run_folders,
+    templates,
+)
+
+MAKERS: dict[str, Make] = {
+    "command_lines": command_lines.make,
+    "data_files": data_files.make,
+    "run_folders": run_folders.make,
+    "study_folders": run_folders.make_study,
+    "model_folders": model_folders.make,
+    "templates": templates.make,
+    "degenerate": degenerate.make,
+}
+"""By target: what makes its cases."""

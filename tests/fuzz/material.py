@@ -1,0 +1,121 @@
+"""The valid things that cases damage: data, models, runs and a study, made once for a server."""
+
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from transformers import PreTrainedModel
+
+from interp.cli import main
+from interp.runs import claims, shards
+from interp_experiments.rulebreakers.system import system
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+ROWS = 40
+"""Rows of the data: the two sides of twenty pairs."""
+
+SIZE = ("--limit", "4", "--device", "cpu")
+"""Options that keep what is measured small."""
+
+_RUNS = {
+    "evaluate": ("evaluate",),
+    "attribute": ("attribute", "--tokens"),
+    "patch": ("patch", "--layers", "0"),
+    "familiarity": ("probe", "familiarity"),
+    "knowledge": ("probe", "knowledge"),
+    "linear": ("probe", "linear"),
+}
+"""Runs that are made, by name; a study comes on top."""
+
+_WITHOUT_LIMIT = ("familiarity", "knowledge")
+_REPORTED = ("evaluate", "attribute", "patch", "study")
+
+
+@dataclass(frozen=True)
+class Material:
+    """Where the valid things are."""
+
+    folder: Path
+    outside: Path
+    """A folder beside the scratch folder, which nothing may touch."""
+    runs: dict[str, list[str]]
+    """Command lines of the runs and the study, without --out; each in a folder of its name."""
+
+    @property
+    def data(self) -> Path:
+        """A file in the published columns."""
+        return self.folder / "data.csv"
+
+    @property
+    def model(self) -> Path:
+        """The folder of a model of two layers."""
+        return self.folder / "model"
+
+    def frame(self) -> pd.DataFrame:
+        """The content of the data file."""
+        return pd.read_csv(self.data)
+
+    def copy(self, name: str, target: Path) -> Path:
+        """A copy of one of the things, to be damaged."""
+        return Path(shutil.copytree(self.folder / name, target))
+
+
+def make(folder: Path, outside: Path) -> Material:
+    """Make everything; whatever commands import or remember is there afterwards for all cases."""
+    _shorten()
+    folder.mkdir()
+    material = Material(folder, outside, {})
+    system.dataset(seed=3).head(ROWS).to_csv(material.data, index=False)
+    save(tiny_model(), material.model)
+    given = ["--model", str(material.model), "--data", str(material.data)]
+    for name, command in _RUNS.items():
+        size = SIZE[2:] if name in _WITHOUT_LIMIT else SIZE
+        _make_run(material, name, [*command, *given, *size])
+    study = ["run", "rulebreakers", "--data", str(material.data), *SIZE]
+    _make_run(material, "study", [*study, "--model", "organism/llama-shallow"])
+    for name in material.runs:
+        for command in ("status", "validate", *(("report",) if name in _REPORTED else ())):
+            _must_work([command, str(folder / name)])
+    _must_work(["work", str(folder / "evaluate"), "0"])
+    _must_work(["models"])
+    return material
+
+
+def _shorten() -> None:
+    """Several shards of few prompts, and claims that soon are void: a wait for one is no hang."""
+    for module, name, value in (
+        (shards, "SHARD_PROMPTS", 2),
+        (claims, "BEAT", 0.2),
+        (claims, "EXPIRY", 1.0),
+    ):
+        if not hasattr(module, name):
+            raise RuntimeError(f"{module.__name__} has no {name} any more; mend tests/fuzz")
+        setattr(module, name, value)
+
+
+def _make_run(material: Material, name: str, argv: list[str]) -> None:
+    _must_work([*argv, "--out", str(material.folder / name)])
+    material.runs[name] = argv
+
+
+def _must_work(argv: list[str]) -> None:
+    code = main(argv)
+    if code:
+        raise RuntimeError(f"a valid command ended with {code}: {argv}")
+
+
+def tiny_model() -> PreTrainedModel:
+    """A model of two layers with random weights."""
+    return make_tiny("llama", byte_level()).hf
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    """Write a model with its tokenizer, as models are published."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.save_pretrained(folder)
+        byte_level().save_pretrained(folder)
+    return folder

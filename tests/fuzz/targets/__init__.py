@@ -1,0 +1,1 @@
+"""What is damaged: each module makes the cases of one target."""
