@@ -103,7 +103,7 @@ def names_in(folder: Path) -> list[str]:
     if not is_folder(folder):
         return []
     with reading(folder):
-        return sorted(os.listdir(folder))
+        return sorted(path.name for path in folder.iterdir())
 
 
 def make_folder(root: Path, *parts: str) -> Path:

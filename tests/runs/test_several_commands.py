@@ -157,9 +157,10 @@ def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
 
 def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
     models = ("organism/llama-shallow", "organism/phi3-shallow")
+    workers = ("--executor", "local", "--workers", "1")
     commands = [
         subprocess.Popen(
-            [*EVALUATE, "--model", model, "--executor", "local", "--workers", "1", "--out", str(tmp_path / "run")],
+            [*EVALUATE, "--model", model, *workers, "--out", str(tmp_path / "run")],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
