@@ -12,7 +12,7 @@ COMMANDS = (
     ("status", "run"),
     ("validate", "run"),
     ("report", "run"),
-    ("work", "run", "0"),
+    ("work", "run", "0", "--call", "0123456789ab", "--"),
     (),
     ("--retry-errors",),
 )
@@ -37,6 +37,7 @@ def _damaged(chance: Random, name: str, number: int, material: Material, folder:
     command = COMMANDS[number % len(COMMANDS)]
     own = [*material.runs[name], "--out", "run"]
     argv = list(command) if "run" in command else [*own, *command]
+    argv += material.runs[name] if command[-1:] == ("--",) else []
     return Case(argv, damage=f"{name}: {'; '.join(words)}")
 
 
@@ -51,7 +52,7 @@ def _interrupt(chance: Random, run: Path) -> str:
             table.unlink()
     claims = part / "claims" / shard.parent.name
     claims.mkdir(parents=True)
-    claim = '{"host": "elsewhere", "process": 1, "worker": "x", "job": null}'
+    claim = '{"host": "elsewhere", "space": "x", "process": 1, "worker": "x", "job": null}'
     (claims / f"{shard.name}.{chance.choice((0, 1, 7))}").write_text(claim, encoding="utf-8")
     return "interrupted"
 
