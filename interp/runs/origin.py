@@ -1,5 +1,6 @@
 """What the numbers of a run depend on, and whether a folder holds that very run and model."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -103,14 +104,14 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
             "give another --out"
         )
     _check_parameters(folder, earlier, now)
-    if _without_selection(earlier) == _without_selection(now):
-        if now.prompts < earlier.prompts:
+    before, limit = _limit(earlier), _limit(now)
+    if _without_selection(earlier) == _without_selection(now) and before != limit:
+        if limit < before:
             raise UserError(
                 f"{folder} holds {earlier.prompts:,} prompts, this run would have {now.prompts:,}; "
                 "a run can grow but not shrink: give a larger --limit, or another --out"
             )
-        if now.prompts > earlier.prompts:
-            return True
+        return True
     for key, value in now.model_dump().items():
         before = getattr(earlier, key)
         if before != value:
@@ -135,6 +136,12 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
     data = {key: value for key, value in run.data.items() if key not in _SELECTION}
     seed = run.data.get("spread_seed", str(run.seed))
     return run.measurement, run.system, run.seed, seed, data
+
+
+def _limit(run: RunIdentity) -> float:
+    """The pairs that were chosen; infinite where all were."""
+    pairs = run.data.get("pairs", "")
+    return int(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")
 
 
 def _short(value: object) -> str:
