@@ -141,7 +141,7 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 def _limit(run: RunIdentity) -> float:
     """The pairs that were chosen; infinite where all were."""
     pairs = run.data.get("pairs", "")
-    return int(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")
+    return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")
 
 
 def _short(value: object) -> str:
