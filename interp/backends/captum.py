@@ -96,6 +96,7 @@ class _Target(nn.Module):
         mean: Float[Tensor, " size"],
     ) -> None:
         super().__init__()
+        self._model = model
         self._hf = model.hf
         self._token, self._other, self._mean = token, other, mean
         self._batch = pad(model, [prompt])
@@ -106,13 +107,14 @@ class _Target(nn.Module):
     def forward(self, embeddings: Embeddings) -> Attributed:
         """The target of each row, in nats, or logits for a contrast."""
         rows = embeddings.shape[0]
-        logits = self._hf(
-            inputs_embeds=embeddings,
-            attention_mask=self._batch.attention_mask.expand(rows, -1),
-            position_ids=self._batch.position_ids.expand(rows, -1),
-            use_cache=False,
-            logits_to_keep=1,
-        ).logits[:, -1]
+        inputs = {
+            "inputs_embeds": embeddings,
+            "attention_mask": self._batch.attention_mask.expand(rows, -1),
+            "position_ids": self._batch.position_ids.expand(rows, -1),
+            "use_cache": False,
+            "logits_to_keep": 1,
+        }
+        logits = self._hf(**self._model.taken(inputs)).logits[:, -1]
         if self._other is None:
             return log_odds(logits.float(), self._token.expand(rows))
         difference: Tensor = logits[:, self._token] - logits[:, self._other]

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 from interp.cli.options import load_options, unique_models
 from interp.errors import UserError
 from interp.measurement import Measurement
+from interp.models.devices import check_placement
 from interp.models.load import find_model, load_model
 from interp.models.model import Model
 from interp.models.organisms import DEFAULT
@@ -122,6 +123,9 @@ def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> dic
         # transformers gives this function no types.
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     options = load_options(arguments)
+    if arguments.executor == "inline":
+        # Other executors may start workers where there are other devices.
+        check_placement(arguments.device, arguments.device_map)
     # Where a model is computed does not say what it is.
     how = {name: value for name, value in options.items() if name not in ("device", "device_map")}
     found: dict[str, Origin] = {}
@@ -139,6 +143,8 @@ def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> dic
 def loaded(name: str, arguments: argparse.Namespace) -> Model:
     """A model, loaded as the command line says."""
     model = load_model(name, **load_options(arguments))
+    for note in model.notes:
+        tell(note)
     if model.quantization is not None:
         # bitsandbytes tells of every product in 8 bits that its inputs are cast.
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
+from interp.models.dtypes import canonical_dtype
+from interp.models.names import canonical_name
 
 DEFAULT_LIMIT = 480
 """Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
@@ -64,7 +66,8 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "allow_pickle",
         "trust_remote_code",
     )
-    return {name: getattr(arguments, name) for name in names}
+    options = {name: getattr(arguments, name) for name in names}
+    return {**options, "dtype": canonical_dtype(options["dtype"])}
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
@@ -227,7 +230,7 @@ def unique_models(models: list[str] | None, default: Sequence[str]) -> list[str]
     Raises:
         UserError: a model that is named twice.
     """
-    chosen = list(models or default)
+    chosen = [canonical_name(name) for name in models or default]
     for index, name in enumerate(chosen):
         if name in chosen[:index]:
             raise UserError(f"--model {name} is given twice; name each model once")

@@ -104,24 +104,37 @@ ARCHITECTURES = {
 }
 """`config.model_type` to its module paths."""
 
+UNMAPPED_WORKS = (
+    "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
+    "(attribute --methods gradient) and, where it can tell it, attention (--methods attention)"
+)
+"""What a model needs no module paths for, as messages tell it."""
+
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
     """The architecture of a model, checked against its modules.
 
-    A model type that is not listed is tried as Llama-like, the most common layout.
+    A model type that is not listed is tried as Llama-like, the most common layout, on its own or as
+    the text part of a model that also reads images.
 
     Raises:
         UserError: the modules are not where the architecture says.
     """
-    model_type = model.config.model_type
-    architecture = ARCHITECTURES.get(model_type, _LLAMA_LIKE)
-    problem = _mismatch(model, architecture)
-    if problem:
-        raise UserError(
-            f"the architecture {model_type!r} does not have the expected structure: {problem}. "
-            f"Known architectures are {', '.join(ARCHITECTURES)}, and those built like Llama"
-        )
-    return architecture
+    listed = ARCHITECTURES.get(model.config.model_type, _LLAMA_LIKE)
+    text_part = replace(
+        listed,
+        layers=listed.layers.replace("model.", "model.language_model.", 1),
+        final_norm=listed.final_norm.replace("model.", "model.language_model.", 1),
+    )
+    for architecture in (text_part, listed):
+        problem = _mismatch(model, architecture)
+        if problem is None:
+            return architecture
+    raise UserError(
+        f"the architecture {model.config.model_type!r} does not have the expected structure: "
+        f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}. Known architectures are "
+        f"{', '.join(ARCHITECTURES)}, and those built like Llama"
+    )
 
 
 def layers_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:
@@ -140,10 +153,9 @@ def _mismatch(model: PreTrainedModel, architecture: Architecture) -> str | None:
         if not _has(model, path):
             return f"no module {path}"
     layers = layers_of(model, architecture)
-    if len(layers) != model.config.num_hidden_layers:
-        return f"{len(layers)} layers in {architecture.layers}, the configuration says " + str(
-            model.config.num_hidden_layers
-        )
+    expected = model.config.get_text_config().num_hidden_layers
+    if len(layers) != expected:
+        return f"{len(layers)} layers in {architecture.layers}, the configuration says {expected}"
     for index, layer in enumerate(layers):
         for path in (architecture.attention, architecture.mlp):
             if not _has(layer, path):

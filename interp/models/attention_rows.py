@@ -3,10 +3,13 @@
 With eager attention the weights are there to be read. With a fused implementation (SDPA, flash) the
 row of the last query alone is computed again from the same queries and keys, at a memory of
 heads x tokens. transformers' `AttentionInterface` is the contact with its internals.
+
+A model outside the architecture map is asked for its weights by `output_attentions` where its
+attention is eager; elsewhere whatever attention it pays through the interface is recorded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -22,25 +25,79 @@ from interp.models.model import Model
 Row = Float[Tensor, "batch token"]
 """Attention of the last token to each token, averaged over the heads of one layer."""
 
+_BLOCK_MASKS = ("flex_attention",)
+"""Implementations whose masks are objects of their own, not tensors."""
+
 
 @contextmanager
 def last_token_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row a layer to the list that is yielded.
 
-    The model's attention implementation, and so its numbers, stay what they are.
+    Layers without attention, as in models that are partly recurrent, append none. The model's
+    attention implementation, and so its numbers, stay what they are.
+
+    Raises:
+        UserError: the attention cannot be read, or the model pays none.
     """
     rows: list[Row] = []
-    modules = attentions_of(model.hf, model.architecture)
-    recording = _recorded_eager if model.attn_implementation == "eager" else _recorded_fused
-    with recording(model, modules, rows):
+    with _recorder(model)(model, rows), _refusing_none(model, rows):
         yield rows
 
 
+def _recorder(model: Model) -> Callable[[Model, list[Row]], AbstractContextManager[None]]:
+    if model.attn_implementation != "eager":
+        return _recorded_fused
+    return _recorded_eager if model.is_mapped else _recorded_outputs
+
+
 @contextmanager
-def _recorded_eager(model: Model, modules: Sequence[nn.Module], rows: list[Row]) -> Iterator[None]:
+def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
+    """Within the block, a forward pass that appends no row is refused."""
+
+    def check(module: nn.Module, inputs: Any, output: Any) -> None:
+        if not rows:
+            raise UserError(
+                f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) tells "
+                "no attention; leave the method out (--methods gradient) or, if it has attention, "
+                "load it with --attn-implementation eager"
+            )
+
+    handle = model.hf.register_forward_hook(check)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _recorded_outputs(model: Model, rows: list[Row]) -> Iterator[None]:
+    def ask(module: nn.Module, inputs: Any, options: dict[str, Any]) -> Any:
+        return inputs, {**options, "output_attentions": True}
+
+    def record(module: nn.Module, inputs: Any, output: Any) -> None:
+        # Layers without attention give None.
+        given = [
+            weights for weights in getattr(output, "attentions", None) or () if weights is not None
+        ]
+        rows.extend(weights[:, :, -1].detach().float().mean(1) for weights in given)
+
+    handles = [
+        model.hf.register_forward_pre_hook(ask, with_kwargs=True),
+        model.hf.register_forward_hook(record),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _recorded_eager(model: Model, rows: list[Row]) -> Iterator[None]:
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         rows.append(output[1][:, :, -1].detach().float().mean(1))
 
+    modules = attentions_of(model.hf, model.architecture)
     handles = [module.register_forward_hook(record) for module in modules]
     try:
         yield
@@ -50,15 +107,15 @@ def _recorded_eager(model: Model, modules: Sequence[nn.Module], rows: list[Row])
 
 
 @contextmanager
-def _recorded_fused(model: Model, modules: Sequence[nn.Module], rows: list[Row]) -> Iterator[None]:
+def _recorded_fused(model: Model, rows: list[Row]) -> Iterator[None]:
     name = model.attn_implementation
-    if name not in ALL_ATTENTION_FUNCTIONS:
+    if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
-            f"the attention of {model.name} ({name}) is not one that transformers registers; "
-            "load the model with --attn-implementation sdpa or eager"
+            f"the attention of {model.name} ({name}) cannot be read; load the model with "
+            "--attn-implementation sdpa or eager, or leave the method out (--methods gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
-    recorded = frozenset(modules)
+    recorded = frozenset(model.hf.modules())
 
     def attend_and_record(
         module: nn.Module,

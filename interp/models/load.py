@@ -1,33 +1,32 @@
 """Load a model by hub name, local folder or organism name."""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
-    AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from interp.errors import UserError
+from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
+from interp.models.completeness import check_complete, quiet_report
+from interp.models.devices import check_placement
+from interp.models.dtypes import canonical_dtype
 from interp.models.model import Model
-from interp.models.organisms import PREFIX, organism_folder
+from interp.models.names import canonical_name
+from interp.models.places import locate
+from interp.models.problems import reading, shortened
+from interp.models.proportion import check_counts, check_sizes
 from interp.models.quantization import quantization_config, quantization_of
-
-DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
-"""Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
-
-WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
-PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-
-_LOADING_ERRORS = (OSError, ValueError, ImportError, KeyError, SafetensorError)
+from interp.models.tokenizer import check_tokenizer, load_tokenizer
 
 
 def load_model(
@@ -47,7 +46,7 @@ def load_model(
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
         device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
-        dtype: one of `DTYPES`.
+        dtype: one of `interp.models.dtypes.DTYPES`, or its short name, such as "bf16".
         device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
         quantization: "8bit" or "4bit" to have bitsandbytes quantize the weights as they are loaded;
             a checkpoint that is quantized loads as it is. See `Model.quantization`.
@@ -58,44 +57,40 @@ def load_model(
         trust_remote_code: run model code that comes with the weights.
 
     Raises:
-        UserError: the model cannot be found, is incomplete, or an argument is not understood.
+        UserError: the model cannot be found, is damaged or incomplete, its weights belong to
+            another configuration, or an argument is not understood.
     """
-    if device is not None and device_map is not None:
-        raise UserError(
-            f"both device {device!r} and device_map {device_map!r} were given; give one of them"
-        )
-    if dtype not in DTYPES:
-        raise UserError(f"unknown dtype {dtype!r}; expected one of {', '.join(DTYPES)}")
+    dtype = canonical_dtype(dtype)
+    check_placement(device, device_map)
     if device is None and device_map is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    _check_device(device)
     found = find_model(
         name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
     )
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
-    quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
-    try:
-        hf = AutoModelForCausalLM.from_pretrained(
-            found.location,
-            dtype=dtype,
-            # Straight onto its device: a quantized model cannot be moved there afterwards.
-            device_map=device_map or device,
-            quantization_config=quantizing,
-            attn_implementation=attn_implementation,
-            use_safetensors=None if allow_pickle else True,
-            revision=revision,
-            trust_remote_code=trust_remote_code,
-        )
-    except _LOADING_ERRORS as error:
-        raise UserError(_loading_problem(name, error)) from error
-    return Model(name=name, hf=hf.train(False), tokenizer=found.tokenizer, source=found.source)
+    with reading("config.json", found.name):
+        quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
+    hf, notes = _load_weights(
+        found,
+        dtype=dtype,
+        # Straight onto its device: a quantized model cannot be moved there afterwards.
+        device_map=device_map or device,
+        quantization_config=quantizing,
+        attn_implementation=attn_implementation,
+        use_safetensors=None if allow_pickle else True,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+    )
+    return Model(found.name, hf, found.tokenizer, found.source, notes)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
     """A model that is there, with its weights not yet loaded."""
 
+    name: str
+    """The canonical one."""
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
@@ -104,6 +99,8 @@ class FoundModel:
     """Changes when a file of a local folder does; None on the hub, where the commit tells."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
+    stored: Stored | None
+    """The tensors of a local folder; None on the hub, where they may not be here yet."""
 
 
 def find_model(
@@ -116,21 +113,53 @@ def find_model(
     """Find a model and read its configuration and tokenizer, which takes little time and memory.
 
     Raises:
-        UserError: the model cannot be found or is incomplete.
+        UserError: the model cannot be found, is damaged or incomplete.
     """
-    location, source = _locate(name, revision)
+    name = canonical_name(name)
+    place = locate(name, revision)
+    location, source = place.location, place.source
+    stored = None
     if isinstance(location, Path):
-        _check_folder(location, allow_pickle)
+        with reading("its folder", name):
+            check_folder(name, location, allow_pickle=allow_pickle)
+        check_configuration(name, location)
+        stored = stored_tensors(name, location, allow_pickle=allow_pickle)
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
-    try:
+    with reading("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
-        tokenizer = AutoTokenizer.from_pretrained(location, **options)
-    except _LOADING_ERRORS as error:
-        raise UserError(_loading_problem(name, error)) from error
-    _check_tokenizer(name, tokenizer, config)
+        if stored is not None:
+            check_counts(name, config, stored)
+    with reading("its tokenizer", name):
+        tokenizer = load_tokenizer(location, **options)
+        check_tokenizer(name, tokenizer, config)
     commit = getattr(config, "_commit_hash", None)
     source = {**source, "commit": commit} if commit else source
-    return FoundModel(location, source, _fingerprint(location), tokenizer, config)
+    with reading("its folder", name):
+        fingerprint = _fingerprint(location)
+    return FoundModel(name, location, source, fingerprint, tokenizer, config, stored)
+
+
+def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
+    """The model in evaluation mode, and what there is to tell about its weights."""
+    if found.stored is not None:
+        with reading("config.json", found.name):
+            check_sizes(
+                found.name,
+                found.config,
+                found.stored,
+                trust_remote_code=options["trust_remote_code"],
+            )
+    with reading("its weights", found.name), quiet_report():
+        # By its types, transformers never returns the account of what was loaded.
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            found.location,
+            output_loading_info=True,
+            # Told like all that does not fit, by `check_complete`.
+            ignore_mismatched_sizes=True,
+            **options,
+        )
+    hf, info = loaded
+    return hf.train(False), check_complete(found.name, hf, info)
 
 
 def _fingerprint(location: Path | str) -> str | None:
@@ -149,72 +178,8 @@ def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndByte
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
-            f"the weights of {found.source['name']} are quantized already ({own}); load them "
+            f"the weights of {shortened(found.name)} are quantized already ({own}); load them "
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
     return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
-
-
-def _locate(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:
-    if name.startswith(PREFIX):
-        return organism_folder(name), {"kind": "organism", "name": name}
-    if Path(name).is_dir():
-        return Path(name), {"kind": "folder", "name": name}
-    looks_local = name.startswith((".", "~", os.sep)) or name.count("/") > 1
-    if looks_local or not name:
-        raise UserError(
-            f"no model folder {name!r}; expected a folder with config.json, weights and tokenizer, "
-            "a hub name such as org/model, or organism/NAME"
-        )
-    return name, {"kind": "hub", "name": name, "revision": revision or "main"}
-
-
-def _check_device(device: str | None) -> None:
-    if device is None:
-        return
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"device {device!r} cannot be used: {reason}. Expected cpu, or cuda on a machine "
-            "with a GPU that this PyTorch supports"
-        ) from error
-
-
-def _check_folder(folder: Path, allow_pickle: bool) -> None:
-    if not (folder / "config.json").exists():
-        raise UserError(f"{folder} has no config.json; expected a saved Hugging Face model")
-    if not any((folder / file).exists() for file in WEIGHT_FILES):
-        pickled = any((folder / file).exists() for file in PICKLE_FILES)
-        if pickled and not allow_pickle:
-            raise UserError(
-                f"{folder} has its weights as a pickle, which can run code when loaded; "
-                "give --allow-pickle if you trust it, or convert it to safetensors"
-            )
-        if not pickled:
-            raise UserError(f"{folder} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    if not any((folder / file).exists() for file in ("tokenizer.json", "tokenizer_config.json")):
-        raise UserError(f"{folder} has no tokenizer; expected tokenizer.json, saved with the model")
-
-
-def _check_tokenizer(
-    name: str, tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
-) -> None:
-    vocabulary = config.get_text_config().vocab_size
-    largest = max(tokenizer.get_vocab().values(), default=-1)
-    if largest >= vocabulary:
-        raise UserError(
-            f"the tokenizer of {name} has token ids up to {largest}, the model has {vocabulary} "
-            "embeddings; the tokenizer belongs to another model"
-        )
-
-
-def _loading_problem(name: str, error: Exception) -> str:
-    first_lines = " ".join(str(error).split())[:400]
-    return (
-        f"the model {name!r} cannot be loaded: {first_lines} "
-        "Expected a hub name that this machine can reach or has cached, a local folder, or "
-        "organism/NAME (python -m interp models lists them)"
-    )

@@ -1,10 +1,12 @@
 """A loaded model: an unmodified Hugging Face causal language model and what is known about it."""
 
 import hashlib
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,6 +16,7 @@ from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
+from interp.models.tokenizer import check_tokenizer
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Model:
     Wrap a model that is already in memory by `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer gives no character offsets, or the architecture is not understood.
+        UserError: the tokenizer gives no character offsets, or ids beyond the model's embeddings.
     """
 
     name: str
@@ -34,16 +37,34 @@ class Model:
     """A fast tokenizer: segments are found by its character offsets."""
     source: dict[str, str] = field(default_factory=dict)
     """Where it came from: hub name or folder, revision."""
-    architecture: Architecture = field(init=False)
+    notes: tuple[str, ...] = ()
+    """What there is to tell about how it was loaded: tensors of the file that it leaves out."""
 
     def __post_init__(self) -> None:
-        if not self.tokenizer.is_fast:
-            raise UserError(
-                f"the tokenizer of {self.name} ({type(self.tokenizer).__name__}) gives no "
-                "character offsets, which segments are found by; load the model with a fast "
-                "tokenizer (tokenizer.json)"
-            )
-        object.__setattr__(self, "architecture", architecture_of(self.hf))
+        check_tokenizer(self.name, self.tokenizer, self.hf.config)
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """Where the model keeps its layers, which what looks inside of it needs.
+
+        Raises:
+            UserError: the architecture is not understood. What reads answers, gradients of the
+                input and attention alone does without.
+        """
+        return architecture_of(self.hf)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the architecture is understood."""
+        try:
+            return bool(self.architecture)
+        except UserError:
+            return False
+
+    @cached_property
+    def forward_arguments(self) -> frozenset[str]:
+        """Names of what a forward pass takes; positions and caches are not known to all models."""
+        return frozenset(inspect.signature(type(self.hf).forward).parameters)
 
     @property
     def device(self) -> torch.device:
@@ -74,14 +95,34 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention takes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN.
+        padding row overflows to NaN. A model that takes no positions may count the padding, and
+        one with recurrent or convolutional layers carries it along.
         """
-        return not (self.dtype == "float64" and self.attn_implementation == "eager")
+        overflows = self.dtype == "float64" and self.attn_implementation == "eager"
+        return not overflows and self.takes_positions and not self.is_recurrent
+
+    @property
+    def takes_positions(self) -> bool:
+        """Whether a forward pass is told the position of each token."""
+        return "position_ids" in self.forward_arguments
+
+    def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the inputs that a forward pass takes, by name."""
+        return {name: value for name, value in inputs.items() if name in self.forward_arguments}
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether some layers pass on anything but keys and values: a state, or a convolution's."""
+        kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
+        # transformers says it of most such models itself, but not of those with convolutions.
+        return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
 
     @property
     def context_length(self) -> int | None:
         """The longest prompt in tokens; None where the configuration does not say."""
-        return getattr(self.hf.config, "max_position_embeddings", None)
+        config = self.hf.config.get_text_config()
+        # MPT's attention has another name for it.
+        return getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
 
     @property
     def unembedding(self) -> nn.Module:

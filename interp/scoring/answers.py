@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch
@@ -49,21 +51,35 @@ def predict(
         answer_tokens: finds each prompt's answer tokens.
         embeddings: input embeddings to read in place of the batch's tokens.
         past: keys and values of the batch's first columns, which are not read again.
+
+    Raises:
+        UserError: embeddings were given to a model that reads tokens alone.
     """
     start = 0 if past is None else past.get_seq_length()
-    token_ids = batch.token_ids[:, start:]
-    inputs = {"input_ids": token_ids} if embeddings is None else {"inputs_embeds": embeddings}
-    output = model.hf(
-        **inputs,
-        attention_mask=batch.attention_mask,
-        position_ids=batch.position_ids[:, start:],
-        past_key_values=past,
-        use_cache=past is not None,
-        logits_to_keep=1,
-    )
+    inputs: dict[str, Any] = {
+        "input_ids": batch.token_ids[:, start:],
+        "attention_mask": batch.attention_mask,
+        "position_ids": batch.position_ids[:, start:],
+        "past_key_values": past,
+        "use_cache": past is not None,
+        "logits_to_keep": 1,
+    }
+    if embeddings is not None:
+        del inputs["input_ids"]
+        inputs["inputs_embeds"] = embeddings
+        _check_takes_embeddings(model)
+    output = model.hf(**model.taken(inputs))
     return Predictions(
         output.logits[:, -1].float(), tuple(answer_tokens(prompt) for prompt in batch.prompts)
     )
+
+
+def _check_takes_embeddings(model: Model) -> None:
+    if "inputs_embeds" not in model.forward_arguments:
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so nothing "
+            "can be attributed to its tokens; evaluate works for it"
+        )
 
 
 def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Row]:

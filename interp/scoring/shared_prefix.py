@@ -60,6 +60,8 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     What one step hands to the next must be the keys and values of each layer and nothing else, and
     the rotary frequencies must not change with the length: long RoPE takes others beyond a length.
     """
+    if model.is_recurrent or not {"position_ids", "past_key_values"} <= model.forward_arguments:
+        return False
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     kinds = {type(layer) for layer in layers}

@@ -12,14 +12,6 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
 
-@pytest.fixture
-def saved(tmp_path):
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
-    return tmp_path
-
-
 def test_a_local_folder_loads_as_it_was_saved(saved):
     model = interp.load_model(str(saved), device="cpu")
     assert model.dtype == "float32"

@@ -22,6 +22,8 @@ needs_bitsandbytes = pytest.mark.skipif(
     find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
 )
 
+COMPLETE = {"missing_keys": set(), "unexpected_keys": set(), "mismatched_keys": set()}
+
 
 @pytest.fixture
 def asked(monkeypatch):
@@ -30,7 +32,9 @@ def asked(monkeypatch):
 
     def from_pretrained(location, **given):
         options.update(given)
-        return make_tiny("llama", byte_level()).hf
+        hf = make_tiny("llama", byte_level()).hf
+        hf.resize_token_embeddings(2048)  # as many as the organism's tokenizer has ids
+        return hf, COMPLETE
 
     monkeypatch.setattr(quantization, "find_spec", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(load.AutoModelForCausalLM, "from_pretrained", from_pretrained)

@@ -3,6 +3,7 @@
 Each folder beside this file is one organism: safetensors, tokenizer, chat template, card.
 """
 
+import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ PREFIX = "organism/"
 
 DEFAULT = "organism/llama-shallow"
 """The model of a command without --model."""
+
+_CLOSE = 0.8
+"""Likeness, as difflib measures it, from which on one name was meant for another."""
 
 
 def organism_names(system: str | None = None) -> list[str]:
@@ -28,6 +32,14 @@ def organism_names(system: str | None = None) -> list[str]:
     return [name for name in names if organism_card(name)["system"] == system]
 
 
+def nearest_organism(name: str) -> str | None:
+    """The organism whose name, with the prefix, is nearly or wholly this one; None if none is."""
+    bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
+    # Compared without the prefix, which would make all of them alike.
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=_CLOSE)
+    return PREFIX + close[0] if close else None
+
+
 def organism_folder(name: str) -> Path:
     """The folder of a packaged organism.
 
@@ -35,8 +47,11 @@ def organism_folder(name: str) -> Path:
         UserError: no organism of that name.
     """
     if name not in organism_names():
+        nearest = nearest_organism(name)
+        meant = f"did you mean {nearest}? " if nearest else ""
         raise UserError(
-            f"no packaged organism {name!r}; there are {', '.join(organism_names()) or 'none'}"
+            f"no packaged organism {name[:80]!r}; {meant}"
+            f"there are {', '.join(organism_names()) or 'none'}"
         )
     return Path(__file__).parent / name.removeprefix(PREFIX)
 

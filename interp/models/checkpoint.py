@@ -1,0 +1,160 @@
+"""What is known of a model's folder before anything of it is loaded.
+
+1. Each file is a regular one: a pipe or a device in its place would be read for ever.
+2. Weights are safetensors, or pickles where they are allowed; an index names files beside it only.
+3. The headers of the weights give names, shapes and types of all tensors, without their values.
+"""
+
+import json
+import math
+import pickle
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from pydantic import BaseModel
+from safetensors import safe_open
+
+from interp.errors import UserError
+from interp.models.problems import reading, shortened
+
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
+PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """What a header says of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    """In safetensors' words, such as BF16; of a pickle in PyTorch's, such as bfloat16."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+Stored = Mapping[str, StoredTensor]
+"""The tensors of a checkpoint by name."""
+
+
+class _Index(BaseModel, strict=True):
+    """An index file: which file holds each tensor."""
+
+    weight_map: dict[str, str]
+
+
+def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
+    """Check that a folder holds configuration, weights and tokenizer, all as regular files.
+
+    Raises:
+        UserError: something is missing, is no file, or is a pickle that is not allowed.
+    """
+    shown = shortened(name)
+    for entry in folder.iterdir():
+        if entry.exists() and not (entry.is_dir() or stat.S_ISREG(entry.stat().st_mode)):
+            raise UserError(f"{shortened(entry.name)} in {shown} is no regular file; remove it")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
+    if not any((folder / file).is_file() for file in WEIGHT_FILES):
+        pickled = any((folder / file).is_file() for file in PICKLE_FILES)
+        if pickled and not allow_pickle:
+            raise UserError(
+                f"{shown} has its weights as a pickle, which can run code when loaded; "
+                "give --allow-pickle if you trust it, or convert it to safetensors"
+            )
+        if not pickled:
+            raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
+    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json")):
+        raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
+
+
+def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
+    """The tensors that transformers would load from a folder; empty where there are no weights.
+
+    Raises:
+        UserError: a file that is damaged, or an index that names others than those beside it.
+    """
+    tensors: dict[str, StoredTensor] = {}
+    for file in weight_files(name, folder, allow_pickle=allow_pickle):
+        with reading(shortened(file.name), name):
+            tensors.update(_header(file))
+    return tensors
+
+
+def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
+    """The files that transformers would read weights from, in its order of preference.
+
+    Raises:
+        UserError: an index that is damaged or names other files than weights beside it.
+    """
+    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
+        file = folder / first
+        if file.is_file():
+            return [file] if file.suffix != ".json" else _indexed(name, file)
+    return []
+
+
+def _indexed(name: str, index: Path) -> list[Path]:
+    suffix = Path(index.name.removesuffix(".index.json")).suffix
+    with reading(index.name, name):
+        weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
+    for file in sorted(set(weight_map.values())):
+        # Only a plain name is sure to lie in the folder.
+        if not re.fullmatch(rf"\w[\w.-]*{re.escape(suffix)}", file, re.ASCII):
+            raise UserError(
+                f"{index.name} in {shortened(name)} names the file {shortened(file)!r}; expected "
+                f"the name of a {suffix} file beside it"
+            )
+        if not (index.parent / file).is_file():
+            raise UserError(
+                f"{shortened(name)} lacks the weights {shortened(file)}, which its {index.name} "
+                "names; copy the whole folder again"
+            )
+    return [index.parent / file for file in sorted(set(weight_map.values()))]
+
+
+def _header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
+    if file.suffix != ".safetensors":
+        for key, tensor in _unpickled(file).items():
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            yield key, StoredTensor(tuple(tensor.shape), dtype)
+        return
+    with safe_open(file, framework="pt") as opened:
+        for key in opened.keys():  # noqa: SIM118  # it is no dictionary
+            view = opened.get_slice(key)
+            yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
+
+
+def _unpickled(file: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a pickle, without their values."""
+    try:
+        state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"the pickle {shortened(file.name)} holds more than tensors, which could run code and "
+            "is not read, or is damaged; convert it to safetensors where you trust it"
+        ) from error
+    return state
+
+
+def check_configuration(name: str, folder: Path) -> None:
+    """Check that a configuration is an object that names no weights of its own.
+
+    Raises:
+        UserError: it is not, or does.
+    """
+    with reading("config.json", name):
+        config = json.loads((folder / "config.json").read_bytes())
+    if not isinstance(config, dict):
+        raise UserError(f"config.json in {shortened(name)} is no object; expected a model's")
+    if "transformers_weights" in config:
+        raise UserError(
+            f"config.json in {shortened(name)} names its weights by transformers_weights; expected "
+            f"{' or '.join(WEIGHT_FILES)}, found by their names"
+        )

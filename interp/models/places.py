@@ -1,0 +1,94 @@
+"""Where a model is: a local folder, a packaged organism, or the hub."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+from interp.errors import UserError
+from interp.models.names import is_folder
+from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+from interp.models.problems import shortened
+
+HUB_TIMEOUT = 5.0
+"""Seconds that the hub has to answer where nothing of a model is on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a model is."""
+
+    location: Path | str
+    """Local folder, or name on the hub."""
+    source: dict[str, str]
+    """The same for records."""
+
+
+def locate(name: str, revision: str | None) -> Place:
+    """Where a model is, by its canonical name.
+
+    Raises:
+        UserError: no such folder or organism, a name that was meant for an organism, a revision
+            of something that has none, or a hub that does not answer.
+    """
+    if name.startswith(PREFIX) or is_folder(name):
+        if revision is not None:
+            raise UserError(
+                f"revision {shortened(revision)!r} was given for {shortened(name)!r}, which is on "
+                "this machine and has none; leave it out"
+            )
+        if name.startswith(PREFIX):
+            return Place(organism_folder(name), {"kind": "organism", "name": name})
+        return Place(Path(name), {"kind": "folder", "name": name})
+    _check_hub_name(name)
+    _check_reachable(name, revision)
+    return Place(name, {"kind": "hub", "name": name, "revision": revision or "main"})
+
+
+def _check_hub_name(name: str) -> None:
+    looks_local = name.startswith((".", "~", os.sep)) or name.count("/") > 1
+    if looks_local or not name:
+        raise UserError(_no_model(name))
+    meant = nearest_organism(PREFIX + name)
+    if meant is not None and "/" not in name:
+        raise UserError(f"no model folder {shortened(name)!r}; did you mean {meant}?")
+
+
+def _no_model(name: str) -> str:
+    return (
+        f"no model folder {shortened(name)!r}; expected a folder with config.json, weights and "
+        "tokenizer, a hub name such as org/model, or organism/NAME"
+    )
+
+
+def _check_reachable(name: str, revision: str | None) -> None:
+    """Ask the hub once for a model of which nothing is cached: its client would try for 23 s."""
+    try:
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError as error:
+        raise UserError(_no_model(name)) from error
+    if isinstance(cached, str):
+        return
+    if not constants.HF_HUB_OFFLINE:
+        try:
+            url = hf_hub_url(name, "config.json", revision=revision)
+            get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
+            return
+        except HfHubHTTPError:
+            # The hub has answered: what it said is told when the model is read.
+            return
+        except Exception as error:
+            reason = shortened(str(error) or type(error).__name__)
+            raise UserError(_unreachable(name, reason)) from error
+    raise UserError(_unreachable(name, "HF_HUB_OFFLINE is set"))
+
+
+def _unreachable(name: str, reason: str) -> str:
+    return (
+        f"the model {shortened(name)!r} cannot be loaded: it is no folder here, nothing of it is "
+        f"cached, and the hub cannot be asked ({reason}). Expected a hub name that this machine "
+        "can reach or has cached, a local folder, or organism/NAME (python -m interp models lists "
+        "them)"
+    )

@@ -1,0 +1,56 @@
+"""Whatever goes wrong while a model is read, told as one short message."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from interp.errors import UserError
+
+_NAME_LENGTH = 80
+_REASON_LENGTH = 160
+
+_NOT_THE_MODELS_FAULT = (
+    UserError,
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    MemoryError,
+)
+
+
+@contextmanager
+def reading(part: str, name: str) -> Iterator[None]:
+    """Within the block: any error is one about the part of a model that is being read.
+
+    A damaged folder fails in as many ways as there are libraries that read it. The tokenizers
+    library's panics are no `Exception`, so everything is caught but what ends the program.
+
+    Args:
+        part: the file or whatever else is read.
+        name: the model's.
+
+    Raises:
+        UserError: anything else went wrong.
+    """
+    try:
+        yield
+    except _NOT_THE_MODELS_FAULT:
+        raise
+    except BaseException as error:
+        raise UserError(
+            f"the model {shortened(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
+            "saved Hugging Face causal language model"
+        ) from error
+
+
+def shortened(text: str, length: int = _NAME_LENGTH) -> str:
+    """A text that fits into a message: one line, and nothing that a terminal would obey."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= length else line[: length - 3] + "..."
+
+
+def _reason(error: BaseException) -> str:
+    kind, text = type(error).__name__, str(error)
+    # A KeyError's text is the key alone, and some errors have none.
+    if not text or isinstance(error, KeyError):
+        text = f"{kind} {text}"
+    return shortened(text, _REASON_LENGTH).rstrip(".")

@@ -1,0 +1,107 @@
+"""Whether a configuration and the stored weights can belong together, before a model is built.
+
+A configuration is a few lines that may ask for anything: 1e20 layers are built for ever, and
+what the file lacks is filled with random numbers, for minutes if it is much.
+"""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM, PreTrainedConfig
+
+from interp.errors import UserError
+from interp.models.checkpoint import Stored
+from interp.models.problems import shortened
+from interp.models.quantization import quantization_of
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+_MOST_EXPERTS = 1024
+"""Experts that a layer may have even where all of them are stored as one tensor."""
+
+_TIED = 2
+"""Parameters a stored number may stand for: those of embeddings also for the unembedding."""
+
+_PACKED = 16
+"""The same where weights are quantized: eight of one bit in a byte, tied."""
+
+_BUFFER_BYTES = 2**31
+"""What a model may compute for itself, such as masks and rotary tables, beside its weights."""
+
+_FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
+
+
+def check_counts(name: str, config: PreTrainedConfig, stored: Stored) -> None:
+    """Check that there is a tensor for each layer that a configuration asks for.
+
+    Raises:
+        UserError: there are more layers, or experts, than tensors.
+    """
+    limits = dict.fromkeys(_LAYERS, len(stored))
+    limits |= dict.fromkeys(_EXPERTS, max(len(stored), _MOST_EXPERTS))
+    for key, value in _settings(config.to_dict()):
+        if isinstance(value, int | float) and value > limits.get(key, float("inf")):
+            raise UserError(
+                f"config.json of {shortened(name)} asks for {key} = {value:.6g}, but its weights "
+                f"are {len(stored):,} tensors; the two do not belong together"
+            )
+
+
+def check_sizes(
+    name: str, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
+) -> None:
+    """Check that a file holds about as many numbers as a model asks for, and of the right kind.
+
+    The model is built without memory for its weights.
+
+    Raises:
+        UserError: the model would be mostly random, needs memory out of proportion, or would have
+            its weights from whole numbers or truth values.
+    """
+    with torch.device("meta"):
+        # transformers gives this function no types.
+        model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            copy.deepcopy(config), trust_remote_code=trust_remote_code
+        )
+    quantized = quantization_of(config) is not None
+    wanted = sum(parameter.numel() for parameter in model.parameters())
+    held = sum(tensor.size for tensor in stored.values())
+    if wanted > held * (_PACKED if quantized else _TIED):
+        raise UserError(
+            f"config.json of {shortened(name)} asks for a model of {wanted:,} parameters, but its "
+            f"weights hold {held:,} numbers; the two do not belong together"
+        )
+    computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
+    if computed > _BUFFER_BYTES:
+        raise UserError(
+            f"config.json of {shortened(name)} asks for tables of {computed / 2**30:,.0f} GiB "
+            "beside the weights; look for a length that is out of proportion"
+        )
+    if not quantized:
+        _check_floating(name, model, stored)
+
+
+def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
+    """Masks and positions may be stored as whole numbers, parameters may not."""
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
+    for key, tensor in stored.items():
+        own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
+        if own and not tensor.dtype.startswith(_FLOATING):
+            raise UserError(
+                f"the tensor {shortened(key)} of {shortened(name)} holds {tensor.dtype}, and "
+                "config.json has no quantization_config that says what it means; expected "
+                "floating-point weights"
+            )
+
+
+def _settings(config: Any) -> Iterator[tuple[str, Any]]:
+    """All settings of a configuration, those of its parts included."""
+    if isinstance(config, dict):
+        for key, value in config.items():
+            yield key, value
+            yield from _settings(value)

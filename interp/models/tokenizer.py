@@ -1,0 +1,59 @@
+"""The tokenizer of a model: a fast one, whose ids the model has embeddings for."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from transformers import (
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+
+from interp.errors import UserError
+from interp.models.problems import shortened
+
+_SAMPLE = "Paris is in France, thus: 1 + 1 = 2.\n"
+
+
+def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
+    """The tokenizer that was saved with a model, tried on a sentence.
+
+    With mistral-common installed, transformers reads a tekken.json by it, which gives no character
+    offsets; the tokenizer.json beside it is the same tokenizer and does.
+    """
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
+    if not hasattr(tokenizer, "is_fast"):
+        # Without a tokenizer.json the refusal of this tokenizer tells what is missing.
+        with suppress(Exception):
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+    if gives_offsets(tokenizer):
+        tokenizer(_SAMPLE, return_offsets_mapping=True)
+    return tokenizer
+
+
+def gives_offsets(tokenizer: Any) -> bool:
+    """Whether a tokenizer tells where in the text its tokens are."""
+    return bool(getattr(tokenizer, "is_fast", False))
+
+
+def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
+    """Check that a tokenizer gives offsets, and no ids that the model has no embeddings for.
+
+    Raises:
+        UserError: it does not.
+    """
+    if not gives_offsets(tokenizer):
+        raise UserError(
+            f"the tokenizer of {shortened(name)} ({type(tokenizer).__name__}) gives no character "
+            "offsets, which segments are found by; load the model with a fast tokenizer "
+            "(tokenizer.json)"
+        )
+    vocabulary = getattr(config.get_text_config(), "vocab_size", None)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if vocabulary is not None and largest >= vocabulary:
+        raise UserError(
+            f"the tokenizer of {shortened(name)} has token ids up to {largest}, the model has "
+            f"{vocabulary} embeddings; the tokenizer belongs to another model"
+        )

@@ -1,0 +1,131 @@
+"""Random models that the architecture map does not know, and one that reads images too."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
+
+from interp.models.model import Model
+from tests.support.tokenizers import byte_level
+
+_SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 512,
+}
+_GROUPED = {**_SHAPE, "num_key_value_heads": 2}
+_GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512}
+_EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+
+UNMAPPED: dict[str, dict[str, Any]] = {
+    "opt": {**_SHAPE, "ffn_dim": 64, "word_embed_proj_dim": 32},
+    "falcon": _SHAPE,
+    "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
+    "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 512},
+    "phi": _SHAPE,
+    "gptj": {**_GPT, "rotary_dim": 4},
+    "gpt_neo": {
+        "hidden_size": 32,
+        "num_layers": 2,
+        "num_heads": 4,
+        "attention_types": [[["global", "local"], 1]],
+        "max_position_embeddings": 512,
+        "window_size": 96,
+    },
+    "gpt_bigcode": _GPT,
+    "codegen": {**_GPT, "rotary_dim": 4},
+    "xglm": {"d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64},
+    "persimmon": _SHAPE,
+    "mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
+    "mamba2": {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "state_size": 8,
+        "num_heads": 4,
+        "head_dim": 16,
+        "n_groups": 1,
+        "chunk_size": 16,
+    },
+    "recurrent_gemma": {
+        **_SHAPE,
+        "num_hidden_layers": 3,
+        "num_key_value_heads": 1,
+        "lru_width": 32,
+        "attention_window_size": 512,
+    },
+    "lfm2": {**_GROUPED, "layer_types": ["conv", "full_attention"]},
+    "jamba": {
+        **_GROUPED,
+        "attn_layer_period": 2,
+        "attn_layer_offset": 1,
+        "expert_layer_period": 2,
+        "expert_layer_offset": 1,
+        "num_experts": 2,
+        "num_experts_per_tok": 1,
+        "mamba_d_state": 4,
+    },
+    "llama4_text": {**_GROUPED, **_EXPERTS, "head_dim": 8, "intermediate_size_mlp": 64},
+    "granitemoe": {**_GROUPED, **_EXPERTS},
+    "qwen3_next": {
+        **_GROUPED,
+        "head_dim": 8,
+        "layer_types": ["linear_attention", "full_attention"],
+        "linear_num_value_heads": 4,
+        "linear_num_key_heads": 2,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "num_experts": 2,
+        "num_experts_per_tok": 1,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 16,
+    },
+}
+"""Model type to the settings of a small one."""
+
+IMAGES = {
+    "text_config": {
+        **_GROUPED,
+        "head_dim": 8,
+        "query_pre_attn_scalar": 8,
+        "sliding_window": 96,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "vision_config": {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "image_size": 28,
+        "patch_size": 14,
+    },
+    "mm_tokens_per_image": 4,
+}
+"""Settings of a small Gemma-3 that reads images: its text part is laid out as the map says."""
+
+
+@cache
+def unmapped_model(kind: str, *, attn: str | None = None) -> Model:
+    """A random model of a kind in `UNMAPPED`, or "gemma3"."""
+    return Model(f"tiny {kind}", _build(kind, attn), byte_level())
+
+
+def _build(kind: str, attn: str | None) -> PreTrainedModel:
+    vocabulary = len(byte_level())
+    ids = {"vocab_size": vocabulary, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    settings = {**ids, **UNMAPPED.get(kind, {})}
+    if kind == "gemma3":
+        last = ("image_token_id", "boi_token_id", "eoi_token_id")
+        settings = {name: vocabulary - 1 - index for index, name in enumerate(last)}
+        settings |= {**IMAGES, "text_config": {**IMAGES["text_config"], **ids}}
+    torch.manual_seed(0)
+    config = CONFIG_MAPPING[kind](**settings)
+    hf = AutoModelForCausalLM.from_config(config, attn_implementation=attn).eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            # Larger than the usual initialisation, so that attention and logits are not uniform.
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    return hf
