@@ -8,20 +8,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from interp.errors import UserError
+from interp.errors import UserError, unknown
+from interp.plugins import STUDIES, plugins
 from interp.report.page import Report
 from interp.runs.folder import RunFolder
 from interp.runs.record import beginning, ending, read_record, write_record
 from interp.runs.run import Run, take_folder
 from interp.runs.work import Stage, Work
 from interp.runs.workers import peak_of_workers
-
-GROUP = "interp.studies"
-"""Entry points of this group name an object that follows `Study`."""
 
 RECORD = "study.json"
 
@@ -86,9 +83,9 @@ def find_study(name: str) -> Study:
     Raises:
         UserError: no such study is installed.
     """
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = plugins(STUDIES)
     if name not in points:
-        raise UserError(f"unknown study {name!r}; installed are {', '.join(sorted(points))}")
+        raise UserError(unknown("study", name, points))
     study: Study = points[name].load()
     return study
 

@@ -16,13 +16,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from interp.choices import DTYPES
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.organisms import PREFIX, organism_folder
 from interp.models.quantization import quantization_config, quantization_of
-
-DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
-"""Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")

@@ -40,11 +40,16 @@ def report_of_run(run: RunFolder) -> Report:
     origin = run.record["run"]
     return Report(
         title=f"{origin['measurement']} {origin['system']}",
-        text=f"{len(prompts):,} prompts, {len(run.record['models'])} models.",
+        text=f"{counted(len(prompts), 'prompt')}, {counted(len(run.record['models']), 'model')}.",
         sections=(Section("Results", items=tuple(items)),),
         record={**run.record, "models": run.models()},
         problems=tuple(missing_shards(run)),
     )
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words, such as "1 model" or "2,400 pairs"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def missing_shards(run: RunFolder) -> list[str]:

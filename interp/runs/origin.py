@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.measurement import Measurement
 from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
@@ -80,8 +80,30 @@ def check_same_run(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -
             "give another --out"
         )
     for key, value in now.items():
-        if earlier.get(key) != value:
+        if key == "parameters" and isinstance(earlier.get(key), dict):
+            _check_same_parameters(folder, earlier[key], value)
+        elif earlier.get(key) != value:
             raise UserError(
                 f"{folder} belongs to a different run: its {key} is {earlier.get(key)!r}, this "
                 f"run's is {value!r}; repeat that run's options, or give another --out"
             )
+
+
+def _check_same_parameters(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> None:
+    for name, value in now.items():
+        if earlier.get(name) != value:
+            raise UserError(
+                f"{folder} belongs to a different run: it was run {_option(name, earlier)}, "
+                f"this one {_option(name, now)}; repeat that run's options, or give another --out"
+            )
+
+
+def _option(name: str, parameters: Mapping[str, Any]) -> str:
+    """How a command line gives a parameter, such as "with --target gold"."""
+    option = {"token_scores": "--tokens", "sites": "--site"}.get(name)
+    option = option or f"--{name.replace('_', '-')}"
+    value = parameters.get(name)
+    if value in (None, False):
+        return f"without {option}"
+    values = [] if value is True else value if isinstance(value, list) else [value]
+    return " ".join(["with", option, *(shortened(str(one)) for one in values)])

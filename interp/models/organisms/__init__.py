@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from interp.errors import UserError
+from interp.errors import UserError, nearest, shortened
 
 PREFIX = "organism/"
 """Model names that begin so name a packaged organism."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model of a command without --model."""
+"""The model of a command without --model on the prompts of RULEBREAKERS."""
 
 
 def organism_names(system: str | None = None) -> list[str]:
@@ -34,11 +34,36 @@ def organism_folder(name: str) -> Path:
     Raises:
         UserError: no organism of that name.
     """
-    if name not in organism_names():
+    names = organism_names()
+    if name not in names:
+        near = nearest_organism(name)
+        hint = f"did you mean {near}? " if near else ""
         raise UserError(
-            f"no packaged organism {name!r}; there are {', '.join(organism_names()) or 'none'}"
+            f"no packaged organism {shortened(name)!r}; {hint}there are {', '.join(names)}"
         )
     return Path(__file__).parent / name.removeprefix(PREFIX)
+
+
+def nearest_organism(name: str) -> str | None:
+    """The packaged organism whose name is most like the one that was given, if any is."""
+    bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
+    near = nearest(name.removeprefix(PREFIX), bare)
+    return PREFIX + near if near else None
+
+
+def default_organism(system: str) -> str:
+    """The model of a command without --model: one that learned the prompts of the system.
+
+    A system that no organism learned, such as one of another package, gets `DEFAULT`.
+    """
+    learned = [name for name in organism_names() if _has_learned(name, system)]
+    return DEFAULT if DEFAULT in learned or not learned else learned[0]
+
+
+def _has_learned(name: str, system: str) -> bool:
+    """Whether an organism learned a system's prompts, or those of which it is a variant."""
+    own: str = organism_card(name)["system"]
+    return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:
