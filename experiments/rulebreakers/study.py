@@ -55,8 +55,8 @@ class RulebreakersStudy:
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
                 "without entity pairs that any of them does not know. Intervals are 95%. p_holm is "
-                "corrected by Holm's method within the family that the row names. Numbers in brackets name the "
-                "formulas of the paper."
+                "corrected by Holm's method within the family that the row names. Numbers in "
+                "brackets name the formulas of the paper."
             ),
             sections=(
                 accuracy_section(results),

@@ -193,8 +193,8 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="slurm_options",
         metavar="K=V",
-        help="option of the SLURM jobs, such as partition=gpu, time=240 (minutes), mem=64GB, "
-        "gpus_per_node=1; may be repeated",
+        help="option of the SLURM jobs, such as partition=gpu, time=4:00:00, mem=64GB, "
+        "gpus-per-node=1; may be repeated",
     )
     group.add_argument(
         "--fail-on-error",

@@ -27,10 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     table = status_table(runs_in(arguments.folder))
     rate = ["" if math.isnan(rate) else f"{rate:,.1f}/s" for rate in table["rate"]]
-    left = [
-        _time_left(row.prompts - row.done, row.seconds_left)
-        for row in table[["prompts", "done", "seconds_left"]].itertuples()
-    ]
+    rest = (table["prompts"] - table["done"]).tolist()
+    left = list(map(_time_left, rest, table["seconds_left"].tolist()))
     shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
     print_table(shown, title="Prompts by run and model")
     for worker in worker_records(arguments.folder):
