@@ -3,10 +3,11 @@
 The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from interp.api import Attributions, Patches, Scores, attribute, patch, score
     from interp.errors import UserError
     from interp.models.load import load_model
@@ -40,8 +41,17 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used: torch takes seconds to import."""
+    from importlib import import_module
+
+    if name == "__version__":
+        return import_module("importlib.metadata").version("interp")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, and what every module has; not the parts that were imported so far."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
-from interp.attribution.one_pass import METHODS
+from interp.choices import METHODS
 from interp.measure import attribution, scoring
 from interp.measure_patching import patching
 from interp.measurement import Measurement, PromptRows

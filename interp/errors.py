@@ -1,4 +1,10 @@
-"""The one error class for what a user can mend."""
+"""The one error class for what a user can mend, and the words of its messages."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+QUOTED = 200
+"""Characters of the input that a message repeats at most."""
 
 
 class UserError(Exception):
@@ -6,3 +12,34 @@ class UserError(Exception):
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """
+
+
+def shortened(text: str, most: int = QUOTED) -> str:
+    """The text, without its middle where it has more characters than `most`."""
+    if len(text) <= most:
+        return text
+    kept = (most - 3) // 2
+    return f"{text[:kept]}...{text[-kept:]}"
+
+
+def unknown(kind: str, got: str, known: Iterable[str]) -> str:
+    """What to say of a name that is none of the known ones, with the nearest one if any is near."""
+    names = list(known)
+    near = nearest(got, names)
+    hint = f"did you mean {near}? " if near else ""
+    listed = f"expected one of {', '.join(names)}" if names else "there is none"
+    return f"unknown {kind} {shortened(got)!r}; {hint}{listed}"
+
+
+def nearest(got: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like the one that was given, if any is."""
+    by_lower = {name.lower(): name for name in known}
+    found = get_close_matches(got.lower()[:QUOTED], by_lower, n=1)
+    return by_lower[found[0]] if found else None
+
+
+def printable(text: str) -> str:
+    """The text with control characters as their codes, so that a terminal obeys none of them."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
+    )

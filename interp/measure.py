@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interp.attribution.one_pass import METHODS, TokenScores, attribute_in_one_pass
+from interp.attribution.one_pass import TokenScores, attribute_in_one_pass
 from interp.attribution.rows import attribution_rows, token_score_rows
-from interp.attribution.targets import TARGETS
-from interp.errors import UserError
+from interp.choices import ATTRIBUTION_BACKENDS, CAPTUM_METHODS, METHODS, TARGETS
+from interp.errors import UserError, unknown
 from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
 from interp.prompts.budget import GPU_GRADIENT_TOKENS, token_budget
@@ -21,12 +21,6 @@ from interp.tables import SCHEMAS, Row
 
 if TYPE_CHECKING:
     from interp.backends.captum import CaptumMethods
-
-BACKENDS = ("native", "inseq")
-"""Values of --backend."""
-
-CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
-"""Further values of --methods, which captum computes whatever the backend."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +158,8 @@ def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
     choices: list[tuple[str, str, Iterable[str]]] = [
         *(("method", method, known_methods) for method in methods),
         ("target", target, TARGETS),
-        ("backend", backend, BACKENDS),
+        ("backend", backend, ATTRIBUTION_BACKENDS),
     ]
     for kind, got, known in choices:
         if got not in known:
-            raise UserError(f"unknown {kind} {got!r}; expected one of {', '.join(known)}")
+            raise UserError(unknown(kind, got, known))

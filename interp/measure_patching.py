@@ -4,15 +4,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interp.errors import UserError
+from interp.choices import DIRECTIONS, ESTIMATES, GRANULARITIES, PATCHING_BACKENDS, POLICIES
+from interp.errors import UserError, unknown
 from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
-from interp.patching.alignment import POLICIES, check_alignments
+from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
-from interp.patching.estimates import ESTIMATES, Estimator
+from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
-from interp.patching.pairs import DIRECTIONS
-from interp.patching.roles import GRANULARITIES
 from interp.patching.rows import pair_row, patch_rows
 from interp.patching.sites import check_sites
 from interp.prompts.budget import TokenBudget, token_budget
@@ -20,9 +19,6 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import SCHEMAS
-
-BACKENDS = ("native", "transformer-lens", "nnsight")
-"""Values of --backend of patching."""
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
@@ -175,13 +171,13 @@ def _check_choices(
         ("granularity", granularity, GRANULARITIES),
         ("direction", direction, DIRECTIONS),
         ("policy", policy, POLICIES),
-        ("backend", backend, BACKENDS),
+        ("backend", backend, PATCHING_BACKENDS),
     ]
     if estimate is not None:
         choices.append(("estimate", estimate, ESTIMATES))
     for kind, got, known in choices:
         if got not in known:
-            raise UserError(f"unknown {kind} {got!r}; expected one of {', '.join(known)}")
+            raise UserError(unknown(kind, got, known))
 
 
 def _check_combination(estimate: str | None, verify: int, backend: str, remote: bool) -> None:

@@ -9,12 +9,12 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from interp.errors import UserError
+from interp.errors import UserError, unknown
 from interp.files import inside, is_folder
+from interp.plugins import STUDIES, plugins
 from interp.report.page import Report
 from interp.runs.claims import Claims
 from interp.runs.environment import now
@@ -23,9 +23,6 @@ from interp.runs.run import Run, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.work import Stage, Work
 from interp.runs.workers import peak_of_workers
-
-GROUP = "interp.studies"
-"""Entry points of this group name an object that follows `Study`."""
 
 RECORD = "study.json"
 
@@ -99,9 +96,9 @@ def find_study(name: str) -> Study:
     Raises:
         UserError: no such study is installed.
     """
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = plugins(STUDIES)
     if name not in points:
-        raise UserError(f"unknown study {name!r}; installed are {', '.join(sorted(points))}")
+        raise UserError(unknown("study", name, points))
     study: Study = points[name].load()
     return study
 

@@ -4,27 +4,38 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from interp.cli import options
+from interp.cli import options, values
+from interp.cli.parser import Listed, Parser
+from interp.errors import UserError, unknown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from interp.prompts.prompt_set import PromptSet
     from interp.runs.folder import RunFolder
     from interp.runs.work import Work
 
 HELP = "ask what a model knows: familiarity with facts, facts it fails, linear probes"
 
-_FACTS = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
+EXAMPLES = (
+    "probe familiarity --model organism/llama-shallow",
+    "probe linear --limit 120 --positions last_token premise2",
+)
+
+_ENTITIES = ["entity_a", "entity_b"]
+
+_FACTS = ["prompt_id", "category", "entity_group", *_ENTITIES]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Add the probes, each with its options."""
     probes = parser.add_subparsers(dest="probe", required=True, metavar="PROBE")
     for name, help_ in (
         ("familiarity", "probability that a model begins to say each fact"),
         ("knowledge", "facts whose greedy completion does not name the answer"),
     ):
-        probe = probes.add_parser(name, help=help_, description=help_)
+        example = f"probe {name} --model organism/llama-shallow organism/gemma2"
+        probe = probes.add_parser(name, help=help_, description=help_, examples=(example,))
         options.add_model_options(probe)
         options.add_system_options(probe)
         options.add_run_options(probe)
@@ -33,18 +44,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_linear(probes)
 
 
-def _configure_linear(probes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _configure_linear(probes: "argparse._SubParsersAction[Parser]") -> None:
     help_ = "whether a prompt's side is linearly readable from the residual stream"
-    linear = probes.add_parser("linear", help=help_, description=help_)
+    linear = probes.add_parser("linear", help=help_, description=help_, examples=EXAMPLES[1:])
     options.add_model_options(linear)
     options.add_prompt_options(linear)
     linear.add_argument(
         "--positions",
-        type=options.names,
+        nargs="+",
+        action=Listed,
+        type=values.names,
         default=["last_token", "premise2"],
-        metavar="NAMES",
-        help="tokens to read, comma-separated: last_token, or a segment, which is read at its last "
-        "token (default: last_token,premise2)",
+        metavar="NAME",
+        help="tokens to read: last_token, or a segment, which is read at its last token "
+        "(default: last_token premise2)",
     )
     options.add_run_options(linear)
 
@@ -59,9 +72,12 @@ def work(arguments: argparse.Namespace) -> "Work":
 
     command = f"probe-{arguments.probe}"
     if arguments.probe == "linear":
-        parameters = {"positions": arguments.positions}
         return work_of_command(
-            arguments, command=command, measurement=residuals, parameters=parameters
+            arguments,
+            command=command,
+            measurement=residuals,
+            parameters={"positions": arguments.positions},
+            prompts=_prompts_for_linear(arguments),
         )
     return work_of_command(
         arguments,
@@ -70,6 +86,30 @@ def work(arguments: argparse.Namespace) -> "Work":
         parameters={},
         prompts=load_facts(arguments.system, data=arguments.data),
     )
+
+
+def _prompts_for_linear(arguments: argparse.Namespace) -> "PromptSet":
+    """The prompts of the command line, which must have what linear probes need.
+
+    Raises:
+        UserError: prompts without entities, or without a segment that is to be read.
+    """
+    from interp.prompts.systems import load_prompts
+    from interp_probes.residuals import LAST_TOKEN
+
+    prompts = load_prompts(
+        arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
+    )
+    if not set(_ENTITIES) <= set(prompts[0].factors):
+        raise UserError(
+            f"the prompts of {arguments.system} name no entities, by which linear probes are held "
+            f"out; expected the factors {' and '.join(_ENTITIES)}, as rulebreakers has them"
+        )
+    for position in arguments.positions:
+        known = [LAST_TOKEN, *prompts[0].segments]
+        if position not in known:
+            raise UserError(unknown("position", position, known))
+    return prompts
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -86,7 +126,7 @@ def _familiarity(arguments: argparse.Namespace, finished: "RunFolder") -> dict[s
     from interp.report.console import print_table
     from interp_probes.familiarity import flag_shared
 
-    facts, table = finished.table("prompts", _FACTS), finished.table("familiarity")
+    facts, table = finished.table("prompts", _FACTS), _measured(finished, "familiarity")
     table = flag_shared(table, facts).merge(facts, on="prompt_id")
     groups = table.assign(shared=table["shared_with"] > 0).groupby(
         ["model", "entity_group"], sort=False
@@ -102,7 +142,7 @@ def _knowledge(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str
     from interp.report.console import print_table
     from interp_probes.knowledge import excluded
 
-    facts, table = finished.table("prompts", _FACTS), finished.table("knowledge")
+    facts, table = finished.table("prompts", _FACTS), _measured(finished, "knowledge")
     failed = excluded(table, facts)
     table = table.merge(facts, on="prompt_id")
     known = table.groupby(["model", "entity_group"], sort=False)["known"]
@@ -111,9 +151,26 @@ def _knowledge(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str
     shown = failed[["category", "entity_a", "entity_b", "excluded", "why"]].replace(
         {"excluded": {True: "yes", False: "no"}}
     )
-    print_table(shown, title="Facts that a model fails (categorical ones: to be checked by hand)")
+    if len(shown):
+        title = "Facts that a model fails (categorical ones: to be checked by hand)"
+        print_table(shown, title=title)
     _write(finished, {"knowledge": table, "excluded": failed})
     return {}
+
+
+def _measured(finished: "RunFolder", name: str) -> "pd.DataFrame":
+    """A table that has a row for each fact that could be measured.
+
+    Raises:
+        UserError: it has none.
+    """
+    table = finished.table(name)
+    if table.empty:
+        raise UserError(
+            f"no fact could be measured, so that there is nothing to tell; {finished.folder} says "
+            "in models/ and workers/ what was tried"
+        )
+    return table
 
 
 def _linear(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, Any]:
@@ -121,36 +178,27 @@ def _linear(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, A
     from interp.report.console import print_table
     from interp_probes.linear import linear_probes
 
-    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", "entity_a", "entity_b"])
+    prompts = finished.table("prompts", ["prompt_id", "pair_id", "side", *_ENTITIES])
     answers = finished.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     table = linear_probes(
-        [finished.folder / "residuals.parquet"], prompts, answers, seed=arguments.seed
+        finished.files("residuals", finished.models()), prompts, answers, seed=arguments.seed
     )
-    title = (
-        "Accuracy of linear probes of the prompt's side (95% interval); control: labels shuffled"
-    )
+    title = "Accuracy of linear probes of the prompt's side; control: labels shuffled"
     print_table(_for_people(table), title=title)
     _write(finished, {"linear_probes": table})
     return summarize(answers, answers[answers["error"] != ""])
 
 
-def _for_people(table: pd.DataFrame) -> pd.DataFrame:
+def _for_people(table: "pd.DataFrame") -> "pd.DataFrame":
     """One row a model, position and layer: accuracy on each subset, and the control's on all."""
     key = ["model", "position", "layer"]
-    accuracy = [
-        "" if pd.isna(value) else f"{value:.3f} ({low:.3f}-{high:.3f})"
-        for value, low, high in zip(
-            table["accuracy"], table["accuracy_low"], table["accuracy_high"], strict=True
-        )
-    ]
-    shown = table[key].assign(prompts=table["prompts"], accuracy=accuracy)
-    shown = shown.pivot(index=key, columns="prompts", values="accuracy")
+    shown = table.pivot(index=key, columns="prompts", values="accuracy")
     everything = table[table["prompts"] == "all"].set_index(key)
     shown = shown[["all", "recognized", "failed"]].assign(control=everything["control_accuracy"])
     return shown.loc[everything.index].reset_index()
 
 
-def _write(finished: "RunFolder", tables: dict[str, pd.DataFrame]) -> None:
+def _write(finished: "RunFolder", tables: "dict[str, pd.DataFrame]") -> None:
     """Write tables as CSV into the run's folder."""
     from interp.files import write_whole
     from interp.runs.progress import tell

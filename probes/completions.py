@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.tokens import Batch
 
@@ -22,13 +23,27 @@ def complete(model: Model, batch: Batch) -> list[str]:
     would grow with the completion into the widths that `interp.prompts.tokens.safe_width` avoids.
     Greedy is meant literally: sampling, penalties and the like, which a checkpoint's generation
     settings may ask for, are left out.
+
+    Raises:
+        UserError: a prompt and its completion are longer than what the model reads.
     """
+    _check_room(model, batch)
     completions = [""] * len(batch.prompts)
     for rows in _rows_by_length(batch):
         token_ids = batch.token_ids[rows, batch.unpadded(rows[0])]
         for row, tokens in zip(rows, _continue(model, token_ids).tolist(), strict=True):
             completions[row] = _text(model, tokens)
     return completions
+
+
+def _check_room(model: Model, batch: Batch) -> None:
+    context = model.context_length
+    longest = max(map(len, batch.prompts))
+    if context is not None and longest + COMPLETION_TOKENS > context:
+        raise UserError(
+            f"a prompt of {longest} tokens and its completion of up to {COMPLETION_TOKENS} do not "
+            f"fit into the {context} that {model.name} reads; give a model that reads more"
+        )
 
 
 def _rows_by_length(batch: Batch) -> Iterator[list[int]]:

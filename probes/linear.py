@@ -83,7 +83,7 @@ def linear_probes(
         number is undefined it is NaN and `note` says why.
 
     Raises:
-        UserError: prompts that do not have two sides, or a model without answers.
+        UserError: prompts that do not have two sides, a model without answers, or no residuals.
     """
     halves = entity_halves(prompts)
     rows: list[dict[str, object]] = []
@@ -93,6 +93,8 @@ def linear_probes(
             vectors = _vectors(residuals, model, position, layer, task)
             key = {"model": model, "position": position, "layer": layer}
             rows += [{**key, **row} for row in _probe(task, vectors, seed=seed)]
+    if not rows:
+        raise UserError("no prompt could be measured; the errors of the answers table say why")
     return pd.DataFrame(rows)
 
 

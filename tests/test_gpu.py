@@ -8,9 +8,9 @@ import torch
 
 import interp
 from interp.api import measure
+from interp.choices import QUANTIZATIONS
 from interp.measure import soft_scoring
 from interp.models.organisms import DEFAULT, organism_names
-from interp.models.quantization import QUANTIZATIONS
 from tests.support.placed import place
 from tests.support.prompts import some_prompts
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.report.of_run import whole_pairs
 from interp.studies import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -77,11 +77,22 @@ def read_results(study: StudyFolder) -> Results:
                 "again, it goes on where it stopped"
             )
     answers = study.runs["answers"].table("answers")
+    if (answers["error"] != "").all():
+        raise UserError(
+            f"no prompt in {study.folder} could be measured; the most frequent error: "
+            f"{shortened(answers['error'].mode()[0])}"
+        )
     facts = study.runs["familiarity"].table("prompts")
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
     unknown = excluded(study.runs["knowledge"].table("knowledge"), facts)
     prompts = whole_pairs(study.runs["answers"].table("prompts"), answers)
     prompts = _without(prompts, unknown).merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
+    if prompts.empty:
+        raise UserError(
+            f"no pair in {study.folder} is left to tell of: {unknown['excluded'].sum():,} entity "
+            "pairs are left out because some model does not complete them (knowledge/ says what "
+            "each said); give models that know the facts"
+        )
     prompts["question_verb"] = prompts["phrasing"].str.partition("-")[0]
     probed = study.runs["residuals"]
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from interp.measure import attribution
 from interp.prompts.systems import load_prompts
-from interp.report.of_run import heat_maps
+from interp.report.of_run import counted, heat_maps
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.runs.work import Stage
 from interp.studies import StudyFolder
@@ -53,10 +53,10 @@ class RulebreakersStudy:
         return Report(
             title="RULEBREAKERS",
             text=(
-                f"{len(results.models)} models on {pairs:,} pairs of prompts, without entity pairs "
-                "that any of them does not know. Intervals are 95%. p_holm is corrected by Holm's "
-                "method within the family that the row names. Numbers in brackets name the "
-                "formulas of the paper."
+                f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
+                "without entity pairs that any of them does not know. Intervals are 95%. p_holm is "
+                "corrected by Holm's method within the family that the row names. Numbers in "
+                "brackets name the formulas of the paper."
             ),
             sections=(
                 accuracy_section(results),

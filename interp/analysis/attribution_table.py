@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.analysis.accuracy import accuracy_table
-from interp.attribution.one_pass import METHODS
+from interp.choices import METHODS
 
 _RATIOS = {
     "ratio": ("{method}_ratio", "{method}_sd"),

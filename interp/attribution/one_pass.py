@@ -22,9 +22,6 @@ from interp.prompts.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
 
-METHODS = ("gradient", "attention")
-"""Values of --methods."""
-
 TokenScores = dict[str, NDArray[np.float32]]
 """Method to its scores, (batch, token): shares of each prompt, 0 on padding."""
 

@@ -12,11 +12,6 @@ from interp.scoring.answers import Predictions, token_logits
 Objective = Float[Tensor, " batch"]
 
 
-TARGETS = ("predicted", "gold", "contrast")
-"""Values of --target: the most probable token, which is the answer that the model itself prefers;
-the correct answer; the positive answer against the negative one. Answers count in their most
-probable form."""
-
 Tokens = Int[Tensor, " batch"]
 
 

@@ -4,10 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import version
 from types import ModuleType
 
-from interp.errors import UserError
+from interp.cli.parser import Parser, program
+from interp.errors import UserError, printable, shortened
+from interp.plugins import COMMANDS as GROUP
+from interp.plugins import plugins
 
 COMMANDS = (
     "attribute",
@@ -23,8 +26,10 @@ COMMANDS = (
 )
 """The toolkit's own commands, each a module of this package."""
 
-GROUP = "interp.commands"
-"""Entry points of this group name modules with further commands, made like those here."""
+EXAMPLES = (
+    "attribute --model organism/llama-shallow organism/gemma2",
+    "run rulebreakers --limit 60 --out runs/study",
+)
 
 USER_ERROR = 2
 """Exit code of a mistake in the input."""
@@ -32,14 +37,21 @@ USER_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
+LONGEST_MESSAGE = 2000
+"""Characters of an error message, whose middle is left out beyond that."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    if hasattr(command, "work"):
+        # Importing torch takes seconds.
+        sys.stderr.write("loading libraries and prompts ...\n")
+        sys.stderr.flush()
     try:
         command.run(parsed)
     except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
     except KeyboardInterrupt:
         sys.stderr.write("stopped; the same command goes on where it stopped\n")
@@ -48,24 +60,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
-    """The command that arguments name, and its options; `argv` among them are the arguments."""
-    parser = argparse.ArgumentParser(
-        prog="python -m interp",
+    """The command that arguments name, and its options; `argv` among them are the arguments.
+
+    Without any arguments, the help is printed and the program ends.
+    """
+    parser = Parser(
+        prog=program(),
         description="Attribution and mechanistic interpretability on reasoning prompts in pairs.",
+        examples=EXAMPLES,
     )
+    parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = find_commands()
     for name, command in known.items():
-        command.configure(commands.add_parser(name, help=command.HELP, description=command.HELP))
-    parsed = parser.parse_args(arguments)
+        examples = getattr(command, "EXAMPLES", ())
+        own = commands.add_parser(
+            name, help=command.HELP, description=command.HELP, examples=examples
+        )
+        if name in arguments:
+            command.configure(own)
+    parsed = parser.parse_args(arguments or ["--help"])
     parsed.argv = list(arguments)
     return known[parsed.command], parsed
 
 
 def find_commands() -> dict[str, ModuleType]:
-    """Every command by name: a module with HELP, configure(parser) and run(arguments).
+    """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments).
 
     One that measures also has work(arguments), which tells what; workers call it.
     """
     own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
-    return own | {point.name: point.load() for point in entry_points(group=GROUP)}
+    return own | {name: point.load() for name, point in plugins(GROUP).items()}

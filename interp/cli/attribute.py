@@ -3,15 +3,22 @@
 import argparse
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from interp.cli import options
+from interp.choices import ATTRIBUTION_BACKENDS, CAPTUM_METHODS, METHODS, TARGETS
+from interp.cli import options, values
+from interp.cli.parser import Listed
 from interp.files import write_whole
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from interp.runs.work import Work
 
 HELP = "attribute answers to the premises and print the attribution table"
+
+EXAMPLES = (
+    "attribute --model organism/llama-shallow organism/gemma2",
+    "attribute --model org/model --methods gradient --limit all --out runs/model",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,20 +28,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("attribution")
     group.add_argument(
         "--methods",
-        type=options.names,
-        default=["gradient", "attention"],
-        metavar="LIST",
-        help="comma-separated: gradient,attention (default: both); by captum, prompt by prompt, "
-        "also integrated_gradients,input_x_gradient,deep_lift,occlusion",
+        nargs="+",
+        action=Listed,
+        type=values.some_of("method", (*METHODS, *CAPTUM_METHODS)),
+        default=list(METHODS),
+        metavar="NAME",
+        help="gradient attention (default: both); by captum, prompt by prompt, also "
+        "integrated_gradients input_x_gradient deep_lift occlusion",
     )
     group.add_argument(
         "--target",
+        type=values.one_of("target", TARGETS),
         default="predicted",
+        metavar="NAME",
         help="what is attributed: the predicted token, the gold answer, or the contrast of the "
         "positive and the negative answer (default: predicted)",
     )
     group.add_argument(
-        "--backend", default="native", help="native, or inseq as in the paper (default: native)"
+        "--backend",
+        type=values.one_of("backend", ATTRIBUTION_BACKENDS),
+        default="native",
+        metavar="NAME",
+        help="native, or inseq as in the paper (default: native)",
     )
     group.add_argument("--tokens", action="store_true", help="also keep the score of every token")
     options.add_run_options(parser)
@@ -58,9 +73,12 @@ def work(arguments: argparse.Namespace) -> "Work":
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    import pandas as pd
+
     from interp.analysis.attribution_table import attribution_table
     from interp.cli.measuring import carry_out
     from interp.cli.summary import summarize
+    from interp.report.cells import accuracy_columns
     from interp.report.console import print_table
     from interp.runs.progress import tell
 
@@ -78,18 +96,26 @@ def run(arguments: argparse.Namespace) -> None:
         write_whole(file, lambda path: table.to_csv(path, index=False))
         failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
         conclusion.summary = summarize(answers, failed)
-    print_table(_for_people(table), title="Premise 2 over premise 1: mean (sd) over prompts")
+    print_table(table.loc[:, ["model", *accuracy_columns(table)]], title="Accuracy")
+    for kind, title in _RATIOS.items():
+        print_table(_means(table, kind), title=f"{title}: mean (sd) over prompts")
     tell(f"written to {file}")
 
 
-def _for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with each mean and its standard deviation in one column."""
+_RATIOS = {
+    "ratio": "Mean score of a token of premise 2 over one of premise 1",
+    "ratio_unnormalized": "Summed score of premise 2 over premise 1",
+}
+"""Ending of the table's columns to what they hold."""
+
+
+def _means(table: "pd.DataFrame", kind: str) -> "pd.DataFrame":
+    """Ratios of one kind, a method a column, each mean with its standard deviation."""
     from interp.report.console import mean_with_sd
 
     shown = table[["model"]].copy()
-    for kind in ("", "_unnormalized"):
-        for name in table.columns[table.columns.str.endswith(f"_ratio{kind}")]:
-            method, means = name.removesuffix(f"_ratio{kind}"), table[name]
-            if means.notna().any():
-                shown[f"{method}{kind}"] = mean_with_sd(means, table[f"{method}{kind}_sd"])
-    return shown.join(table.loc[:, "paired_accuracy":])
+    for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
+        method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
+        if table[name].notna().any():
+            shown[method] = mean_with_sd(table[name], table[deviations])
+    return shown

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 HELP = "score answers and print the accuracies"
 
+EXAMPLES = (
+    "evaluate --model organism/llama-deep --limit 960",
+    "evaluate --limit all --executor local --workers 4 --out runs/all",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -13,12 +13,13 @@ from typing import Any
 from transformers.utils import logging as transformers_logging
 
 from interp.cli.options import load_options, unique_models
+from interp.cli.threads import set_threads
 from interp.errors import UserError
 from interp.measurement import Measurement
 from interp.models.devices import check_placement
 from interp.models.load import find_model, load_model
 from interp.models.model import Model
-from interp.models.organisms import DEFAULT
+from interp.models.organisms import default_organism
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import load_prompts
 from interp.runs.carry_out import carry_out as carry_out_work
@@ -51,7 +52,7 @@ def work_of_command(
     Raises:
         UserError: models or prompts that cannot be had.
     """
-    models = checked_models(arguments, [DEFAULT])
+    models = checked_models(arguments, [default_organism(arguments.system)])
     if prompts is None:
         prompts = load_prompts(
             arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
@@ -145,6 +146,7 @@ def loaded(name: str, arguments: argparse.Namespace) -> Model:
     model = load_model(name, **load_options(arguments))
     for note in model.notes:
         tell(note)
+    set_threads(model, arguments.threads)
     if model.quantization is not None:
         # bitsandbytes tells of every product in 8 bits that its inputs are cast.
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -6,6 +6,8 @@ from typing import Any
 
 HELP = "list the packaged organisms with what was planted and what was measured"
 
+EXAMPLES = ("models",)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Take no options."""

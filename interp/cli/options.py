@@ -2,23 +2,30 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from interp.choices import QUANTIZATIONS
+from interp.cli import values
 from interp.errors import UserError
 from interp.models.dtypes import canonical_dtype
 from interp.models.names import canonical_name
+from interp.plugins import SYSTEMS, plugins
 
 DEFAULT_LIMIT = 480
 """Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
 
+
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Values of --device-map, as accelerate knows them."""
 
 DEFAULT_ERROR_SHARE = 0.1
 """Share of a model's prompts that may have an error without --fail-on-error."""
 
 
 def add_model_options(
-    parser: argparse.ArgumentParser, *, default: str = "the packaged organism/llama-shallow"
+    parser: argparse.ArgumentParser,
+    *,
+    default: str = "a packaged organism that learned the system's prompts",
 ) -> None:
     """Which models, and how to load them; `default` tells in words what is taken without any."""
     group = parser.add_argument_group("models")
@@ -26,25 +33,43 @@ def add_model_options(
         "--model",
         nargs="+",
         action="extend",
+        type=values.model,
         dest="models",
         metavar="NAME",
         help="hub name, local folder, or organism/NAME; several give one row each "
         f"(default: {default})",
     )
-    group.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)")
+    group.add_argument(
+        "--device",
+        type=values.device,
+        metavar="NAME",
+        help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)",
+    )
     group.add_argument(
         "--dtype",
+        type=values.dtype,
         default="auto",
-        help="float32, bfloat16, float16, float64, or auto: float32 on a CPU, "
+        metavar="NAME",
+        help="float32, bfloat16, float16, float64 (or fp32 ...), or auto: float32 on a CPU, "
         "the checkpoint's own type on a GPU (default: auto)",
     )
-    group.add_argument("--device-map", help="spread a large model over devices (auto)")
     group.add_argument(
-        "--quantization", help="8bit or 4bit, by bitsandbytes (default: the checkpoint's own)"
+        "--device-map",
+        type=values.one_of("device map", DEVICE_MAPS),
+        metavar="NAME",
+        help="spread a large model over devices: auto, balanced, balanced_low_0 or sequential",
     )
-    group.add_argument("--revision", help="branch, tag or commit on the hub")
     group.add_argument(
-        "--attn-implementation", help="sdpa, eager, flash_attention_2 ... (default: the model's)"
+        "--quantization",
+        type=values.one_of("quantization", QUANTIZATIONS),
+        metavar="NAME",
+        help="8bit or 4bit, by bitsandbytes (default: the checkpoint's own)",
+    )
+    group.add_argument("--revision", metavar="NAME", help="branch, tag or commit on the hub")
+    group.add_argument(
+        "--attn-implementation",
+        metavar="NAME",
+        help="sdpa, eager, flash_attention_2 ... (default: the model's)",
     )
     group.add_argument(
         "--allow-pickle", action="store_true", help="load weights that are not safetensors"
@@ -80,7 +105,11 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
 def add_system_options(parser: argparse.ArgumentParser) -> None:
     """Which data set."""
     parser.add_argument(
-        "--system", default="rulebreakers", help="data set of prompts (default: rulebreakers)"
+        "--system",
+        type=values.one_of("system", plugins(SYSTEMS)),
+        default="rulebreakers",
+        metavar="NAME",
+        help="data set of prompts (default: rulebreakers)",
     )
     add_data_option(parser)
 
@@ -89,6 +118,7 @@ def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Where the data set's published form is read from."""
     parser.add_argument(
         "--data",
+        type=values.name,
         metavar="SOURCE",
         help="published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, "
         "or a hub name",
@@ -99,14 +129,18 @@ def add_selection_options(parser: argparse.ArgumentParser, *, default_limit: str
     """How many of the prompts; the command sets the limit's default and tells it in words."""
     parser.add_argument(
         "--limit",
-        type=limit,
+        type=values.limit,
         default=argparse.SUPPRESS,
         metavar="N",
         help="take N pairs, both sides of each, spread evenly over rules, groups, verbs and "
         f"phrasings; or all (default: {default_limit})",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of data and selection (default: 0)"
+        "--seed",
+        type=values.whole_number(0, values.LARGEST_SEED),
+        default=0,
+        metavar="N",
+        help="seed of data and selection (default: 0)",
     )
 
 
@@ -114,15 +148,22 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """How to run, and where results go."""
     group = parser.add_argument_group("run")
     group.add_argument(
+        "--threads",
+        type=values.whole_number(1, values.MOST_THREADS),
+        metavar="N",
+        help="threads of a process on the CPU (default: one for small models, else one a core, or "
+        "what OMP_NUM_THREADS says)",
+    )
+    group.add_argument(
         "--batch-tokens",
-        type=int,
+        type=values.whole_number(1, values.MOST_TOKENS),
         metavar="N",
         help="tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, "
         "32768 on a GPU, 8192 there to attribute)",
     )
     group.add_argument(
         "--out",
-        type=Path,
+        type=values.folder,
         metavar="DIR",
         help="folder of the results; the same command goes on where it stopped "
         "(default: a folder in runs/ named after command and options)",
@@ -137,28 +178,30 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
         "--executor",
         choices=("inline", "local", "slurm"),
         default="inline",
+        metavar="NAME",
         help="inline: in this process; local: in processes on this machine, each with its share of "
         "the GPUs or the cores; slurm: in jobs on a SLURM cluster (default: inline)",
     )
     group.add_argument(
         "--workers",
-        type=workers,
+        type=values.whole_number(1, values.MOST_WORKERS),
         metavar="N",
-        help="how many processes or jobs (default: local one for each GPU, or two; slurm one)",
+        help="how many processes or jobs, at most 1,024 (default: local one for each GPU, or two; "
+        "slurm one)",
     )
     group.add_argument(
         "--slurm-option",
-        type=slurm_option,
+        type=values.slurm_option,
         action="append",
         default=[],
         dest="slurm_options",
         metavar="K=V",
-        help="option of the SLURM jobs, such as partition=gpu, time=240 (minutes), mem=64GB, "
-        "gpus_per_node=1; may be repeated",
+        help="option of the SLURM jobs, such as partition=gpu, time=4:00:00, mem=64GB, "
+        "gpus-per-node=1; may be repeated",
     )
     group.add_argument(
         "--fail-on-error",
-        type=share,
+        type=values.share,
         default=DEFAULT_ERROR_SHARE,
         metavar="SHARE",
         help="stop when a larger share of a model's prompts than this has an error "
@@ -169,59 +212,6 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure shards that hold errors of an earlier call again",
     )
-
-
-def workers(text: str) -> int:
-    """The value of --workers."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers such as 4")
-    return int(text)
-
-
-def share(text: str) -> float:
-    """A share between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share between 0 and 1")
-    return value
-
-
-def slurm_option(text: str) -> tuple[str, str]:
-    """A SLURM option and its value."""
-    name, sign, value = text.partition("=")
-    if not name or not sign:
-        raise argparse.ArgumentTypeError(f"{text!r} is no option such as partition=gpu")
-    return name.removeprefix("--").replace("-", "_"), value
-
-
-def limit(text: str) -> int | None:
-    """The value of --limit: a number of pairs, or None for "all"."""
-    if text == "all":
-        return None
-    try:
-        pairs = int(text)
-    except ValueError:
-        pairs = 0
-    if pairs < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of pairs nor 'all'")
-    return pairs
-
-
-def names(text: str) -> list[str]:
-    """A comma-separated list without repetition."""
-    found = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
-    return list(found)
-
-
-def numbers(text: str) -> list[int]:
-    """A comma-separated list of numbers without repetition."""
-    try:
-        return [int(name) for name in names(text)]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 0,1,2") from error
 
 
 def unique_models(models: list[str] | None, default: Sequence[str]) -> list[str]:

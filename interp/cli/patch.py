@@ -5,7 +5,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interp.cli import options
+from interp.choices import (
+    DIRECTIONS,
+    ESTIMATES,
+    GRANULARITIES,
+    PATCHING_BACKENDS,
+    POLICIES,
+    SITES,
+)
+from interp.cli import options, values
+from interp.cli.parser import Listed
 from interp.files import make_folder, write_whole
 
 if TYPE_CHECKING:
@@ -16,6 +25,11 @@ if TYPE_CHECKING:
     from interp.runs.work import Work
 
 HELP = "patch activations between the prompts of pairs and print the effects by role"
+
+EXAMPLES = (
+    "patch --model organism/phi3-deep --limit 48",
+    "patch --site z attn_out --layers 0-2 --granularity position --limit 24",
+)
 
 _PARAMETERS = (
     "sites",
@@ -38,21 +52,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("patching")
     group.add_argument(
         "--site",
-        type=options.names,
+        nargs="+",
+        action=Listed,
+        type=values.some_of("site", SITES),
         default=["resid_pre"],
         dest="sites",
-        metavar="LIST",
-        help="comma-separated: resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, "
+        metavar="NAME",
+        help="resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, "
         "pattern (default: resid_pre)",
     )
     group.add_argument(
         "--granularity",
+        type=values.one_of("granularity", GRANULARITIES),
         default="role",
+        metavar="NAME",
         help="what is patched at once: role, segment, position or all (default: role)",
     )
     group.add_argument(
         "--direction",
+        type=values.one_of("direction", DIRECTIONS),
         default="denoising",
+        metavar="NAME",
         help="denoising: clean activations into the corrupt prompt; noising: the other way "
         "(default: denoising)",
     )
@@ -61,28 +81,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--policy",
+        type=values.one_of("policy", POLICIES),
         default="last",
+        metavar="NAME",
         help="where differing spans have unequal numbers of tokens: last, mean, or all to refuse "
         "such pairs (default: last)",
     )
-    group.add_argument("--layers", type=options.numbers, metavar="LIST", help="(default: all)")
-    group.add_argument("--heads", type=options.numbers, metavar="LIST", help="(default: all)")
+    for name in ("layers", "heads"):
+        group.add_argument(
+            f"--{name}",
+            nargs="+",
+            action=Listed,
+            type=values.numbers,
+            metavar="N",
+            help=f"which {name}, such as 0,2,5 or 0-2 (default: all)",
+        )
     group.add_argument(
         "--estimate",
         nargs="?",
         const="gradient",
+        type=values.one_of("estimate", ESTIMATES),
+        metavar="NAME",
         help="estimate all effects from one backward pass (gradient) or five (integrated)",
     )
     group.add_argument(
         "--verify",
-        type=int,
+        type=values.whole_number(0, values.MOST_TOKENS),
         default=0,
         metavar="K",
         help="run the K cells with the largest estimates of each pair exactly (default: 0)",
     )
     group.add_argument(
         "--backend",
+        type=values.one_of("backend", PATCHING_BACKENDS),
         default="native",
+        metavar="NAME",
         help="native, transformer-lens or nnsight (default: native)",
     )
     group.add_argument(
@@ -90,7 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--attributions",
-        type=Path,
+        type=values.path,
         metavar="DIR",
         help="folder of a run of attribute on the same prompts, to compare scores with effects",
     )

@@ -2,44 +2,69 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from interp.cli import values
 from interp.errors import UserError
 
+if TYPE_CHECKING:
+    from interp.report.page import Report
+
 HELP = "write tables, figures and one HTML page from a folder of results, finished or not"
+
+EXAMPLES = ("report runs/study", "report runs/study --out study.html")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what a command wrote as --out")
+    parser.add_argument(
+        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+    )
+    parser.add_argument(
+        "--out",
+        type=values.path,
+        metavar="FILE",
+        help="the page, in a folder that takes tables/ and figures/ too (default: DIR/report.html)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run the command.
+
+    Raises:
+        UserError: a folder that holds nothing to tell, or a place that cannot be written to.
+    """
+    write(arguments.folder, arguments.out)
+
+
+def write(folder: Path, page: Path | None = None) -> None:
+    """Write the report on a run or a study, into its own folder unless told otherwise."""
+    from interp.report.page import PAGE, write_report
+    from interp.runs.progress import tell
+
+    page = page or folder / PAGE
+    file = write_report(_report(folder), page.parent, page=page.name)
+    tell(f"report written to {file}")
+
+
+def _report(folder: Path) -> "Report":
     from interp import studies
     from interp.report.of_patching import report_of_patching
     from interp.report.of_run import report_of_run
-    from interp.report.page import write_report
     from interp.runs import folder as runs
-    from interp.runs.progress import tell
 
-    folder: Path = arguments.folder
     if (folder / studies.RECORD).exists():
-        write_study_report(folder)
-    elif (folder / runs.RECORD).exists():
+        return _report_of_study(folder)
+    if (folder / runs.RECORD).exists():
         found = runs.RunFolder.read(folder)
-        report_of = report_of_patching if "patches" in found.tables() else report_of_run
-        file = write_report(report_of(found), folder)
-        tell(f"report written to {file}")
-    else:
-        raise UserError(
-            f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
-            "give a folder that a command of interp wrote"
-        )
+        return (report_of_patching if "patches" in found.tables() else report_of_run)(found)
+    raise UserError(
+        f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
+        "give a folder that a command of interp wrote"
+    )
 
 
-def write_study_report(folder: Path) -> None:
-    """Write the report of a study into its folder."""
-    from interp.report.page import write_report
+def _report_of_study(folder: Path) -> "Report":
     from interp.runs.progress import tell
     from interp.studies import StudyFolder, find_study
 
@@ -47,5 +72,4 @@ def write_study_report(folder: Path) -> None:
     study = find_study(study_folder.record.study)
     for problem in study_folder.problems():
         tell(f"unfinished: {problem}")
-    file = write_report(study.report(study_folder), folder)
-    tell(f"report written to {file}")
+    return study.report(study_folder)

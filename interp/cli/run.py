@@ -3,17 +3,28 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from interp.cli import options
+from interp.cli import options, values
+from interp.plugins import STUDIES, plugins
 
 if TYPE_CHECKING:
     from interp.studies import StudyWork
 
 HELP = "run a whole study: measure all models, make every table and figure, write one report"
 
+EXAMPLES = (
+    "run rulebreakers --limit 60 --out runs/study",
+    "run logical-forms --model org/model-a org/model-b --out runs/forms",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("study", help="name of the study, such as rulebreakers")
+    parser.add_argument(
+        "study",
+        type=values.one_of("study", plugins(STUDIES)),
+        metavar="STUDY",
+        help="name of the study, such as rulebreakers",
+    )
     options.add_model_options(parser, default="the packaged organisms")
     options.add_data_option(parser)
     options.add_selection_options(parser, default_limit="the study's own, told when it starts")
@@ -43,16 +54,17 @@ def work(arguments: argparse.Namespace) -> "StudyWork":
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli.measuring import carry_out
-    from interp.cli.report import write_study_report
+    from interp.cli.report import write
+    from interp.report.of_run import counted
     from interp.runs.progress import tell
     from interp.runs.status import status_table
 
     study = work(arguments)
-    pairs = "all" if arguments.limit is None else f"{arguments.limit:,}"
-    tell(f"{arguments.study}: {len(study.models)} models, {pairs} pairs")
+    pairs = "all pairs" if arguments.limit is None else counted(arguments.limit, "pair")
+    tell(f"{arguments.study}: {counted(len(study.models), 'model')}, {pairs}")
     runs = carry_out(arguments, study)
     study.finish(runs)
     table = status_table({run.folder.name: run for run in runs})
     for row in table[table["failed"] > 0].itertuples():
         tell(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
-    write_study_report(study.folder)
+    write(study.folder)

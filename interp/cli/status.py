@@ -2,27 +2,33 @@
 
 import argparse
 import math
-from pathlib import Path
+
+from interp.cli import values
 
 HELP = "tell how far a run or a study is: done, running, failed, rate, time left"
+
+EXAMPLES = ("status runs/all", "status runs/study")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what a command wrote as --out")
+    parser.add_argument(
+        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli.folders import runs_in
     from interp.report.console import print_table
-    from interp.runs.progress import clock, tell
+    from interp.runs.progress import tell
     from interp.runs.status import status_table
     from interp.runs.workers import worker_records
 
     table = status_table(runs_in(arguments.folder))
     rate = ["" if math.isnan(rate) else f"{rate:,.1f}/s" for rate in table["rate"]]
-    left = ["" if math.isnan(seconds) else clock(seconds) for seconds in table["seconds_left"]]
+    rest = (table["prompts"] - table["done"]).tolist()
+    left = list(map(_time_left, rest, table["seconds_left"].tolist()))
     shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
     print_table(shown, title="Prompts by run and model")
     for worker in worker_records(arguments.folder):
@@ -32,3 +38,12 @@ def run(arguments: argparse.Namespace) -> None:
             tell(f"{where}: began {worker.started}, no end reported")
         elif worker.error:
             tell(f"{where}: ended {worker.finished}, {worker.error}")
+
+
+def _time_left(prompts: int, seconds: float) -> str:
+    """When the rest of the prompts will be done; empty while nobody is at work on them."""
+    from interp.runs.progress import clock
+
+    if not prompts:
+        return "done"
+    return "" if math.isnan(seconds) else clock(seconds)

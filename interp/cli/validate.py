@@ -1,16 +1,20 @@
 """`python -m interp validate DIR`: whether what a run or a study left is whole and unchanged."""
 
 import argparse
-from pathlib import Path
 
+from interp.cli import values
 from interp.errors import UserError
 
 HELP = "check every shard's checksums and columns, and the merged tables"
 
+EXAMPLES = ("validate runs/all", "validate runs/study")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what a command wrote as --out")
+    parser.add_argument(
+        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -10,16 +10,20 @@ import re
 import signal
 import threading
 import time
-from pathlib import Path
 
+from interp.cli import values
 from interp.errors import UserError
 
 HELP = "take part, as one worker of several, in a run or a study (executors start this)"
 
+EXAMPLES = ("work runs/all 4 --call 0123456789ab -- evaluate --limit all --out runs/all",)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of the run or study")
+    parser.add_argument(
+        "folder", type=values.path, metavar="DIR", help="the folder of the run or study"
+    )
     parser.add_argument("number", type=int, metavar="NUMBER", help="which worker, from 0")
     parser.add_argument("--call", required=True, metavar="ID", help="which call started it")
     parser.add_argument(

@@ -1,12 +1,7 @@
 """The number types that a model's weights can be loaded as."""
 
-from interp.errors import UserError
-from interp.models.problems import shortened
-
-DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
-"""Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
-
-_SHORT_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
+from interp.choices import DTYPE_ALIASES, DTYPES
+from interp.errors import UserError, unknown
 
 
 def canonical_dtype(dtype: str) -> str:
@@ -15,10 +10,7 @@ def canonical_dtype(dtype: str) -> str:
     Raises:
         UserError: an unknown type.
     """
-    full = _SHORT_DTYPES.get(dtype, dtype)
+    full = DTYPE_ALIASES.get(dtype, dtype)
     if full not in DTYPES:
-        raise UserError(
-            f"unknown dtype {shortened(dtype)!r}; expected one of {', '.join(DTYPES)}, "
-            f"or {', '.join(_SHORT_DTYPES)}"
-        )
+        raise UserError(unknown("dtype", dtype, (*DTYPES, *DTYPE_ALIASES)))
     return full

@@ -46,7 +46,7 @@ def load_model(
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
         device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
-        dtype: one of `interp.models.dtypes.DTYPES`, or its short name, such as "bf16".
+        dtype: one of `interp.choices.DTYPES`, or its short name, such as "bf16".
         device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
         quantization: "8bit" or "4bit" to have bitsandbytes quantize the weights as they are loaded;
             a checkpoint that is quantized loads as it is. See `Model.quantization`.

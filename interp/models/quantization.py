@@ -6,10 +6,8 @@ from typing import Any
 import torch
 from transformers import BitsAndBytesConfig, PreTrainedConfig
 
+from interp.choices import QUANTIZATIONS
 from interp.errors import UserError
-
-QUANTIZATIONS = ("8bit", "4bit")
-"""Values of --quantization: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""
 
 
 def quantization_config(quantization: str, *, compute: torch.dtype) -> BitsAndBytesConfig:

@@ -11,16 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from interp.choices import POLICIES
 from interp.errors import UserError
 from interp.prompts.prompt import Span
 from interp.prompts.tokens import TokenizedPrompt
-
-POLICIES = {
-    "last": "the last token takes the last one's activation, those before it stay as they are",
-    "mean": "every token takes the mean activation",
-    "all": "token by token; pairs whose differing spans are not equally long are refused",
-}
-"""Values of --policy: what to do where the spans that differ have different numbers of tokens."""
 
 _LISTED = 5
 

@@ -28,13 +28,6 @@ from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pas
 from interp.patching.sites import layer_count, locate
 from interp.patching.transfer import bring
 
-ESTIMATES = {
-    "gradient": "attribution patching: the gradient at the base prompt",
-    "integrated": "the mean gradient between the base prompt's embeddings and those written into "
-    "it",
-}
-"""Values of --estimate."""
-
 INTEGRATION_STEPS = 5
 """Points of the integrated estimate, each in the middle of its fifth of the way."""
 

@@ -9,12 +9,6 @@ from interp.errors import UserError
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 
-DIRECTIONS = {
-    "denoising": "activations of the clean prompt are put into the corrupt one",
-    "noising": "activations of the corrupt prompt are put into the clean one",
-}
-"""Values of --direction."""
-
 
 @overload
 def in_pairs(prompts: PromptSet, *, clean: str | None = None) -> PromptSet: ...

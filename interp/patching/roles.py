@@ -3,16 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from interp.choices import GRANULARITIES
 from interp.errors import UserError
 from interp.prompts.tokens import TokenizedPrompt
-
-GRANULARITIES = {
-    "role": "the tokens of each role together",
-    "segment": "the tokens of each segment together",
-    "position": "each token alone",
-    "all": "all tokens together",
-}
-"""Values of --granularity."""
 
 LAST = "last"
 """The role of the last token, at which the answer is read."""

@@ -7,23 +7,10 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
-
-SITES = {
-    "resid_pre": "the residual stream before the layer",
-    "resid_mid": "the residual stream between attention and MLP",
-    "resid_post": "the residual stream after the layer",
-    "attn_out": "what the attention adds to the residual stream",
-    "mlp_out": "what the MLP adds to the residual stream",
-    "z": "the output of one head, before it is projected into the residual stream",
-    "q": "the query of one head, as projected, before any norm and rotation",
-    "k": "the key of one key-value head, as projected, before any norm and rotation",
-    "v": "the value of one key-value head, as projected",
-    "pattern": "the attention weights of one head",
-}
-"""Values of --site, under the field's names."""
 
 HEAD_SITES = ("z", "q", "k", "v", "pattern")
 """Sites that belong to one head."""

@@ -1,15 +1,12 @@
 """Systems: the data sets that prompts come from, found by entry point: anyone can add one."""
 
-from importlib.metadata import entry_points
 from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
-from interp.errors import UserError
+from interp.errors import UserError, unknown
+from interp.plugins import SYSTEMS, plugins
 from interp.prompts.prompt_set import PromptSet
-
-GROUP = "interp.systems"
-"""Entry points of this group name an object that follows `System`."""
 
 
 @runtime_checkable
@@ -25,7 +22,7 @@ class System(Protocol):
 
 def system_names() -> list[str]:
     """Names of the installed systems."""
-    return sorted(point.name for point in entry_points(group=GROUP))
+    return list(plugins(SYSTEMS))
 
 
 def find_system(name: str) -> System:
@@ -34,11 +31,11 @@ def find_system(name: str) -> System:
     Raises:
         UserError: no such system is installed.
     """
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            system: System = point.load()
-            return system
-    raise UserError(f"unknown system {name!r}; installed are {', '.join(system_names()) or 'none'}")
+    points = plugins(SYSTEMS)
+    if name not in points:
+        raise UserError(unknown("system", name, points))
+    system: System = points[name].load()
+    return system
 
 
 def load_prompts(

@@ -56,6 +56,23 @@ def column(values: pd.Series) -> Column:
     return Column(_heading(name), figures, tuple(map(Cell, texts, keys)))
 
 
+def accuracy_columns(frame: pd.DataFrame) -> list[str]:
+    """The columns of a table from `paired_accuracy` on: accuracies and how many prompts there are.
+
+    These are what a reader looks for first, though the published tables have them last.
+    """
+    names = list(map(str, frame.columns))
+    return names[names.index("paired_accuracy") :] if "paired_accuracy" in names else []
+
+
+def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its accuracies right behind the model's name."""
+    moved = accuracy_columns(frame)
+    if not moved or frame.columns[0] != "model":
+        return frame
+    return frame[["model", *moved, *(c for c in frame.columns[1:] if c not in moved)]]
+
+
 def number_text(value: Any, *, p_value: bool = False) -> str:
     """A number as text, "undefined" if it is none."""
     if pd.isna(value):

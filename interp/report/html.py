@@ -6,7 +6,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from interp.report.cells import UNDEFINED, column
+from interp.report.cells import UNDEFINED, accuracies_first, column
 
 
 def render(template: str, **values: object) -> Markup:
@@ -16,6 +16,7 @@ def render(template: str, **values: object) -> Markup:
 
 def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
     """A table in a box that scrolls by itself; `label` names the box to screen readers."""
+    frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from interp.analysis.cells import cells
 from interp.analysis.patching_effects import effect_table, verification_table
-from interp.report.of_run import missing_shards, run_record
+from interp.report.of_run import counted, missing_shards, run_record
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens
 from interp.runs.folder import RunFolder
@@ -35,7 +35,8 @@ def report_of_patching(run: RunFolder) -> Report:
     origin = run.record.run
     return Report(
         title=f"patch {origin.system}",
-        text=f"{pairs['pair_id'].nunique():,} pairs, {len(run.record.models)} models.",
+        text=f"{counted(pairs['pair_id'].nunique(), 'pair')}, "
+        f"{counted(len(run.record.models), 'model')}.",
         sections=(Section("Results", items=(*heat_map_items(effects, patches), *tables)),),
         record=run_record(run),
         problems=tuple(missing_shards(run)),

@@ -40,7 +40,7 @@ def report_of_run(run: RunFolder) -> Report:
     origin = run.record.run
     return Report(
         title=f"{origin.measurement} {origin.system}",
-        text=f"{len(prompts):,} prompts, {len(run.record.models)} models.",
+        text=f"{counted(len(prompts), 'prompt')}, {counted(len(run.record.models), 'model')}.",
         sections=(Section("Results", items=tuple(items)),),
         record=run_record(run),
         problems=tuple(missing_shards(run)),
@@ -51,6 +51,11 @@ def run_record(run: RunFolder) -> dict[str, object]:
     """What the page shows of the run's records."""
     models = {name: record.model_dump(mode="json") for name, record in run.models().items()}
     return {**run.record.model_dump(mode="json"), "models": models}
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words, such as "1 model" or "2,400 pairs"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def missing_shards(run: RunFolder) -> list[str]:

@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -91,16 +92,17 @@ class Report:
     """What is missing, such as unfinished shards: shown before everything else."""
 
 
-def write_report(report: Report, folder: Path) -> Path:
-    """Write report.html, tables/ and figures/ into the folder; returns the page's path.
+def write_report(report: Report, folder: Path, *, page: str = PAGE) -> Path:
+    """Write the page, tables/ and figures/ into the folder; returns the page's path.
 
     Raises:
-        UserError: two tables or two figures of one name, or a name that makes no file name.
+        UserError: two tables or two figures of one name, a name that makes no file name, or a
+            folder that cannot be written to.
     """
     _check_names(_items(report, TableItem))
     _check_names(_items(report, FigureItem))
     for name in ("tables", "figures"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        _make_folder(folder / name)
     for table in _items(report, TableItem):
         _write_table(table, folder / "tables" / f"{table.name}.csv")
     svgs = {
@@ -108,9 +110,20 @@ def write_report(report: Report, folder: Path) -> Path:
         for figure in _items(report, FigureItem)
     }
     record = json.dumps(report.record, indent=2, ensure_ascii=False, default=str)
-    page = render("page.html.jinja", report=report, svgs=svgs, record=record, kind=_kind)
-    write_whole(folder / PAGE, lambda path: path.write_text(page, encoding="utf-8"))
-    return folder / PAGE
+    html = render("page.html.jinja", report=report, svgs=svgs, record=record, kind=_kind)
+    write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
+    return folder / page
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
+        raise UserError(
+            f"cannot make the folder {folder}: {reason}; have the report written elsewhere by "
+            "interp report DIR --out FILE"
+        ) from error
 
 
 def _items(report: Report, kind: type[_T]) -> Iterator[_T]:

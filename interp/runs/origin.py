@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.measurement import Measurement
 from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
@@ -116,20 +116,32 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
         before = getattr(earlier, key)
         if before != value:
             raise UserError(
-                f"{folder} belongs to a different run: its {key} is {_short(before)}, this "
-                f"run's is {_short(value)}; repeat that run's options, or give another --out"
+                f"{folder} belongs to a different run: its {key} is {shortened(repr(before))}, "
+                f"this run's is {shortened(repr(value))}; repeat that run's options, or give "
+                "another --out"
             )
     return False
 
 
 def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> None:
     for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
-        before, after = (run.parameters.get(name) for run in (earlier, now))
-        if before != after:
+        if earlier.parameters.get(name) != now.parameters.get(name):
             raise UserError(
-                f"{folder} was run with {name} = {_short(before)}, this run has {_short(after)}; "
+                f"{folder} belongs to a different run: it was run "
+                f"{_option(name, earlier.parameters)}, this one {_option(name, now.parameters)}; "
                 "repeat that run's options, or give another --out"
             )
+
+
+def _option(name: str, parameters: Mapping[str, object]) -> str:
+    """How a command line gives a parameter, such as "with --target gold"."""
+    option = {"token_scores": "--tokens", "sites": "--site"}.get(name)
+    option = option or f"--{name.replace('_', '-')}"
+    value = parameters.get(name)
+    if value in (None, False):
+        return f"without {option}"
+    values = [] if value is True else value if isinstance(value, list) else [value]
+    return " ".join(["with", option, *(shortened(str(one)) for one in values)])
 
 
 def _without_selection(run: RunIdentity) -> tuple[object, ...]:
@@ -142,8 +154,3 @@ def _limit(run: RunIdentity) -> float:
     """The pairs that were chosen; infinite where all were."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."

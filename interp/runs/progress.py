@@ -13,13 +13,15 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from interp.errors import printable
+
 PLAIN_INTERVAL = 10.0
 """Seconds between two plain lines."""
 
 
 def tell(line: str) -> None:
     """A line for the person at the terminal; standard output is kept for tables."""
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
 
@@ -80,10 +82,9 @@ class Progress:
         note = f", {self._note}" if self._note else ""
         line = (
             f"{self._task}: {self._done}/{self._total} {self._unit}, {rate:.1f}/s, "
-            f"{clock(left)} left{note}\n"
+            f"{clock(left)} left{note}"
         )
-        sys.stderr.write(line)
-        sys.stderr.flush()
+        tell(line)
 
 
 def clock(seconds: float) -> str:

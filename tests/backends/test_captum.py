@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import interp
-from interp.measure import CAPTUM_METHODS
+from interp.choices import CAPTUM_METHODS
 from interp.prompts.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model

@@ -1,5 +1,6 @@
 """Each mistake gives one message on standard error, exit code 2 and no traceback."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -42,23 +43,26 @@ def refused(arguments, capsys):
         (["attribute", "--model", "organism/none"], "there are organism/gemma2"),
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
         (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
-        (["attribute", "--system", "none"], "unknown system 'none'; installed are"),
-        (["attribute", "--methods", "gradients"], "expected one of gradient, attention"),
+        (["attribute", "--system", "none"], "unknown system 'none'; expected one of"),
+        (["attribute", "--methods", "gradients"], "did you mean gradient?"),
         (["attribute", "--methods", ","], "no method given"),
         (["attribute", "--target", "best"], "expected one of predicted, gold, contrast"),
         (["attribute", "--backend", "magic"], "expected one of native, inseq"),
-        (["attribute", "--device", "toaster"], "cannot be used"),
+        (
+            ["attribute", "--device", "toaster"],
+            "unknown device 'toaster'; expected one of cpu, cuda",
+        ),
         (["attribute", "--dtype", "int3"], "unknown dtype 'int3'"),
-        (["attribute", "--limit", "0"], "neither a number of pairs nor 'all'"),
-        (["attribute", "--limit", "many"], "neither a number of pairs nor 'all'"),
-        (["attribute", "--batch-tokens", "0"], "expected at least 1"),
+        (["attribute", "--limit", "0"], "from 1 to 1,000,000,000 pairs, or all"),
+        (["attribute", "--limit", "many"], "from 1 to 1,000,000,000 pairs, or all"),
+        (["attribute", "--batch-tokens", "0"], "expected a whole number from 1"),
         (["attribute", "--data", "missing.csv"], "no data at 'missing.csv'"),
-        (["attribute", "--colour", "red"], "unrecognized arguments"),
-        (["explain"], "invalid choice"),
+        (["attribute", "--colour", "red"], "unknown option '--colour'"),
+        (["explain"], "unknown command 'explain'; expected one of attribute"),
         (["dataset", "rulebreakers", "--out", "data.xlsx"], "expected a name that ends in"),
         (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; make it"),
         (["dataset", "none", "--out", "x.csv"], "unknown system 'none'"),
-        (["run", "none"], "unknown study 'none'; installed are"),
+        (["run", "none"], "unknown study 'none'; expected one of"),
         (["run", "rulebreakers", "--model", "organism/none"], "no packaged organism"),
         (["report", "nowhere"], "holds neither a run nor a study"),
         (["probe", "familiarity", "--model", "./missing"], "no model folder"),
@@ -68,6 +72,90 @@ def test_wrong_arguments(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused(arguments, capsys)
     assert not list(tmp_path.iterdir())  # nothing was begun
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["atribute"], "did you mean attribute?"),
+        (["attribute", "--limt", "5"], "did you mean --limit?; see interp attribute --help"),
+        (["attribute", "--methods", "gradient", "deep-lift"], "did you mean deep_lift?"),
+        (["attribute", "--device", "meta"], "unknown device 'meta'"),
+        (["attribute", "--device", "cuda:"], "unknown device 'cuda:'"),
+        (["attribute", "--device-map", "cuda"], "unknown device map 'cuda'"),
+        (["attribute", "--dtype", "int9"], "unknown dtype 'int9'"),
+        (["attribute", "--quantization", "8"], "expected one of 8bit, 4bit"),
+        (["attribute", "--model", "llama-shallow"], "did you mean organism/llama-shallow?"),
+        (["attribute", "--model", "organism/lama-deep"], "did you mean organism/llama-deep?"),
+        (["attribute", "--model", LONG], "is too long"),
+        (["attribute", "--data", LONG], "is too long"),
+        (["attribute", "--data", ""], "got an empty name"),
+        (["attribute", "--out", LONG], "is too long"),
+        (["attribute", "--out", "a/" * 3000], "is too long"),
+        (["attribute", "--out", ""], "got an empty name"),
+        (["status", LONG], "is too long"),
+        (["report", LONG], "is too long"),
+        (["attribute", "--limit", "9" * 20], "from 1 to 1,000,000,000 pairs"),
+        (["attribute", "--limit", "9" * 5000], "..."),
+        (["attribute", "--seed", "-1"], "from 0 to 4,294,967,295"),
+        (["probe", "linear", "--seed", "-1"], "from 0 to 4,294,967,295"),
+        (["attribute", "--seed=--"], "--seed: expected a value"),
+        (["patch", "--site=--"], "--site: expected a value"),
+        (["attribute", "--workers", "9" * 20], "from 1 to 1,024"),
+        (["attribute", "--threads", "0"], "from 1 to 1,024"),
+        (["attribute", "--data", "\udcff.csv"], "not valid UTF-8"),
+        (["attribute", "--out", "a\0b"], "not valid UTF-8"),
+        (["evaluate", "--slurm-option", "partition=gpu\nid #"], "holds a line break"),
+        (["evaluate", "--system", "rulebreaker"], "did you mean rulebreakers?"),
+        (["run", "rulebreaker"], "did you mean rulebreakers?"),
+        (["run"], "required: STUDY"),
+        (["patch", "--site", "resid_pre", "zz"], "unknown site 'zz'; did you mean z?"),
+        (["patch", "--granularity", "roles"], "did you mean role?"),
+        (["patch", "--direction", "noise"], "did you mean noising?"),
+        (["patch", "--policy", "lst"], "did you mean last?"),
+        (["patch", "--estimate", "gradients"], "did you mean gradient?"),
+        (["patch", "--backend", "nnsigth"], "did you mean nnsight?"),
+        (["patch", "--layers", "3-1"], "a range such as 0-2"),
+        (["patch", "--layers", "0-99999999"], "a range such as 0-2"),
+        (["patch", "--heads", "x"], "a range such as 0-2"),
+        (["patch", "--verify", "-1"], "from 0 to"),
+        (["probe", "linar"], "did you mean linear?"),
+        (["attribute", "extra"], "unexpected argument 'extra'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_before_anything_is_loaded(
+    arguments, message, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    told = refused(arguments, capsys)
+    assert message in told
+    assert told.startswith("error: ")
+    assert told.count("\n") == 1
+    assert len(told) < 700
+    assert "loading" not in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_where_a_folder_belongs_is_refused(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    for name in ("file", "file/deeper"):
+        assert "is a file" in refused(["attribute", "--out", str(tmp_path / name)], capsys)
+
+
+@pytest.mark.parametrize("wrong", [["--methods", "grad"], ["--limt", "5"], ["--model", "x" * 300]])
+def test_a_mistake_is_told_without_torch_or_pandas(wrong):
+    shown = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "interp", "attribute", *wrong],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 2
+    assert "see python -m interp attribute --help" in shown.stderr
+    assert not re.search(r"\| +(torch|pandas|numpy)$", shown.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -135,5 +223,5 @@ def test_from_the_shell(tmp_path):
         cwd=tmp_path,
     )
     assert shown.returncode == 2
-    assert shown.stderr.startswith("error: no packaged organism")
+    assert shown.stderr.startswith("error: --model: no packaged organism")
     assert "Traceback" not in shown.stderr

@@ -1,4 +1,6 @@
 import json
+import re
+import shlex
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import interp
-from interp.cli import main
+from interp.cli import find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
 from tests.analysis.test_attribution_table import COLUMNS
 from tests.attribution.test_one_pass import RATIOS
@@ -152,4 +154,74 @@ def test_the_module_runs_and_help_is_quick():
         check=True,
     )
     assert "attribute" in shown.stdout
-    assert " torch" not in shown.stderr  # help needs no torch
+    # Help needs neither.
+    assert not re.search(r"\| +(torch|pandas|numpy)$", shown.stderr, re.MULTILINE)
+
+
+def helped(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_without_a_command_there_is_the_help(capsys):
+    assert helped([], capsys) == helped(["--help"], capsys)
+
+
+def test_the_version_is_told(capsys):
+    assert helped(["--version"], capsys) == f"interp {interp.__version__}\n"
+
+
+@pytest.mark.parametrize("command", sorted(find_commands()))
+def test_examples_in_the_help_are_read_by_the_parser(command, capsys):
+    shown = helped([command, "--help"], capsys)
+    examples = find_commands()[command].EXAMPLES
+    for example in examples:
+        assert f"  interp {example}\n" in shown
+        parse(shlex.split(example))
+
+
+def test_lists_take_commas_spaces_and_ranges():
+    arguments = ["--site", "resid_pre", "z,q", "--layers", "0-2,5", "2", "--heads", "1"]
+    _, parsed = parse(["patch", *arguments])
+    assert parsed.sites == ["resid_pre", "z", "q"]
+    assert parsed.layers == [0, 1, 2, 5]
+    assert parsed.heads == [1]
+
+
+@pytest.mark.parametrize(("text", "device"), [("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")])
+def test_devices_have_other_names(text, device):
+    _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
+    assert parsed.device == device
+    assert parsed.dtype == "bfloat16"
+
+
+def test_only_public_names_are_listed():
+    assert interp.load_prompts is not None
+    assert sorted(interp.__all__) == [name for name in dir(interp) if not name.startswith("_")]
+
+
+def test_a_system_is_measured_on_an_organism_that_learned_it(tmp_path, capsys):
+    options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
+    assert main(["evaluate", "--system", "logical-forms", *options]) == 0
+    shown = capsys.readouterr()
+    assert "organism/llama-logic" in shown.out
+    assert shown.err.startswith("loading")
+
+
+def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
+    options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
+    assert main(["attribute", *options]) == 0
+    assert main(["attribute", "--tokens", *options]) == 2
+    assert "was run without --tokens, this one with --tokens" in capsys.readouterr().err
+    assert main(["attribute", "--target", "gold", *options]) == 2
+    assert "run with --target predicted, this one with --target gold" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_done(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["status", str(folder)]) == 0
+    assert "done" in capsys.readouterr().out.splitlines()[-2]

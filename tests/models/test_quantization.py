@@ -10,11 +10,12 @@ from torch import nn
 from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
+from interp.choices import QUANTIZATIONS
 from interp.cli.measuring import loaded
 from interp.errors import UserError
 from interp.models import load, quantization
 from interp.models.organisms import DEFAULT
-from interp.models.quantization import QUANTIZATIONS, quantization_of
+from interp.models.quantization import quantization_of
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 

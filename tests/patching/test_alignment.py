@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interp.choices import POLICIES
 from interp.errors import UserError
-from interp.patching.alignment import POLICIES, align, check_alignments
+from interp.patching.alignment import align, check_alignments
 from interp.prompts.chat import ChatText
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.tokens import TokenizedPrompt

@@ -49,6 +49,26 @@ def test_linear(tmp_path, options, capsys):
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
 
 
-def test_unknown_systems_are_named(options):
-    with pytest.raises(UserError, match="unknown system 'nothing'"):
+def test_unknown_systems_are_named(options, capsys):
+    with pytest.raises(SystemExit):
         probe("familiarity", "--system", "nothing", *options)
+    assert "unknown system 'nothing'" in capsys.readouterr().err
+
+
+def test_linear_probes_need_entities(options, tmp_path):
+    with pytest.raises(UserError, match="the prompts of logical-forms name no entities"):
+        probe("linear", "--system", "logical-forms", "--limit", "2", *options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_linear_probes_need_positions_that_are_there(options, tmp_path):
+    with pytest.raises(UserError, match="did you mean premise2"):
+        probe("linear", "--positions", "premise3", "--limit", "2", *options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_knows_every_fact(options, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("interp_probes.knowledge.mentions", lambda *_, **__: "it")
+    probe("knowledge", *options)
+    assert "fails" not in capsys.readouterr().out
+    assert pd.read_csv(tmp_path / "out" / "excluded.csv").empty

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from interp.errors import UserError
 from interp.prompts.tokens import pad, tokenize
 from interp_probes.completions import COMPLETION_TOKENS, complete
 from tests.probes.facts import some_facts
@@ -64,3 +65,12 @@ def test_no_mask_reaches_the_attention(organism, monkeypatch):
     complete(organism, batch)
     assert len(masks) > organism.hf.config.num_hidden_layers
     assert all(mask is None for mask in masks)
+
+
+def test_completions_that_pass_the_context_are_refused(organism, monkeypatch):
+    longest = max(map(len, tokenize(organism, some_facts())))
+    monkeypatch.setattr(
+        organism.hf.config, "max_position_embeddings", longest + COMPLETION_TOKENS - 1
+    )
+    with pytest.raises(UserError, match="do not fit into"):
+        complete(organism, batch_of(organism))

@@ -105,7 +105,7 @@ def test_the_frame_has_factors_and_spans():
 
 
 def test_an_unknown_system_is_refused():
-    with pytest.raises(UserError, match=r"unknown system 'none'; installed are .*rulebreakers"):
+    with pytest.raises(UserError, match=r"unknown system 'none'; expected one of .*rulebreakers"):
         interp.load_prompts("none")
 
 

@@ -56,6 +56,7 @@ def file(attributions, pair, tmp_path_factory) -> Path:
     items = (
         TableItem("accuracy", "Accuracy", TABLE, HOSTILE),
         TableItem("wide", "Wide", wide),
+        TableItem("single", "Single", TABLE[["model", "n"]].head(1)),
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
     )
@@ -143,6 +144,45 @@ def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") == width
     box = page.locator("#table-wide .table-box")
     assert box.evaluate("element => element.scrollWidth > element.clientWidth")
+
+
+def test_printing_keeps_every_row_and_column(page):
+    page.emulate_media(media="print")
+    for box in page.locator(".table-box").all():
+        assert box.evaluate("element => getComputedStyle(element).maxHeight") == "none"
+        assert box.evaluate("element => getComputedStyle(element).overflowY") == "visible"
+
+
+def contrast(page, selector):
+    """The lightness of an element's ink less that of its paper, in 8 bits."""
+    return page.locator(selector).first.evaluate(
+        """element => {
+            const light = colour => Math.max(...colour.match(/[0-9.]+/g).slice(0, 3).map(Number));
+            const style = getComputedStyle(element);
+            return light(style.color) - light(style.backgroundColor);
+        }"""
+    )
+
+
+@pytest.mark.parametrize("selector", ["body", ".table-box", ".table-box th", ".heat-map"])
+def test_a_dark_page_has_light_letters_on_dark(page, selector):
+    assert contrast(page, selector) < -120
+    page.emulate_media(color_scheme="dark")
+    assert contrast(page, selector) > 120
+
+
+@pytest.mark.parametrize(("theme", "sign"), [("false", 1), ("true", -1)])
+def test_a_notebook_follows_its_own_theme_and_not_the_systems(browser, attributions, theme, sign):
+    page = browser.new_page(color_scheme="light" if theme == "false" else "dark")
+    page.set_content(f'<body data-jp-theme-light="{theme}">{attributions._repr_html_()}</body>')
+    for selector in (".table-box", ".table-box th", ".heat-map"):
+        assert sign * contrast(page, selector) > 120
+    page.close()
+
+
+def test_a_table_of_one_row_has_nothing_to_sort(page):
+    assert page.locator("#table-single th").count() == 2
+    assert page.locator("#table-single th button").count() == 0
 
 
 def test_without_scripts_everything_is_there(browser, file):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.cells import column, number_text
+from interp.report.cells import accuracies_first, column, number_text
 
 
 def texts(values, name="score"):
@@ -52,3 +52,11 @@ def test_texts_of_figures_sort_by_their_first_number():
 def test_a_number_reads_back_within_what_is_shown(value):
     read = float(number_text(value).replace(",", "").replace("−", "-"))
     assert read == pytest.approx(value, abs=5.1e-4, rel=0.06)
+
+
+def test_accuracies_come_first_and_the_rest_keeps_its_order():
+    columns = ["model", "gradient_ratio", "gradient_sd", "paired_accuracy", "a_accuracy", "prompts"]
+    shown = accuracies_first(pd.DataFrame(columns=columns))
+    assert list(shown.columns) == [columns[0], *columns[3:], *columns[1:3]]
+    other = pd.DataFrame(columns=["model", "ratio", "control_accuracy"])
+    assert list(accuracies_first(other).columns) == list(other.columns)

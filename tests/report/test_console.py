@@ -20,6 +20,40 @@ def test_no_figure_and_no_name_is_cut(capsys, monkeypatch):
     assert "…" not in shown
 
 
+def test_a_wide_table_is_folded_and_each_part_begins_with_the_names(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = {f"ratio_{i}": ["0.812 (0.705)", "0.462 (0.283)"] for i in range(9)}
+    names = {"model": ["organism/llama-shallow", "b"], "position": ["last_token", "premise2"]}
+    print_table(pd.DataFrame({**names, **columns}), title="Ratios")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "".join(lines).count("0.812 (0.705)") == 9
+    assert sum("organism/llama-shallow  last_token" in line for line in lines) == 5
+
+
+def test_long_texts_are_wrapped_and_figures_are_not(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    frame = pd.DataFrame({"category": ["cities"], "why": ["said so " * 30], "n": [256_000]})
+    print_table(frame, title="Why")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("said") == 30
+    assert "cities" in shown
+    assert "256,000" in shown
+
+
+def test_an_empty_table_has_its_heading(capsys):
+    print_table(pd.DataFrame({"category": [], "why": []}), title="None")
+    assert "category" in capsys.readouterr().out
+
+
+def test_a_terminal_obeys_no_name(capsys):
+    print_table(pd.DataFrame({"model": ["a\x1b[31mb\u202ec"]}), title="\x1b]0;t\x07")
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert r"a\x1b[31mb\u202ec" in shown
+
+
 def test_names_that_look_like_markup_are_printed_as_they_are(capsys):
     print_table(pd.DataFrame({"model": ["[bold]x[/bold]"]}), title="[red]t[/red]")
     shown = capsys.readouterr().out

@@ -91,3 +91,16 @@ def test_an_empty_table_still_shows_its_headings(tmp_path):
     )
     assert "0 rows" in html
     assert ">accuracy<" in html
+
+
+@pytest.mark.parametrize("name", ["tables", "figures"])
+def test_a_file_where_a_folder_belongs_is_told(tmp_path, name):
+    (tmp_path / name).write_text("")
+    with pytest.raises(UserError, match=f"cannot make the folder .*{name}: .*--out FILE"):
+        write_report(report(TableItem("accuracy", "Accuracy", TABLE)), tmp_path)
+
+
+def test_the_page_may_have_another_name(tmp_path):
+    page = write_report(report(), tmp_path / "elsewhere", page="study.html")
+    assert page == tmp_path / "elsewhere" / "study.html"
+    assert page.exists()

@@ -2,9 +2,9 @@
 
 import torch
 
+from interp.choices import SITES
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.pairs import in_pairs
-from interp.patching.sites import SITES
 from interp.prompts.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts

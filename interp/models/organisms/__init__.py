@@ -3,21 +3,17 @@
 Each folder beside this file is one organism: safetensors, tokenizer, chat template, card.
 """
 
-import difflib
 import json
 from pathlib import Path
 from typing import Any
 
-from interp.errors import UserError
+from interp.errors import UserError, nearest, shortened
 
 PREFIX = "organism/"
 """Model names that begin so name a packaged organism."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model of a command without --model."""
-
-_CLOSE = 0.8
-"""Likeness, as difflib measures it, from which on one name was meant for another."""
+"""The model of a command without --model on the prompts of RULEBREAKERS."""
 
 
 def organism_names(system: str | None = None) -> list[str]:
@@ -32,28 +28,42 @@ def organism_names(system: str | None = None) -> list[str]:
     return [name for name in names if organism_card(name)["system"] == system]
 
 
-def nearest_organism(name: str) -> str | None:
-    """The organism whose name, with the prefix, is nearly or wholly this one; None if none is."""
-    bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
-    # Compared without the prefix, which would make all of them alike.
-    close = difflib.get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=_CLOSE)
-    return PREFIX + close[0] if close else None
-
-
 def organism_folder(name: str) -> Path:
     """The folder of a packaged organism.
 
     Raises:
         UserError: no organism of that name.
     """
-    if name not in organism_names():
-        nearest = nearest_organism(name)
-        meant = f"did you mean {nearest}? " if nearest else ""
+    names = organism_names()
+    if name not in names:
+        near = nearest_organism(name)
+        hint = f"did you mean {near}? " if near else ""
         raise UserError(
-            f"no packaged organism {name[:80]!r}; {meant}"
-            f"there are {', '.join(organism_names()) or 'none'}"
+            f"no packaged organism {shortened(name)!r}; {hint}there are {', '.join(names)}"
         )
     return Path(__file__).parent / name.removeprefix(PREFIX)
+
+
+def nearest_organism(name: str) -> str | None:
+    """The packaged organism whose name is most like the one that was given, if any is."""
+    bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
+    near = nearest(name.removeprefix(PREFIX), bare)
+    return PREFIX + near if near else None
+
+
+def default_organism(system: str) -> str:
+    """The model of a command without --model: one that learned the prompts of the system.
+
+    A system that no organism learned, such as one of another package, gets `DEFAULT`.
+    """
+    learned = [name for name in organism_names() if _has_learned(name, system)]
+    return DEFAULT if DEFAULT in learned or not learned else learned[0]
+
+
+def _has_learned(name: str, system: str) -> bool:
+    """Whether an organism learned a system's prompts, or those of which it is a variant."""
+    own: str = organism_card(name)["system"]
+    return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:

@@ -33,6 +33,8 @@ function sortBy(heading) {
 }
 
 for (const heading of document.querySelectorAll("th[scope=col]")) {
+  // There is nothing to sort in a table of one row or none.
+  if (heading.closest("table").tBodies[0].rows.length < 2) continue;
   const button = document.createElement("button");
   button.type = "button";
   button.append(...heading.childNodes);

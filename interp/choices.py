@@ -1,0 +1,72 @@
+"""The names that options and arguments take, each defined once.
+
+Nothing heavy is imported here, so that the command line refuses a wrong name at once.
+"""
+
+METHODS = ("gradient", "attention")
+"""Values of --methods."""
+
+CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
+"""Further values of --methods, which captum computes whatever the backend."""
+
+TARGETS = ("predicted", "gold", "contrast")
+"""Values of --target: the most probable token, which is the answer that the model itself prefers;
+the correct answer; the positive answer against the negative one. Answers count in their most
+probable form."""
+
+ATTRIBUTION_BACKENDS = ("native", "inseq")
+"""Values of --backend of attribution."""
+
+SITES = {
+    "resid_pre": "the residual stream before the layer",
+    "resid_mid": "the residual stream between attention and MLP",
+    "resid_post": "the residual stream after the layer",
+    "attn_out": "what the attention adds to the residual stream",
+    "mlp_out": "what the MLP adds to the residual stream",
+    "z": "the output of one head, before it is projected into the residual stream",
+    "q": "the query of one head, as projected, before any norm and rotation",
+    "k": "the key of one key-value head, as projected, before any norm and rotation",
+    "v": "the value of one key-value head, as projected",
+    "pattern": "the attention weights of one head",
+}
+"""Values of --site, under the field's names."""
+
+GRANULARITIES = {
+    "role": "the tokens of each role together",
+    "segment": "the tokens of each segment together",
+    "position": "each token alone",
+    "all": "all tokens together",
+}
+"""Values of --granularity."""
+
+DIRECTIONS = {
+    "denoising": "activations of the clean prompt are put into the corrupt one",
+    "noising": "activations of the corrupt prompt are put into the clean one",
+}
+"""Values of --direction."""
+
+POLICIES = {
+    "last": "the last token takes the last one's activation, those before it stay as they are",
+    "mean": "every token takes the mean activation",
+    "all": "token by token; pairs whose differing spans are not equally long are refused",
+}
+"""Values of --policy: what to do where the spans that differ have different numbers of tokens."""
+
+ESTIMATES = {
+    "gradient": "attribution patching: the gradient at the base prompt",
+    "integrated": "the mean gradient between the base prompt's embeddings and those written into "
+    "it",
+}
+"""Values of --estimate."""
+
+PATCHING_BACKENDS = ("native", "transformer-lens", "nnsight")
+"""Values of --backend of patching."""
+
+DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+"""Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
+
+DTYPE_ALIASES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
+"""Short names of types."""
+
+QUANTIZATIONS = ("8bit", "4bit")
+"""Values of --quantization: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""

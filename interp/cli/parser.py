@@ -1,0 +1,90 @@
+"""The parser of every command: a mistake is told in one line, by the command it was made in."""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from interp.errors import nearest, shortened, unknown
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and which leaves nothing unknown to its parent."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._examples = examples
+
+    def format_help(self) -> str:
+        """The help, with the examples at its end."""
+        lines = "".join(f"\n  {program()} {example}" for example in self._examples)
+        return super().format_help() + (f"\nexamples:{lines}\n" if lines else "")
+
+    # argparse's overloads cannot be overridden by one signature.
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As in argparse, but an unknown argument is an error here and not one of the parent."""
+        given = sys.argv[1:] if args is None else list(args)
+        if self._subparsers is None:
+            for argument in given:
+                self._check_text(argument)
+        parsed, rest = super().parse_known_args(given, namespace)
+        if rest:
+            self.error(self._unknown_argument(rest[0]))
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Tell a mistake in one line and end with exit code 2."""
+        message = " ".join(message.removeprefix("argument ").split())
+        self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Whether a value is one of the choices; the nearest one is suggested if it is not."""
+        if action.choices is not None and value not in action.choices:
+            kind = str(action.metavar or action.dest).lower()
+            raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
+
+    def _check_text(self, argument: str) -> None:
+        """Refuse what no option can hold, before argparse or the file system trips over it."""
+        if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
+            shown = shortened(ascii(argument))
+            self.error(f"{shown} holds characters that are not valid UTF-8 text")
+        if re.fullmatch(r"--[^=]+=--", argument):
+            # argparse drops a value of two dashes.
+            self.error(f"{shortened(argument.removesuffix('=--'))}: expected a value, got '--'")
+
+    def _unknown_argument(self, argument: str) -> str:
+        name = argument.partition("=")[0]
+        if not name.startswith("-"):
+            return f"unexpected argument {shortened(argument)!r}"
+        near = nearest(name, self._options())
+        hint = f"; did you mean {near}?" if near else ""
+        return f"unknown option {shortened(name)!r}{hint}"
+
+    def _options(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+
+
+class Listed(argparse.Action):
+    """Collects the values of an option, each of which may itself be a list, without repetition."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the values of the option."""
+        found = dict.fromkeys(value for listed in values for value in listed)
+        if not found:
+            raise argparse.ArgumentError(self, "expected at least one value")
+        setattr(namespace, self.dest, list(found))
+
+
+def program() -> str:
+    """How this program was started: by its own name, or as a module of Python."""
+    as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
+    return "python -m interp" if as_module else "interp"

@@ -1,0 +1,199 @@
+"""The texts that options take: each function reads one, or says what was expected.
+
+Whatever can be known to be wrong from the text alone is refused here, before anything is loaded.
+"""
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from interp.choices import DTYPE_ALIASES, DTYPES
+from interp.errors import UserError, shortened, unknown
+from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+
+MOST_PAIRS = 10**9
+"""The largest value of --limit; `all` has no limit."""
+
+LARGEST_SEED = 2**32 - 1
+"""The largest seed that every generator of random numbers takes."""
+
+MOST_WORKERS = 1024
+"""The largest value of --workers: each is a process of its own with a model."""
+
+MOST_TOKENS = 2**31 - 1
+"""The largest value of --batch-tokens."""
+
+MOST_LAYERS = 10_000
+"""Layers and heads are below this; a range may not hold more."""
+
+MOST_THREADS = 1024
+"""The largest value of --threads."""
+
+DEVICES = ("cpu", "cuda", "mps", "xpu")
+"""Kinds of devices; a number may follow, as in cuda:1."""
+
+_LONGEST_NAME = 255
+"""Bytes that file systems allow in a name."""
+
+_LONGEST_PATH = 4000
+"""Bytes that operating systems allow in a path, less what is written within a folder."""
+
+
+def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
+    """A name that must be one of the known ones; `kind` says in messages what it names."""
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise ArgumentTypeError(unknown(kind, text, known))
+        return text
+
+    return read
+
+
+def some_of(kind: str, known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Names that must be among the known ones, separated by commas."""
+    read_one = one_of(kind, known)
+
+    def read(text: str) -> list[str]:
+        found = names(text)
+        if not found:
+            raise ArgumentTypeError(f"no {kind} given; expected some of {', '.join(known)}")
+        return [read_one(name) for name in found]
+
+    return read
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
+    def read(text: str) -> int:
+        # Python refuses to convert thousands of digits; so many are beyond any bound.
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,30}", text) else None
+        if number is None or not least <= number <= most:
+            raise ArgumentTypeError(
+                f"got {shortened(text)!r}, expected a whole number from {least:,} to {most:,}"
+            )
+        return number
+
+    return read
+
+
+def numbers(text: str) -> list[int]:
+    """Numbers and ranges of them, separated by commas: 0,2,5 or 0-2."""
+    found: list[int] = []
+    for part in names(text):
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last or last >= MOST_LAYERS:
+            raise ArgumentTypeError(
+                f"got {shortened(part)!r}, expected numbers such as 0,2,5 or a range such as 0-2"
+            )
+        found += range(first, last + 1)
+    return found
+
+
+def limit(text: str) -> int | None:
+    """The value of --limit: a number of pairs, or None for "all"."""
+    if text == "all":
+        return None
+    try:
+        return whole_number(1, MOST_PAIRS)(text)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error} pairs, or all") from error
+
+
+def share(text: str) -> float:
+    """A share between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{shortened(text)!r} is no share between 0 and 1")
+    return value
+
+
+def dtype(text: str) -> str:
+    """A type of numbers, by its name or a short one such as fp16."""
+    name = DTYPE_ALIASES.get(text, text)
+    if name not in DTYPES:
+        raise ArgumentTypeError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))
+    return name
+
+
+def device(text: str) -> str:
+    """A device such as cpu or cuda:1; gpu is taken for cuda."""
+    name = re.sub(r"^gpu\b", "cuda", text)
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or not re.fullmatch(r"[0-9]{0,3}", index) or name.endswith(":"):
+        raise ArgumentTypeError(
+            f"{unknown('device', text, DEVICES)}; a number may follow, as in cuda:1"
+        )
+    return name
+
+
+def model(text: str) -> str:
+    """The name of a model: packaged ones are known, and a name near one of those is refused."""
+    path(text)
+    if text.startswith(PREFIX):
+        try:
+            organism_folder(text)
+        except UserError as error:
+            raise ArgumentTypeError(str(error)) from error
+    elif "/" not in text and not Path(text).is_dir():
+        near = nearest_organism(text)
+        if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
+            raise ArgumentTypeError(
+                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
+                "hub name such as org/model, or organism/NAME"
+            )
+    return text
+
+
+def path(text: str) -> Path:
+    """A path that the file system can hold."""
+    if not text:
+        raise ArgumentTypeError("got an empty name, expected a file or a folder")
+    longest = max(len(part.encode()) for part in text.split("/"))
+    if longest > _LONGEST_NAME or len(text.encode()) > _LONGEST_PATH:
+        raise ArgumentTypeError(
+            f"{shortened(text)!r} is too long for the file system; expected at most "
+            f"{_LONGEST_NAME} bytes a name"
+        )
+    return Path(text)
+
+
+def name(text: str) -> str:
+    """A path that may as well be a name on the hub, as it was given."""
+    path(text)
+    return text
+
+
+def folder(text: str) -> Path:
+    """A folder that is there, or that can be made."""
+    found = path(text)
+    for part in (found, *found.parents):
+        if part.exists():
+            if not part.is_dir():
+                raise ArgumentTypeError(f"{shortened(str(part))!r} is a file; expected a folder")
+            break
+    return found
+
+
+def slurm_option(text: str) -> tuple[str, str]:
+    """A SLURM option and its value."""
+    option, sign, value = text.partition("=")
+    if not option or not sign:
+        raise ArgumentTypeError(
+            f"{shortened(text)!r} is no option such as partition=gpu or gpus-per-node=1"
+        )
+    if not text.isprintable():
+        # A line break would begin a line of its own in the job's script.
+        raise ArgumentTypeError(f"{shortened(text)!r} holds a line break or a control character")
+    return option.removeprefix("--").replace("-", "_"), value

@@ -1,0 +1,17 @@
+"""What other packages add, found by entry point: systems, studies and commands."""
+
+from importlib.metadata import EntryPoint, entry_points
+
+SYSTEMS = "interp.systems"
+"""Entry points of this group name an object that follows `interp.prompts.systems.System`."""
+
+STUDIES = "interp.studies"
+"""Entry points of this group name an object that follows `interp.studies.Study`."""
+
+COMMANDS = "interp.commands"
+"""Entry points of this group name modules with further commands, made like those of interp.cli."""
+
+
+def plugins(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name, in alphabetical order; none is loaded."""
+    return {point.name: point for point in sorted(entry_points(group=group))}
