@@ -50,6 +50,8 @@ def predict(
         embeddings: input embeddings to read in place of the batch's tokens.
         past: keys and values of the batch's first columns, which are not read again.
     """
+    # First, since a prompt whose answers cannot be told apart needs no forward pass.
+    answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     start = 0 if past is None else past.get_seq_length()
     token_ids = batch.token_ids[:, start:]
     inputs = {"input_ids": token_ids} if embeddings is None else {"inputs_embeds": embeddings}
@@ -61,9 +63,7 @@ def predict(
         use_cache=past is not None,
         logits_to_keep=1,
     )
-    return Predictions(
-        output.logits[:, -1].float(), tuple(answer_tokens(prompt) for prompt in batch.prompts)
-    )
+    return Predictions(output.logits[:, -1].float(), answers)
 
 
 def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Row]:
