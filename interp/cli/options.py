@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
+from interp.models.chat_format import DEFAULT_DATE
 
 DEFAULT_LIMIT = 480
 """Pairs that a command takes without --limit: each combination of strata of RULEBREAKERS twice."""
@@ -50,6 +52,26 @@ def add_model_options(
     group.add_argument(
         "--trust-remote-code", action="store_true", help="run code that comes with the model"
     )
+    chat = group.add_mutually_exclusive_group()
+    chat.add_argument(
+        "--no-chat-template",
+        action="store_false",
+        dest="chat_template",
+        help="write prompts plainly, also for models that have a chat template",
+    )
+    chat.add_argument(
+        "--system-prompt",
+        metavar="TEXT",
+        help="system prompt of the chat template (default: what the template inserts by itself, "
+        "mostly none)",
+    )
+    group.add_argument(
+        "--template-date",
+        type=iso_date,
+        default=DEFAULT_DATE,
+        metavar="YYYY-MM-DD",
+        help=f"today, for chat templates that write the date (default: {DEFAULT_DATE})",
+    )
 
 
 def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -63,6 +85,9 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "attn_implementation",
         "allow_pickle",
         "trust_remote_code",
+        "chat_template",
+        "system_prompt",
+        "template_date",
     )
     return {name: getattr(arguments, name) for name in names}
 
@@ -166,6 +191,17 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure shards that hold errors of an earlier call again",
     )
+
+
+def iso_date(text: str) -> str:
+    """A date such as 2024-07-26, as it was given."""
+    try:
+        date.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.60} is no date such as {DEFAULT_DATE}"
+        ) from error
+    return text
 
 
 def workers(text: str) -> int:

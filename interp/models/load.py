@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from interp.errors import UserError
+from interp.models.chat_format import DEFAULT_DATE, ChatFormat
 from interp.models.model import Model
 from interp.models.organisms import PREFIX, organism_folder
 from interp.models.quantization import quantization_config, quantization_of
@@ -41,6 +42,9 @@ def load_model(
     attn_implementation: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    chat_template: bool = True,
+    system_prompt: str | None = None,
+    template_date: str = DEFAULT_DATE,
 ) -> Model:
     """Load a causal language model and its tokenizer.
 
@@ -56,10 +60,15 @@ def load_model(
             default if not given.
         allow_pickle: also load weights that are not safetensors (they can run code).
         trust_remote_code: run model code that comes with the weights.
+        chat_template: write prompts in the model's chat template, where it has one; else plainly.
+        system_prompt: what the chat template writes before each prompt; without one, whatever the
+            template inserts by itself.
+        template_date: what chat templates that write the date take for today, YYYY-MM-DD.
 
     Raises:
         UserError: the model cannot be found, is incomplete, or an argument is not understood.
     """
+    chat = ChatFormat(template=chat_template, system=system_prompt, date=template_date)
     if device is not None and device_map is not None:
         raise UserError(
             f"both device {device!r} and device_map {device_map!r} were given; give one of them"
@@ -89,7 +98,7 @@ def load_model(
         )
     except _LOADING_ERRORS as error:
         raise UserError(_loading_problem(name, error)) from error
-    return Model(name=name, hf=hf.train(False), tokenizer=found.tokenizer, source=found.source)
+    return Model(name, hf.train(False), found.tokenizer, found.source, chat)
 
 
 @dataclass(frozen=True, slots=True)

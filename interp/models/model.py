@@ -12,6 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
+from interp.models.chat_format import ChatFormat
+from interp.models.chat_template import ChatFrame, chat_frame
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
 
@@ -34,6 +36,8 @@ class Model:
     """A fast tokenizer: segments are found by its character offsets."""
     source: dict[str, str] = field(default_factory=dict)
     """Where it came from: hub name or folder, revision."""
+    chat: ChatFormat = field(default_factory=ChatFormat)
+    """Whether and how its chat template writes prompts."""
     architecture: Architecture = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +97,15 @@ class Model:
     def logit_soft_cap(self) -> float | None:
         """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
+
+    @cached_property
+    def chat_frame(self) -> ChatFrame:
+        """What stands around every message that the model reads.
+
+        Raises:
+            UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
+        """
+        return chat_frame(self.tokenizer, self.chat)
 
     @cached_property
     def identity(self) -> str:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from interp.errors import UserError
 from interp.measurement import Measurement
-from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.shards import code_version, column_types
 
@@ -44,7 +44,7 @@ def model_record(measurement: Measurement) -> dict[str, Any]:
         "quantization": model.quantization,
         "device": str(model.device),
         "attn_implementation": model.attn_implementation,
-        "chat_template": has_chat_template(model.tokenizer),
+        "chat": {**asdict(model.chat), **asdict(model.chat_frame)},
         "tables": {table: column_types(schema) for table, schema in measurement.tables.items()},
     }
 

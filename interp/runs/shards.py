@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +56,7 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
         model.dtype,
         model.quantization,
         model.attn_implementation,
+        asdict(model.chat_frame),
         measurement.name,
         dict(measurement.parameters),
         sorted(measurement.tables),
