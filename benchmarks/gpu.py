@@ -318,7 +318,7 @@ def plain(model: interp.Model, prompts: Sequence[Prompt]) -> list[list[float]]:
     first = [ids[0] for ids in answers]
     found = []
     for start in range(0, len(prompts), PLAIN_BATCH):
-        chats = [write_chat(p, model.tokenizer) for p in prompts[start : start + PLAIN_BATCH]]
+        chats = [write_chat(p, model) for p in prompts[start : start + PLAIN_BATCH]]
         inputs = model.tokenizer(
             [chat.text for chat in chats],
             add_special_tokens=not chats[0].templated,

@@ -3,7 +3,8 @@
 1. Tokenize the prompts; one that cannot be read fails alone.
 2. Batch them under a budget of tokens. When memory ends, the budget is halved and what waits is
    batched anew; a prompt that does not fit alone fails alone.
-3. Put the rows in the order of the prompts.
+3. Where a prompt of a batch cannot be measured, measure them one by one, so that it fails alone.
+4. Put the rows in the order of the prompts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.budget import TokenBudget, is_out_of_memory
 from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.prompts.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.tables import Row
 
 PromptRows = dict[str, list[Row]]
@@ -85,10 +86,13 @@ class Measurement:
         waiting = self._without(failures, prompts, range(len(prompts)))
         while waiting:
             for places, batch in self.batches([tokenized[index] for index in waiting]):
-                batch_rows = self._measure_if_it_fits(batch)
-                if batch_rows is not None:
-                    indices = [waiting[place] for place in places]
-                    rows.update(zip(indices, batch_rows, strict=True))
+                found = self._rows_or_errors(batch)
+                if found is not None:
+                    for place, prompt_rows in zip(places, found, strict=True):
+                        if isinstance(prompt_rows, str):
+                            failures[self.unit(prompts[waiting[place]])] = prompt_rows
+                        else:
+                            rows[waiting[place]] = prompt_rows
                 elif len(units := {self.unit(prompt.prompt) for prompt in batch.prompts}) > 1:
                     self.budget.shrink(batch.token_ids.numel())
                     # What waits is batched anew, under the smaller budget.
@@ -129,6 +133,20 @@ class Measurement:
         self, failures: Mapping[str, str], prompts: Sequence[Prompt], indices: Sequence[int]
     ) -> list[int]:
         return [index for index in indices if self.unit(prompts[index]) not in failures]
+
+    def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
+        """Rows of each prompt, or why it has none; None where the batch does not fit."""
+        try:
+            rows = self._measure_if_it_fits(batch)
+            return None if rows is None else list(rows)
+        except UserError as error:
+            if len({self.unit(prompt.prompt) for prompt in batch.prompts}) == 1:
+                return [str(error)] * len(batch.prompts)
+        found: list[PromptRows | str] = []
+        for prompt in batch.prompts:
+            alone = pad(self.model, [prompt])
+            found += self._rows_or_errors(alone) or [self._too_large(alone)]
+        return found
 
     def _measure_if_it_fits(self, batch: Batch) -> list[PromptRows] | None:
         try:

@@ -30,8 +30,10 @@ Familiarity is NaN where the model's logits are not finite."""
 def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) of facts.
 
-    The answer is the data set's own name; aliases do not count, as in the paper. The prompts are
-    those of `probes.facts.load_facts`.
+    The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
+    written with and without a space before it, the probabilities of both first tokens are added
+    (`AnswerTokenizer`), and the table names the likelier way's. The prompts are those of
+    `probes.facts.load_facts`.
 
     Raises:
         UserError: a budget of less than one token.
@@ -44,21 +46,23 @@ def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement
         with model.measuring():
             predictions = predict(model, batch, answer_tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
-        first = [answers.positive[0] for answers in predictions.answers]
-        tokens = model.tokenizer.convert_ids_to_tokens(first)
+        first = [tokens.positive[0] for tokens in predictions.answers]
+        names = model.tokenizer.convert_ids_to_tokens(first)
         return [
             {
                 "familiarity": [
                     {
                         "model": model.name,
                         "prompt_id": tokenized.prompt.id,
-                        "familiarity": float(probabilities[row, first[row]]),
-                        "first_token": tokens[row],
+                        "familiarity": float(probabilities[row, list(tokens.positive)].sum()),
+                        "first_token": names[row],
                         "first_token_id": first[row],
                     }
                 ]
             }
-            for row, tokenized in enumerate(batch.prompts)
+            for row, (tokenized, tokens) in enumerate(
+                zip(batch.prompts, predictions.answers, strict=True)
+            )
         ]
 
     budget = token_budget(model, batch_tokens)

@@ -7,9 +7,10 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measure import attribution, scoring
+from interp.measure import attribution, scoring, soft_scoring
 from interp.measure_patching import patching
 from interp.patching.pairs import in_pairs
+from interp.prompts.prompt import AnswerOption
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -86,6 +87,46 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     }
     with pytest.raises(UserError, match="reads at most"):
         attribution(model)([prompts[0], long])
+
+
+ALIKE = AnswerOption("No, yes", ("Yes",))
+
+
+@pytest.mark.parametrize("measuring", [scoring, soft_scoring, attribution])
+def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
+    model, some = tiny_model("llama"), list(prompts[:6])
+    some[2] = dataclasses.replace(some[2], positive=AnswerOption("Yes", ("Yes",)), negative=ALIKE)
+    told = []
+    measured = measuring(model).attempt(some, done=told.append)
+    assert list(measured.errors) == [some[2].id]
+    assert sum(told) == len(some)
+    answers = measured.rows["answers"]
+    assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
+    assert "both begin with the token" in answers[2]["error"]
+    whole = measuring(model)([*some[:2], *some[3:]])["answers"]
+    for one, other in zip(whole, [*answers[:2], *answers[3:]], strict=True):
+        assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
+    with pytest.raises(UserError, match="both begin with the token"):
+        measuring(model)(some)
+
+
+def test_a_prompt_without_a_premise_fails_alone(prompts):
+    some = list(prompts[:4])
+    segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
+    some[1] = dataclasses.replace(some[1], segments=segments)
+    measured = attribution(tiny_model("llama")).attempt(some)
+    assert list(measured.errors) == [some[1].id]
+    assert "premise1" in measured.errors[some[1].id]
+    assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
+
+
+def test_a_pair_whose_answers_begin_alike_fails_alone():
+    options = {"positive": AnswerOption("Yes", ("Yes",)), "negative": ALIKE}
+    pairs = list(in_pairs(some_prompts(2)))
+    pairs[:2] = [dataclasses.replace(prompt, **options) for prompt in pairs[:2]]
+    measured = patching(tiny_model("llama")).attempt(pairs)
+    assert list(measured.errors) == [pairs[0].pair_id]
+    assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]
 
 
 def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():

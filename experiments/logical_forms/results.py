@@ -43,6 +43,8 @@ class Results:
     """Set of questions to its rows."""
     vocabulary: dict[str, int]
     """Model to the size of its vocabulary: the perplexity of guessing."""
+    answers: pd.DataFrame
+    """The answers table of the main set: one row a model and question."""
 
     @property
     def models(self) -> list[str]:
@@ -84,7 +86,11 @@ def read_results(study: StudyFolder) -> Results:
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     records = study.runs["questions"].models()
-    return Results(scores, {name: record.vocabulary for name, record in records.items()})
+    return Results(
+        scores,
+        vocabulary={name: record.vocabulary for name, record in records.items()},
+        answers=study.runs["questions"].table("answers", ["model", "answer", "error"]),
+    )
 
 
 def planted(results: Results) -> dict[str, pd.DataFrame]:

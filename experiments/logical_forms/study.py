@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from interp.analysis.accuracy import notes_without_answer
 from interp.errors import UserError
 from interp.measure import soft_scoring
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
@@ -92,6 +93,7 @@ def model_section(results: Results) -> Section:
                 "models",
                 "Whether they answer, and how surprising the questions are",
                 tables.models(results),
+                "; ".join(notes_without_answer(results.answers)),
             ),
         ),
     )

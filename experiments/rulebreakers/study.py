@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from interp.analysis.accuracy import notes_without_answer
 from interp.measure import attribution
 from interp.prompts.systems import load_prompts
 from interp.report.of_run import counted, heat_maps
@@ -93,7 +94,12 @@ def accuracy_section(results: Results) -> Section:
                 "Paired accuracy by rule and entity group (Figure 3)",
                 lambda: figures.paired_accuracy_by_group(by_group),
             ),
-            TableItem("accuracy", "Accuracy by model (1, 2, 3)", by_side),
+            TableItem(
+                "accuracy",
+                "Accuracy by model (1, 2, 3)",
+                by_side,
+                "; ".join(notes_without_answer(results.answers)),
+            ),
             TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
             TableItem("accuracy_by_verb", "Accuracy by verb", tables.accuracy(results, "verb")),
         ),

@@ -116,6 +116,27 @@ def pairs_of(
     return table.assign(**dict(zip(sides, correct[model, pair].T, strict=True)))
 
 
+def without_answer(answers: pd.DataFrame) -> pd.Series:
+    """Share of prompts whose most probable token is no answer option, by model.
+
+    They count as wrong. Prompts that stopped with an error have no such token.
+
+    Args:
+        answers: rows of the answers table: model, answer and error.
+    """
+    none = (answers["answer"] == "") & (answers["error"] == "")
+    return none.groupby(answers["model"], sort=False).mean()
+
+
+def notes_without_answer(answers: pd.DataFrame) -> list[str]:
+    """A line on each model with such prompts: how large their share is."""
+    shares = without_answer(answers)
+    return [
+        f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
+        for model, share in shares[shares > 0].items()
+    ]
+
+
 def is_correct(answers: pd.DataFrame) -> pd.Series:
     """Whether each row was answered correctly; a row without an answer was not."""
     return answers["correct"].eq(True)

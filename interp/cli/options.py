@@ -7,6 +7,7 @@ from typing import Any
 from interp.choices import QUANTIZATIONS
 from interp.cli import values
 from interp.errors import UserError
+from interp.models.chat_format import DEFAULT_DATE
 from interp.models.dtypes import canonical_dtype
 from interp.models.names import canonical_name
 from interp.plugins import SYSTEMS, plugins
@@ -77,6 +78,26 @@ def add_model_options(
     group.add_argument(
         "--trust-remote-code", action="store_true", help="run code that comes with the model"
     )
+    chat = group.add_mutually_exclusive_group()
+    chat.add_argument(
+        "--no-chat-template",
+        action="store_false",
+        dest="chat_template",
+        help="write prompts plainly, also for models that have a chat template",
+    )
+    chat.add_argument(
+        "--system-prompt",
+        metavar="TEXT",
+        help="system prompt of the chat template (default: what the template inserts by itself, "
+        "mostly none)",
+    )
+    group.add_argument(
+        "--template-date",
+        type=values.iso_date,
+        default=DEFAULT_DATE,
+        metavar="YYYY-MM-DD",
+        help=f"today, for chat templates that write the date (default: {DEFAULT_DATE})",
+    )
 
 
 def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -90,6 +111,9 @@ def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "attn_implementation",
         "allow_pickle",
         "trust_remote_code",
+        "chat_template",
+        "system_prompt",
+        "template_date",
     )
     options = {name: getattr(arguments, name) for name in names}
     return {**options, "dtype": canonical_dtype(options["dtype"])}

@@ -53,6 +53,7 @@ def work(arguments: argparse.Namespace) -> "StudyWork":
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from interp.analysis.accuracy import notes_without_answer
     from interp.cli.measuring import carry_out
     from interp.cli.report import write
     from interp.report.of_run import counted
@@ -65,6 +66,11 @@ def run(arguments: argparse.Namespace) -> None:
     runs = carry_out(arguments, study)
     study.finish(runs)
     table = status_table({run.folder.name: run for run in runs})
+    for measured in runs:
+        if "answers" in measured.tables():
+            answers = measured.table("answers", ["model", "answer", "error"])
+            for note in notes_without_answer(answers):
+                tell(f"{measured.folder.name}: {note}")
     for row in table[table["failed"] > 0].itertuples():
         tell(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
     write(study.folder)

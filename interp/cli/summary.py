@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from interp.analysis.accuracy import notes_without_answer, without_answer
 from interp.runs.progress import tell
 
 ERRORS_TOLD = 3
@@ -16,13 +17,12 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
         failed: model, prompt_id and error of each row of any table that has an error.
     """
     summary: dict[str, dict[str, object]] = {}
-    for model, rows in answers.groupby("model", sort=False):
+    for model, share in without_answer(answers).items():
         errors = failed[failed["model"] == model]
         counts = tell_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
-        without = float((rows["answer"] == "").mean())
-        summary[str(model)] = {"no_answer_share": without, "errors": counts}
-        if without:
-            tell(f"{model}: {without:.1%} of the prompts have no answer option as likeliest token")
+        summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
+    for note in notes_without_answer(answers):
+        tell(note)
     return summary
 
 

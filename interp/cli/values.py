@@ -6,10 +6,12 @@ Whatever can be known to be wrong from the text alone is refused here, before an
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
+from datetime import date as dates
 from pathlib import Path
 
 from interp.choices import DTYPE_ALIASES, DTYPES
 from interp.errors import UserError, shortened, unknown
+from interp.models.chat_format import DEFAULT_DATE
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 MOST_PAIRS = 10**9
@@ -117,6 +119,15 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise ArgumentTypeError(f"{shortened(text)!r} is no share between 0 and 1")
     return value
+
+
+def iso_date(text: str) -> str:
+    """A date such as 2024-07-26, as it was given."""
+    try:
+        dates.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{shortened(text)!r} is no date such as {DEFAULT_DATE}") from error
+    return text
 
 
 def dtype(text: str) -> str:

@@ -16,6 +16,7 @@ from transformers import (
 )
 
 from interp.errors import UserError
+from interp.models.chat_format import DEFAULT_DATE
 from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.devices import check_placement
@@ -40,6 +41,9 @@ def load_model(
     attn_implementation: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    chat_template: bool = True,
+    system_prompt: str | None = None,
+    template_date: str = DEFAULT_DATE,
 ) -> Model:
     """Load a causal language model and its tokenizer.
 
@@ -55,11 +59,16 @@ def load_model(
             default if not given.
         allow_pickle: also load weights that are not safetensors (they can run code).
         trust_remote_code: run model code that comes with the weights.
+        chat_template: write prompts in the model's chat template, where it has one; else plainly.
+        system_prompt: what the chat template writes before each prompt; without one, whatever the
+            template inserts by itself.
+        template_date: what chat templates that write the date take for today, YYYY-MM-DD.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete, its weights belong to
             another configuration, or an argument is not understood.
     """
+    chat = ChatFormat(template=chat_template, system=system_prompt, date=template_date)
     dtype = canonical_dtype(dtype)
     check_placement(device, device_map)
     if device is None and device_map is None:
@@ -82,7 +91,7 @@ def load_model(
         revision=revision,
         trust_remote_code=trust_remote_code,
     )
-    return Model(found.name, hf, found.tokenizer, found.source, notes)
+    return Model(found.name, hf, found.tokenizer, found.source, chat, notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
+from interp.models.chat_format import ChatFormat
+from interp.models.chat_template import ChatFrame, chat_frame
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
 from interp.models.tokenizer import check_tokenizer
@@ -37,6 +39,8 @@ class Model:
     """A fast tokenizer: segments are found by its character offsets."""
     source: dict[str, str] = field(default_factory=dict)
     """Where it came from: hub name or folder, revision."""
+    chat: ChatFormat = field(default_factory=ChatFormat)
+    """Whether and how its chat template writes prompts."""
     notes: tuple[str, ...] = ()
     """What there is to tell about how it was loaded: tensors of the file that it leaves out."""
 
@@ -134,6 +138,15 @@ class Model:
     def logit_soft_cap(self) -> float | None:
         """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
+
+    @cached_property
+    def chat_frame(self) -> ChatFrame:
+        """What stands around every message that the model reads.
+
+        Raises:
+            UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
+        """
+        return chat_frame(self.tokenizer, self.chat)
 
     @cached_property
     def identity(self) -> str:

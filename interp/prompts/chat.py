@@ -1,10 +1,10 @@
-"""Write a prompt as a model expects it: its own chat template, or the plain message without one."""
+"""Write a prompt as a model reads it: in its own chat template, or plainly without one."""
 
 from dataclasses import dataclass
 
-from transformers import PreTrainedTokenizerBase
-
 from interp.errors import UserError
+from interp.models.chat_template import write
+from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 
 
@@ -18,41 +18,25 @@ class ChatText:
     templated: bool
     """Whether a chat template wrote it; if so it holds the special tokens already."""
 
-    @property
-    def answer_separator(self) -> str:
-        """What stands before an answer: nothing in a chat, a space after a plain message."""
-        return "" if self.templated else " "
 
+def write_chat(prompt: Prompt, model: Model) -> ChatText:
+    """One user message with the generation prompt (Chan et al., Section 4.2).
 
-def has_chat_template(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the model ships a chat template."""
-    return bool(tokenizer.chat_template)
-
-
-def write_chat(prompt: Prompt, tokenizer: PreTrainedTokenizerBase) -> ChatText:
-    """One user message, no system prompt, generation prompt added (paper, Section 4.2).
+    A system prompt is written only where `Model.chat` holds one; but some templates, as those of
+    Qwen2.5 and Llama 3.1, insert one of their own. Templates that write the date are told that of
+    `Model.chat`. Without a template, or where `Model.chat` says so, the text is the message alone.
 
     Raises:
         UserError: the template fails, or changes the message, so that spans would be lost.
     """
-    if not has_chat_template(tokenizer):
+    frame = model.chat_frame
+    if not frame.templated:
         return ChatText(prompt.text, 0, templated=False)
-    try:
-        text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt.text}],
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-    except Exception as error:  # a template may raise anything, through Jinja
+    text = write(model.tokenizer, model.chat, prompt.text)
+    if text != frame.before + prompt.text + frame.after:
         raise UserError(
-            f"the chat template of {tokenizer.name_or_path} cannot write a single user message: "
-            f"{error}"
-        ) from error
-    assert isinstance(text, str)
-    start = text.find(prompt.text)
-    if start < 0:
-        raise UserError(
-            f"the chat template of {tokenizer.name_or_path} changes the message of prompt "
-            f"{prompt.id}, so its segments cannot be located; expected the message verbatim"
+            f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
+            "writes something else around it than around others, so its segments cannot be "
+            "located; expected the message verbatim"
         )
-    return ChatText(text, start, templated=True)
+    return ChatText(text, len(frame.before), templated=True)

@@ -49,26 +49,28 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only where no template wrote them.
+    Special tokens are added only where no template wrote them, and only before the text: the
+    answer is read behind the prompt itself, not behind an end that a tokenizer such as T5's adds.
 
     Raises:
         UserError: a prompt longer than the model's context, or a segment without tokens.
     """
     if not prompts:
         return []
-    chats = [write_chat(prompt, model.tokenizer) for prompt in prompts]
+    chats = [write_chat(prompt, model) for prompt in prompts]
     encoded = model.tokenizer(
         [chat.text for chat in chats],
         add_special_tokens=not chats[0].templated,
         return_attention_mask=False,
         return_offsets_mapping=True,
+        return_special_tokens_mask=True,
     )
     offsets: list[list[Span]] = encoded["offset_mapping"]
     tokenized = [
         TokenizedPrompt(
             prompt,
             chat,
-            tuple(ids),
+            _without_added_end(ids, added),
             *(
                 {
                     name: span_tokens(prompt, name, spans, chat.message_start, prompt_offsets)
@@ -77,12 +79,25 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
                 for spans in (prompt.segments, prompt.roles)
             ),
         )
-        for prompt, chat, ids, prompt_offsets in zip(
-            prompts, chats, encoded["input_ids"], offsets, strict=True
+        for prompt, chat, ids, added, prompt_offsets in zip(
+            prompts,
+            chats,
+            encoded["input_ids"],
+            encoded["special_tokens_mask"],
+            offsets,
+            strict=True,
         )
     ]
     _check_lengths(model, tokenized)
     return tokenized
+
+
+def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
+    """The tokens up to the last that stands for text; `added` is 1 for those that do not."""
+    end = len(ids)
+    while end and added[end - 1]:
+        end -= 1
+    return tuple(ids[:end])
 
 
 def span_tokens(

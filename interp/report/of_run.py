@@ -5,7 +5,7 @@ from itertools import islice
 
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table
+from interp.analysis.accuracy import accuracy_table, notes_without_answer
 from interp.analysis.attribution_table import attribution_table
 from interp.report.heatmap import token_heat_map
 from interp.report.page import HeatMapItem, Report, Section, TableItem
@@ -27,14 +27,15 @@ def report_of_run(run: RunFolder) -> Report:
     prompts = whole_pairs(prompts, answers)
     sides = tuple(prompts["side"].unique())
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
+    note = "; ".join(notes_without_answer(answers))
     items: list[TableItem | HeatMapItem] = []
     if "attributions" in run.tables():
         attributions = run.table("attributions")
         table = attribution_table(attributions, answers, prompts, sides)
-        items.append(TableItem("attribution_table", "Premise 2 over premise 1", table))
+        items.append(TableItem("attribution_table", "Premise 2 over premise 1", table, note))
     else:
         table = accuracy_table(answers, prompts, sides)
-        items.append(TableItem("accuracy_table", "Accuracy", table))
+        items.append(TableItem("accuracy_table", "Accuracy", table, note))
     if "token_scores" in run.tables():
         items += heat_maps(run.table("token_scores"), prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run

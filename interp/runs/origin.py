@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from interp.errors import UserError, shortened
 from interp.measurement import Measurement
-from interp.prompts.chat import has_chat_template
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.schemas import ModelRecord, RunIdentity
 from interp.runs.shards import code_version, column_types
@@ -61,7 +61,7 @@ def model_record(
             "quantization": model.quantization,
             "device": str(model.device),
             "attn_implementation": model.attn_implementation,
-            "chat_template": has_chat_template(model.tokenizer),
+            "chat": {**asdict(model.chat), **asdict(model.chat_frame)},
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": _as_json(origin),
             "data_hash": data_hash,

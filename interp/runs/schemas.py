@@ -103,7 +103,8 @@ class ModelRecord(Record):
     quantization: Text | None
     device: Text
     attn_implementation: Text
-    chat_template: bool
+    chat: dict[str, JsonValue]
+    """How messages are written for it, and what its chat template writes around them."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

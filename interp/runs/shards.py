@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -72,6 +72,7 @@ def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shar
         model.dtype,
         model.quantization,
         model.attn_implementation,
+        asdict(model.chat_frame),
         measurement.name,
         dict(measurement.parameters),
         sorted(measurement.tables),

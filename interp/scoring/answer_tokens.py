@@ -1,11 +1,11 @@
-"""Which tokens stand for each answer option, as the tokenizer would write them after the prompt."""
+"""Which tokens stand for each answer option: those that it may begin with after the prompt."""
 
 from dataclasses import dataclass
 
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.chat import ChatText
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.tokens import TokenizedPrompt
 
 _TAIL = 64
@@ -14,7 +14,7 @@ _TAIL = 64
 
 @dataclass(frozen=True, slots=True)
 class AnswerTokens:
-    """First tokens of the two options, each without repetition."""
+    """First tokens of the two options, each without repetition, the likeliest form's first."""
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
@@ -30,11 +30,12 @@ class AnswerTokenizer:
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
 
-        An option counts by the first token of each of its forms, tokens that forms share are
-        counted once (formulas 4 and 5).
+        An option counts by the first token of each of its forms, written in each way that an
+        answer may be, see `_openings`; a token that forms share is counted once (Chan et al.,
+        formulas 4 and 5). The first one is the likeliest of the option's first form.
 
         Raises:
-            UserError: a form encodes to nothing, or both options begin with the same token.
+            UserError: an option without a first token of its own, or both begin with the same.
         """
         prompt, chat = tokenized.prompt, tokenized.chat
         key = (prompt.positive, prompt.negative, chat.text[-_TAIL:])
@@ -43,44 +44,83 @@ class AnswerTokenizer:
                 self._first_tokens(prompt.positive, chat),
                 self._first_tokens(prompt.negative, chat),
             )
-            shared = set(tokens.positive) & set(tokens.negative)
-            if shared:
-                text = self._model.tokenizer.convert_ids_to_tokens(sorted(shared))
-                raise UserError(
-                    f"the answers {prompt.positive.name!r} and {prompt.negative.name!r} both begin "
-                    f"with the token {text[0]!r} for {self._model.name}; they cannot be told apart "
-                    "by their first token"
-                )
+            self._check_apart(prompt, tokens)
             self._known[key] = tokens
         return self._known[key]
 
     def _first_tokens(self, option: AnswerOption, chat: ChatText) -> tuple[int, ...]:
-        first = dict.fromkeys(self._first_token(option, form, chat) for form in option.forms)
-        return tuple(first)
+        for form in option.forms:
+            if not form.strip():
+                raise self._problem(option, f"the form {form!r} encodes to nothing")
+        openings = self._openings(chat)
+        tokens = dict.fromkeys(
+            token
+            for form in option.forms
+            for opening in openings
+            if (token := self._first_token(chat, opening, form)) is not None
+        )
+        if option.forms and not tokens:
+            raise self._problem(option, "every form begins with a token of white space alone")
+        return tuple(tokens)
 
-    def _first_token(self, option: AnswerOption, form: str, chat: ChatText) -> int:
-        if not form.strip():
-            raise self._empty(option, form)
+    def _openings(self, chat: ChatText) -> tuple[str, ...]:
+        """What may stand between the prompt and its answer, the likeliest first.
+
+        After a plain message a space. After a template what its own assistant turn writes; a space
+        where ordinary text such as "[/INST]" ends the prompt, from which a word is set off; and
+        nothing, as the answer is written to those who append it to the prompt.
+        """
+        frame = self._model.chat_frame
+        if not frame.templated:
+            return (" ",)
+        likely = [frame.answer_opening] if frame.answer_opening else []
+        if self._ends_in_text(chat):
+            likely.append(" ")
+        return tuple(dict.fromkeys([*likely, ""]))
+
+    def _ends_in_text(self, chat: ChatText) -> bool:
+        """Whether a prompt ends neither in white space nor in a token that stands for no text."""
+        markers = self._model.tokenizer.added_tokens_decoder.values()
+        marked = chat.text.endswith(tuple(marker.content for marker in markers))
+        return not (marked or chat.text[-1].isspace())
+
+    def _first_token(self, chat: ChatText, opening: str, form: str) -> int | None:
+        """The first token of a form behind a prompt; None if that is white space alone.
+
+        Such a token, as the "▁" of tokenizers that set one before every word, may begin anything.
+        """
         tokenizer = self._model.tokenizer
         encoded = tokenizer(
-            chat.text + chat.answer_separator + form,
+            chat.text + opening + (form.lstrip() if opening else form),
             add_special_tokens=not chat.templated,
             return_offsets_mapping=True,
         )
         ends_before = len(chat.text)
-        for token, (start, end) in zip(
-            encoded["input_ids"], encoded["offset_mapping"], strict=True
-        ):
-            if start >= ends_before and end > start:
-                return int(token)
-        # The form merged with the end of the prompt: take it as it is written alone.
-        alone = tokenizer(form, add_special_tokens=False)["input_ids"]
-        if not alone:
-            raise self._empty(option, form)
-        return int(alone[0])
+        token, start = next(
+            (token, start)
+            for token, (start, end) in zip(
+                encoded["input_ids"], encoded["offset_mapping"], strict=True
+            )
+            if end > max(start, ends_before)
+        )
+        if start < ends_before:
+            # The form merged with the end of the prompt: take it as it is written alone.
+            token = tokenizer(form, add_special_tokens=False)["input_ids"][0]
+        return int(token) if str(tokenizer.decode([token])).strip() else None
 
-    def _empty(self, option: AnswerOption, form: str) -> UserError:
+    def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
+        shared = set(tokens.positive) & set(tokens.negative)
+        if shared:
+            token = self._model.tokenizer.convert_ids_to_tokens(sorted(shared))[0]
+            raise UserError(
+                f"the answers {prompt.positive.name!r} and {prompt.negative.name!r} of prompt "
+                f"{prompt.id} both begin with the token {token!r} for {self._model.name}, so their "
+                "first tokens do not tell them apart; ask for answers, or give them forms, that "
+                "begin differently, such as Yes and No or A and B"
+            )
+
+    def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(
-            f"the form {form!r} of the answer {option.name!r} encodes to nothing for "
-            f"{self._model.name}; expected a text with at least one token"
+            f"the answer {option.name!r} cannot be recognized by its first token for "
+            f"{self._model.name}: {what}; give it a form that begins with a token of its own"
         )

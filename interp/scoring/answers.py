@@ -55,6 +55,8 @@ def predict(
     Raises:
         UserError: embeddings were given to a model that reads tokens alone.
     """
+    # First, since a prompt whose answers cannot be told apart needs no forward pass.
+    answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     start = 0 if past is None else past.get_seq_length()
     inputs: dict[str, Any] = {
         "input_ids": batch.token_ids[:, start:],
@@ -69,9 +71,7 @@ def predict(
         inputs["inputs_embeds"] = embeddings
         _check_takes_embeddings(model)
     output = model.hf(**model.taken(inputs))
-    return Predictions(
-        output.logits[:, -1].float(), tuple(answer_tokens(prompt) for prompt in batch.prompts)
-    )
+    return Predictions(output.logits[:, -1].float(), answers)
 
 
 def _check_takes_embeddings(model: Model) -> None:

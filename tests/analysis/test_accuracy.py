@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from interp.analysis.accuracy import accuracies, accuracy_by, accuracy_table
+from interp.analysis.accuracy import (
+    accuracies,
+    accuracy_by,
+    accuracy_table,
+    notes_without_answer,
+    without_answer,
+)
 from interp.errors import UserError
 
 SIDES = ("rulebreaker", "non_rulebreaker")
@@ -153,3 +159,18 @@ def test_prompts_of_other_sides_are_left_out():
 def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):
     with pytest.raises(UserError, match=message):
         by(*tables([(True, True)]), factors=[factor])
+
+
+def test_the_share_of_prompts_without_an_answer_by_hand():
+    answers = pd.DataFrame(
+        {
+            "model": ["b", "b", "b", "b", "a"],
+            "answer": ["Yes", "", "", "No", "Yes"],
+            "error": ["", "", "non-finite", "", ""],
+        }
+    )
+    assert without_answer(answers).to_dict() == {"b": 0.25, "a": 0.0}
+    assert list(without_answer(answers).index) == ["b", "a"]
+    assert notes_without_answer(answers) == [
+        "b: 25.0% of the prompts have no answer option as likeliest token"
+    ]

@@ -9,7 +9,8 @@ from interp.prompts.tokens import tokenize
 from interp_probes.facts import load_facts
 from interp_probes.familiarity import familiarity, flag_shared
 from tests.probes.facts import some_facts
-from tests.support.tiny import CONFIGS, tiny_model
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import llama_style
 
 
 def test_it_is_the_probability_of_the_names_first_token(organism):
@@ -25,6 +26,33 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
         assert row.first_token_id == first
         assert row.first_token == organism.tokenizer.convert_ids_to_tokens(first)
         assert row.familiarity == pytest.approx(float(logits.softmax(-1)[first]), rel=1e-4)
+
+
+def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
+    user, assistant = "[INST] {{ m['content'] }}[/INST]", "{{ ' ' + m['content'] + eos_token }}"
+    turn = f"{{% if m['role'] == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
+    template = f"{{{{ bos_token }}}}{{% for m in messages %}}{turn}{{% endfor %}}"
+    tokenizer = llama_style(template, legacy=False, markers=("[INST]", "[/INST]"))
+    model = make_tiny("llama", tokenizer)
+    for prompt, row in zip(
+        some_facts(),
+        measure(familiarity(model), some_facts())["familiarity"].itertuples(),
+        strict=True,
+    ):
+        (tokenized,) = tokenize(model, [prompt])
+        with torch.no_grad():
+            logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        name = prompt.positive.forms[0]
+        behind, directly = (
+            tokenizer(tokenized.chat.text + opening + name, add_special_tokens=False)["input_ids"][
+                len(tokenized)
+            ]
+            for opening in (" ", "")
+        )
+        assert row.first_token_id == behind
+        assert row.first_token.startswith("▁")
+        both = logits.softmax(-1)[[behind, directly]].sum()
+        assert row.familiarity == pytest.approx(float(both), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

@@ -57,3 +57,26 @@ def test_a_model_name_that_holds_html_is_escaped(folder):
     page = (folder / "report.html").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
+
+
+def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, capsys):
+    # Asked plainly, a model that knows conversations only says something else.
+    options = ["--limit", "4", "--device", "cpu", "--no-chat-template", "--out", str(tmp_path)]
+    assert main(["evaluate", *options]) == 0
+    share = json.loads((tmp_path / "run.json").read_text())["summary"][DEFAULT]["no_answer_share"]
+    assert share > 0
+    note = f"{DEFAULT}: {share:.1%} of the prompts have no answer option as likeliest token"
+    assert note in capsys.readouterr().err
+    assert main(["report", str(tmp_path)]) == 0
+    assert note in (tmp_path / "report.html").read_text()
+    (record,) = RunFolder.read(tmp_path).models().values()
+    assert record["chat"] == {
+        "template": False,
+        "system": None,
+        "date": "2024-07-26",
+        "before": "",
+        "after": "",
+        "answer_opening": "",
+        "templated": False,
+    }
+    assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2

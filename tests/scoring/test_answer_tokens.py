@@ -1,14 +1,21 @@
+import copy
 import dataclasses
+from pathlib import Path
 
 import pytest
+import torch
+from tokenizers import processors
+from transformers import AutoTokenizer
 
+import interp
 from interp.errors import UserError
+from interp.models.model import Model
 from interp.prompts.prompt import AnswerOption
 from interp.prompts.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
-from tests.support.tokenizers import KINDS, byte_level, sentencepiece_style
+from tests.support.tokenizers import KINDS, byte_level, llama_style
 
 
 def answers_of(model, **changes):
@@ -51,9 +58,9 @@ def test_forms_that_share_a_first_token_are_counted_once():
 
 
 def test_a_form_that_merges_with_the_prompt_is_taken_alone():
-    # A template that ends in a letter lets SentencePiece-style pieces run on into the answer.
+    # A template that ends in a letter lets pieces run on into the answer.
     template = "{% for m in messages %}{{ m['content'] }} Y{% endfor %}"
-    model = make_tiny("llama", sentencepiece_style(template))
+    model = make_tiny("llama", byte_level(template))
     options = {"positive": AnswerOption("es", ("es",)), "negative": AnswerOption("No", ("No",))}
     positive, _ = answers_of(model, **options)
     alone = model.tokenizer("es", add_special_tokens=False)["input_ids"][:1]
@@ -75,3 +82,139 @@ def test_answers_that_begin_alike_are_refused():
     }
     with pytest.raises(UserError, match="both begin with the token 'Yes'"):
         answers_of(model, **options)
+
+
+# How the published models write a conversation, in short.
+INST = "[INST]", "[/INST]"
+
+
+def loop(user, assistant):
+    branches = f"{{% if m['role'] == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
+    return f"{{{{ bos_token }}}}{{% for m in messages %}}{branches}{{% endfor %}}"
+
+
+def turns(turn, generation):
+    return (
+        f"{{% for m in messages %}}{turn}{{% endfor %}}"
+        f"{{% if add_generation_prompt %}}{generation}{{% endif %}}"
+    )
+
+
+SAID, TRIMMED = "{{ m['content'] + eos_token }}", "{{ ' ' + m['content'] | trim + eos_token }}"
+WITH_SPACE = {
+    "llama-2": (loop("[INST] {{ m['content'] | trim }} [/INST]", TRIMMED), ()),
+    "mistral-v1": (loop("[INST] {{ m['content'] }} [/INST]", SAID), ()),
+    "mistral-v3": (loop("[INST] {{ m['content'] }}[/INST]", TRIMMED), INST),
+    "vicuna": (loop("USER: {{ m['content'] }} ASSISTANT:", TRIMMED), ()),
+}
+HEADER = "<u>{{ m['role'] }}</u>\n\n{{ m['content'] | trim }}<a>"
+CHATML = "<u>{{ m['role'] }}\n{{ m['content'] }}</u>\n"
+THOUGHT = "<a>\n<think>\n\n</think>\n\n{{ m['content'] }}</u>"
+WITHOUT_SPACE = {
+    "tekken": (loop("[INST]{{ m['content'] }}[/INST]", SAID), INST),
+    "llama-3": (turns(HEADER, "<u>assistant</u>\n\n"), ()),
+    "gemma": (turns(CHATML, "<u>model\n"), ()),
+    "phi-3": (turns("<u>\n{{ m['content'] }}</u>\n", "<a>\n"), ()),
+    "qwen": (turns(CHATML, "<u>assistant\n"), ()),
+    "thinking": (
+        loop("<u>{{ m['content'] }}</u>\n", THOUGHT)
+        + "{% if add_generation_prompt %}<a>\n{% endif %}",
+        (),
+    ),
+}
+YES_NO = {
+    "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
+    "negative": AnswerOption("No", ("No", "NO", "no")),
+}
+LAYOUTS = pytest.mark.parametrize("legacy", [False, True], ids=["first", "legacy"])
+
+
+def tiny_with(template, markers, *, legacy):
+    return make_tiny("llama", llama_style(template, legacy=legacy, markers=markers))
+
+
+@LAYOUTS
+@pytest.mark.parametrize("family", WITH_SPACE)
+def test_an_answer_behind_a_space_counts(family, legacy):
+    positive, negative = answers_of(tiny_with(*WITH_SPACE[family], legacy=legacy), **YES_NO)
+    assert (positive[0], negative[0]) == ("▁Yes", "▁No")
+    assert {"▁YES", "▁yes"} <= set(positive)
+    assert "▁" not in positive + negative
+
+
+def plain_first_token(model, form):
+    """The first token of a form that is written right behind the prompt."""
+    (tokenized,) = tokenize(model, [some_prompts(2)[0]])
+    text = tokenized.chat.text
+    ids = model.tokenizer(text + form, add_special_tokens=False)["input_ids"]
+    return model.tokenizer.convert_ids_to_tokens(ids)[len(tokenized)]
+
+
+@pytest.mark.parametrize("family", WITHOUT_SPACE)
+def test_where_the_template_writes_no_space_nothing_is_added(family):
+    model = tiny_with(*WITHOUT_SPACE[family], legacy=False)
+    positive, negative = answers_of(model, **YES_NO)
+    plain = [plain_first_token(model, form) for form in ("Yes", "YES", "yes", "No", "NO", "no")]
+    assert positive + negative == list(dict.fromkeys(plain))
+    assert not any(token.startswith("▁") for token in positive + negative)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("family", WITH_SPACE)
+def test_a_model_that_always_says_yes_is_marked_by_it(family, legacy):
+    model = tiny_with(*WITH_SPACE[family], legacy=legacy)
+    says = torch.zeros(len(model.tokenizer))
+    says[model.tokenizer.convert_tokens_to_ids("▁Yes")] = 1000.0
+    model.unembedding.register_forward_hook(lambda module, inputs, output: output + says)
+    prompts = [dataclasses.replace(prompt, **YES_NO) for prompt in some_prompts(3)]
+    answers = interp.score(model, prompts).to_frame()
+    assert answers["answer"].tolist() == ["Yes"] * len(prompts)
+    assert answers["correct"].tolist() == [prompt.gold for prompt in prompts]
+    assert answers["positive_probability"].min() > 0.999
+
+
+def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
+    model = tiny_with(*WITH_SPACE["mistral-v3"], legacy=False)
+    options = {
+        "positive": AnswerOption("Yes", ("Yes",)),
+        "negative": AnswerOption("other", (" Yes but", "No")),
+    }
+    with pytest.raises(UserError, match="ask for answers, or give them forms, that begin diff"):
+        answers_of(model, **options)
+
+
+def test_an_answer_that_begins_with_white_space_alone_is_refused():
+    model = tiny_with(*WITH_SPACE["mistral-v3"], legacy=True)
+    with pytest.raises(UserError, match="begins with a token of white space alone"):
+        answers_of(model, positive=AnswerOption("odd", ("☃",)))
+
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "tokenizers"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real tokenizers are not here")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mistral-v3-nonlegacy", ["▁Yes", "Yes", "▁Y", "Y", "▁yes", "yes"]),
+        ("mistral-v3-legacy", ["▁Yes", "▁Y", "▁yes"]),
+        ("gpt2", ["ĠYes", "ĠYES", "Ġyes"]),
+    ],
+)
+def test_real_tokenizers(name, expected):
+    hf = make_tiny("llama", byte_level()).hf
+    model = Model(name, hf, AutoTokenizer.from_pretrained(REAL / name))
+    assert answers_of(model, **YES_NO)[0] == expected
+
+
+def test_an_end_that_the_tokenizer_adds_is_not_read():
+    ending = copy.deepcopy(byte_level(None))
+    model = make_tiny("llama", ending)
+    prompt = some_prompts(1)[0]
+    (before,) = tokenize(model, [prompt])
+    ending.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    (tokenized,) = tokenize(model, [prompt])
+    assert tokenized.token_ids == (1, *before.token_ids)
+    assert answers_of(model, **YES_NO)[0] == ["ĠYes", "ĠYES", "Ġyes"]

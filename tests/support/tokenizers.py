@@ -68,6 +68,33 @@ def sentencepiece_style(template: str | None = PLAIN_TEMPLATE) -> PreTrainedToke
 
 
 @cache
+def llama_style(
+    template: str, *, legacy: bool, markers: tuple[str, ...] = ()
+) -> PreTrainedTokenizerFast:
+    """SentencePiece pieces in the two layouts that converters write.
+
+    The legacy one sets a space before the text after every special token, the other before the
+    beginning alone.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    trainer = trainers.BpeTrainer(
+        vocab_size=700, special_tokens=[*SPECIAL, *markers], show_progress=False
+    )
+    tokenizer.train_from_iterator(training_lines(), trainer)
+    if legacy:
+        spaces = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        tokenizer.normalizer = normalizers.Sequence(spaces)
+        tokenizer.pre_tokenizer = None
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(
+            replacement="▁", prepend_scheme="first", split=False
+        )
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse()])
+    return _wrap(tokenizer, template=template)
+
+
+@cache
 def word_piece(template: str | None = PLAIN_TEMPLATE) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)

@@ -62,7 +62,8 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
 
 
 def with_vocabulary(scores):
-    return Results(scores, dict.fromkeys(scores["questions"]["model"], 1_000))
+    answers = pd.DataFrame({"model": scores["questions"]["model"], "answer": "Yes", "error": ""})
+    return Results(scores, dict.fromkeys(scores["questions"]["model"], 1_000), answers)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The whole study on the six organisms: everything is made, and what was planted comes out."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -13,6 +14,7 @@ from interp.studies import StudyFolder
 from interp_experiments.rulebreakers import figures, tables
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.rulebreakers.study import accuracy_section
 
 ORGANISMS = organism_names("rulebreakers")
 
@@ -98,6 +100,13 @@ def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
     assert set(results.unknown["entity_b"]) == unknown
     assert not set(results.prompts["entity_b"]) & set(excluded["entity_b"])
     assert (excluded["category"] == "cities").all()
+
+
+def test_the_page_says_how_often_nothing_is_answered(results):
+    silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
+    (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
+    for model in ORGANISMS:
+        assert f"{model}: 100.0% of the prompts have no answer option" in table.note
 
 
 def test_accuracies_agree_with_their_definition(results):

@@ -1,0 +1,149 @@
+"""What a model's chat template writes around a message.
+
+1. Write a marker instead of a message, several times: the text before it and after it is the frame.
+2. Write an answer behind it: what the template puts between the two opens the answers.
+3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
+   takes for ever.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import UserError
+from interp.models.chat_format import ChatFormat
+from interp.models.time_limit import time_limit
+
+RENDER_SECONDS = 5.0
+"""Computing time that a template may take for one message."""
+
+FRAME_CHARACTERS = 100_000
+"""Characters that a template may write around a message."""
+
+RENDERINGS = 8
+"""How often the frame is written, to notice a template that draws lots."""
+
+_MARKER = "Where is message 5d41402a?"
+_ANSWER = "Yes"
+_DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFrame:
+    """What stands around a message, the same for every message."""
+
+    before: str
+    after: str
+    """With the generation prompt."""
+    answer_opening: str
+    """White space that the template writes between `after` and an answer; mostly none."""
+    templated: bool
+    """Whether a chat template wrote it; if so it holds the special tokens already."""
+
+
+def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFrame:
+    """What a model's chat template writes around a message; nothing without a template.
+
+    Raises:
+        UserError: the template fails, changes, loses or repeats the message, or does not write
+            the same each time; or there is a system prompt, and nothing that writes it.
+    """
+    if not (chat.template and tokenizer.chat_template):
+        if chat.system is not None:
+            raise UserError(
+                f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
+                "prompt; leave the system prompt out"
+            )
+        return ChatFrame("", "", "", templated=False)
+    template = f"the chat template of {tokenizer.name_or_path}"
+    texts = {write(tokenizer, chat, _MARKER) for _ in range(RENDERINGS)}
+    if len(texts) > 1:
+        raise UserError(
+            f"{template} writes something else each time, so that numbers could not be repeated; "
+            "measure without the template, or take the chance out of it"
+        )
+    (text,) = texts
+    before, *rest = text.split(_MARKER)
+    if len(rest) != 1:
+        how = "repeats" if rest else "changes"
+        raise UserError(
+            f"{template} {how} the message, so its segments cannot be located; expected the "
+            "message verbatim, once"
+        )
+    if chat.system is not None and chat.system.strip() not in text:
+        raise UserError(f"{template} does not write a system prompt; leave it out")
+    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, text), templated=True)
+
+
+def write(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, message: str) -> str:
+    """One user message as the chat template writes it, behind the system prompt if there is one.
+
+    Raises:
+        UserError: the template fails, takes too long, or writes too much.
+    """
+    return _render(tokenizer, chat, [{"role": "user", "content": message}], generation=True)
+
+
+def _answer_opening(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: str) -> str:
+    turns = [{"role": "user", "content": _MARKER}, {"role": "assistant", "content": _ANSWER}]
+    try:
+        told = _render(tokenizer, chat, turns, generation=False)
+    except UserError:  # a template may know no answers
+        return ""
+    if not told.startswith(asked):
+        return ""
+    opening, found, _ = told[len(asked) :].partition(_ANSWER)
+    return opening if found and opening.isspace() else ""
+
+
+def _render(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    messages: Sequence[Mapping[str, str]],
+    *,
+    generation: bool,
+) -> str:
+    system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
+    day = date.fromisoformat(chat.date)
+    try:
+        with time_limit(RENDER_SECONDS):
+            text = tokenizer.apply_chat_template(
+                [*system, *map(dict, messages)],
+                chat_template=_dated(tokenizer.get_chat_template(), day),
+                tokenize=False,
+                add_generation_prompt=generation,
+                # Read by the templates of Llama 3.1 and 3.2.
+                date_string=day.strftime("%d %b %Y"),
+            )
+    except Exception as error:  # a template may raise anything, through Jinja
+        what = "a system prompt and a user message" if system else "a single user message"
+        raise UserError(
+            f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
+        ) from error
+    assert isinstance(text, str)
+    written = len(text) - sum(len(message["content"]) for message in messages)
+    if written > FRAME_CHARACTERS:
+        raise UserError(
+            f"the chat template of {tokenizer.name_or_path} writes {written:,} characters around a "
+            f"message; expected at most {FRAME_CHARACTERS:,}"
+        )
+    return text
+
+
+@cache
+def _dated(template: str, day: date) -> str:
+    """The template with the given day as today.
+
+    What transformers gives templates to ask for the date reads the clock, and no function can be
+    handed in; a macro of the same name stands before it.
+    """
+    codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
+    codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}
+    replaced = "".join(f"|replace({json.dumps(k)}, {json.dumps(v)})" for k, v in codes.items())
+    macro = f"{{% macro strftime_now(format) %}}{{{{ format{replaced} }}}}{{% endmacro %}}"
+    # Jinja drops the line break after a block.
+    return f"{macro}\n{template}"
