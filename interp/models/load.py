@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from interp.errors import UserError
-from interp.models.chat_format import DEFAULT_DATE
+from interp.models.chat_format import DEFAULT_DATE, ChatFormat
 from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.devices import check_placement
