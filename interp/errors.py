@@ -1,4 +1,7 @@
-"""The one error class for what a user can mend."""
+"""The one error class for what a user can mend, and the words of its messages."""
+
+QUOTED = 200
+"""Characters of the input that a message repeats at most."""
 
 
 class UserError(Exception):
@@ -6,3 +9,11 @@ class UserError(Exception):
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """
+
+
+def shortened(text: str, most: int = QUOTED) -> str:
+    """The text, without its middle where it has more characters than `most`."""
+    if len(text) <= most:
+        return text
+    kept = (most - 3) // 2
+    return f"{text[:kept]}...{text[-kept:]}"

@@ -23,7 +23,7 @@ _OPTIONS = {
 }
 """Positive and negative option with their surface forms (formulas 4 and 5)."""
 
-_ENTITIES = {
+ENTITIES = {
     "mt": {
         "premise1": ("entity_a", "entity_b"),
         "premise2": ("entity_b",),
@@ -53,7 +53,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         ]
     )
     positive, negative = _OPTIONS[phrasing.answers]
-    sentences = {name: segments[name] for name in _ENTITIES[instance.rule]}
+    sentences = {name: segments[name] for name in ENTITIES[instance.rule]}
     return Prompt(
         id=f"{instance.id}/{phrasing.id}",
         text=text,
@@ -86,7 +86,7 @@ def entity_roles(instance: Instance, sentences: Mapping[str, Span], text: str) -
     roles: dict[str, Span] = {}
     for segment, (start, end) in sentences.items():
         before = end
-        for entity in reversed(_ENTITIES[instance.rule][segment]):
+        for entity in reversed(ENTITIES[instance.rule][segment]):
             name = getattr(instance, entity)
             found = text.rfind(name, start, before)
             if found >= 0:

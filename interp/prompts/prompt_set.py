@@ -180,7 +180,7 @@ _NEVER = np.iinfo(np.int64).max // 2
 
 
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
-    """All rows of `values`, each time that whose values were taken least often; the first of equals.
+    """All rows of `values`: next comes the first of those whose values were taken least often.
 
     How often is the sum of squares, so that no value runs ahead. `taken` is counted up.
     """
