@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from interp.errors import UserError, shortened
@@ -36,7 +37,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """What no text holds: control characters, line breaks and tabs aside, and halves of characters."""
 
 
-def load_published(source: str) -> list[Instance]:
+def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
 
     Raises:

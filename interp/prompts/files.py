@@ -34,7 +34,7 @@ class Row(NamedTuple):
     """Column to value: text, a number, a truth value or None."""
 
 
-def read_rows(source: str, columns: Sequence[str]) -> list[Row]:
+def read_rows(source: str | Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a file, of the files of a folder, or of a hub data set, with these columns.
 
     Args:
@@ -45,9 +45,9 @@ def read_rows(source: str, columns: Sequence[str]) -> list[Row]:
         UserError: nothing readable there, a file without one of the columns, no rows, or a cell
             that holds a list or an object.
     """
-    rows = [row for file in _files(source) for row in _read(file, columns)]
+    rows = [row for file in _files(str(source)) for row in _read(file, columns)]
     if not rows:
-        raise UserError(f"{shortened(source)} has no rows; expected at least one")
+        raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
     return rows
 
 

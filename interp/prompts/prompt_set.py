@@ -93,8 +93,8 @@ class PromptSet(Sequence[Prompt]):
         Raises:
             UserError: fewer than one pair asked for.
         """
-        if pairs < 1:
-            raise UserError(f"the limit is {pairs}; expected at least one pair")
+        if not isinstance(pairs, int) or pairs < 1:
+            raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
         members: defaultdict[str, list[int]] = defaultdict(list)
         cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for number, prompt in zip(self.numbers, self, strict=True):

@@ -75,6 +75,6 @@ def test_a_template_that_fails_is_refused(goose):
 
 
 def test_the_message_is_found_where_the_template_repeats_part_of_it(goose):
-    short = dataclasses.replace(goose, text="user", segments={"all": (0, 4)})
+    short = dataclasses.replace(goose, text="user", segments={"all": (0, 4)}, roles={})
     chat = write_chat(short, in_style_of("mistral"))
     assert chat.text[chat.message_start :].startswith("user")

@@ -114,6 +114,12 @@ def test_a_limit_of_nothing_is_refused(full):
         full.spread(0)
 
 
+def test_a_limit_of_another_type_is_refused(full, unchecked_types):
+    for limit in ("60", 1.5, None):
+        with pytest.raises(UserError, match="at least one pair"):
+            full.spread(limit)
+
+
 def test_the_hash_depends_on_everything_and_on_nothing_else():
     prompts = list(some_prompts(3))
     template = some_prompts(3)

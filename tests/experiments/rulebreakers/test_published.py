@@ -43,7 +43,7 @@ def test_a_folder_laid_out_as_on_the_hub(frame, tmp_path):
     frame.head(20).to_csv(tmp_path / "data" / "train-0.csv", index=False)
     frame.tail(20).to_csv(tmp_path / "data" / "train-1.csv", index=False)
     (tmp_path / "README.md").write_text("a card")
-    assert load_published(str(tmp_path)) == generate(3)[:40]
+    assert load_published(str(tmp_path)) == load_published(tmp_path) == generate(3)[:40]
 
 
 def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
