@@ -9,6 +9,7 @@ import pyarrow as pa
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
 from interp.choices import METHODS
+from interp.errors import UserError, shortened
 from interp.measure import attribution, scoring
 from interp.measure_patching import patching
 from interp.measurement import Measurement, PromptRows
@@ -99,8 +100,10 @@ def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None =
         batch_tokens: budget of tokens a batch, padding included.
 
     Raises:
-        UserError: a prompt that the model cannot read, answers that cannot be told apart.
+        UserError: no model, no list of prompts with ids of their own, an answer option without
+            forms, a prompt that the model cannot read, answers that cannot be told apart.
     """
+    _check(model, prompts)
     tables = measure(scoring(model, batch_tokens=batch_tokens), prompts)
     return Scores(_prompts_table(prompts), **tables)
 
@@ -129,9 +132,12 @@ def attribute(
         batch_tokens: budget of tokens a batch, padding included.
 
     Raises:
-        UserError: an unknown choice, a prompt without premises or that the model cannot read,
+        UserError: no model, no list of prompts with ids of their own, an answer option without
+            forms, an unknown choice, a prompt without premises or that the model cannot read,
             answers that cannot be told apart.
     """
+    _check(model, prompts)
+    _check_lists(methods=methods)
     measurement = attribution(
         model,
         methods=methods,
@@ -181,9 +187,12 @@ def patch(
         batch_tokens: budget of tokens in one forward pass; it shrinks when memory ends.
 
     Raises:
-        UserError: an unknown choice, prompts that are no pairs, pairs that the policy does not
+        UserError: no model, no list of prompts with ids of their own, an answer option without
+            forms, an unknown choice, prompts that are no pairs, pairs that the policy does not
             align, a site, layer or head that the model lacks.
     """
+    _check(model, prompts)
+    _check_lists(sites=sites, layers=layers, heads=heads)
     measurement = patching(
         model,
         sites=sites,
@@ -216,6 +225,47 @@ def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
         table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
         for table, schema in measurement.tables.items()
     }
+
+
+def _check(model: object, prompts: object) -> None:
+    """Refuse what would fail far from here, or be measured without a word."""
+    if not isinstance(model, Model):
+        raise UserError(
+            f"model is {_described(model)}; expected a Model, as interp.load_model gives it"
+        )
+    if isinstance(prompts, str) or not isinstance(prompts, Sequence):
+        raise UserError(
+            f"prompts is {_described(prompts)}; expected a list of prompts, as "
+            "interp.load_prompts gives it"
+        )
+    ids: set[str] = set()
+    for place, prompt in enumerate(prompts):
+        if not isinstance(prompt, Prompt):
+            raise UserError(f"prompts[{place}] is {_described(prompt)}; expected a Prompt")
+        if prompt.id in ids:
+            raise UserError(
+                f"prompts[{place}] has the id {shortened(prompt.id)!r}, as one before it; give "
+                "each prompt an id of its own"
+            )
+        ids.add(prompt.id)
+        if not prompt.negative.forms:
+            raise UserError(
+                f"prompt {shortened(prompt.id)!r}: its negative option "
+                f"{prompt.negative.name!r} has no forms; expected at least one, such as ('No',)"
+            )
+
+
+def _check_lists(**arguments: object) -> None:
+    """Refuse a string or a number where a list belongs."""
+    for name, value in arguments.items():
+        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
+            raise UserError(
+                f"{name} is {_described(value)}; expected a list, such as [{value!r:.60}]"
+            )
+
+
+def _described(value: object) -> str:
+    return f"{shortened(repr(value), 100)}, a {type(value).__name__}"
 
 
 def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:

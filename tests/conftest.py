@@ -4,6 +4,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
@@ -29,3 +30,11 @@ def organism() -> interp.Model:
 def prompts():
     """Both sides of twelve pairs, one of each verb."""
     return some_prompts(12)
+
+
+@pytest.fixture
+def unchecked_types():
+    """Without the tests' type checks: wrong types arrive where they arrive for users."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -70,7 +70,7 @@ INSIDE_INTERP = {
     "patching": {"scoring", "models", "prompts", "tables"},
     "attribution": {"scoring", "models", "prompts", "tables"},
     "scoring": {"models", "prompts", "tables"},
-    "prompts": {"models"},
+    "prompts": {"models", "files"},
     "models": set(),
     "tables": set(),
     "files": set(),

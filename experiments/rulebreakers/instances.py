@@ -11,7 +11,14 @@ from interp_experiments.rulebreakers.entities import (
     first_names,
     namesakes,
 )
-from interp_experiments.rulebreakers.templates import CITIES, FAMILIES, RULES, VERBS, render
+from interp_experiments.rulebreakers.templates import (
+    CITIES,
+    FAMILIES,
+    RULES,
+    VERBS,
+    render,
+    with_article,
+)
 
 T = TypeVar("T")
 
@@ -21,7 +28,7 @@ NAMES_PER_VERB = 5
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One row of the data set, with the names of the published columns in `to_row`."""
+    """One row of the data set; `to_row` gives it under the published columns."""
 
     id: str
     rule: str
@@ -31,6 +38,7 @@ class Instance:
     verb: str
     entity_a: str
     entity_b: str
+    """City or instance, bare."""
     premise1: str
     premise2: str
     conclusion: str
@@ -45,11 +53,13 @@ class Instance:
     @property
     def entity_group(self) -> str:
         """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
-        return "geographical" if self.verb in VERBS[CITIES] else "categorical"
+        return "geographical" if self.category == CITIES else "categorical"
 
     def to_row(self) -> dict[str, str | bool]:
-        """The instance under the published column names."""
-        return {column: getattr(self, field) for column, field in COLUMNS.items()}
+        """The instance under the published column names, entity B with its article."""
+        published = with_article(self.entity_b, group=self.category, verb=self.verb)
+        row = {column: getattr(self, field) for column, field in COLUMNS.items()}
+        return {**row, "entityB": published}
 
 
 COLUMNS = {

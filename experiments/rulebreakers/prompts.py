@@ -23,7 +23,7 @@ _OPTIONS = {
 }
 """Positive and negative option with their surface forms (formulas 4 and 5)."""
 
-_ENTITIES = {
+ENTITIES = {
     "mt": {
         "premise1": ("entity_a", "entity_b"),
         "premise2": ("entity_b",),
@@ -36,6 +36,15 @@ _ENTITIES = {
     },
 }
 """Which entities each sentence names, in the order of the templates."""
+
+_LAST_FIRST = {
+    rule: [
+        (segment, [(entity, f"{segment}_{entity}") for entity in reversed(entities)])
+        for segment, entities in sentences.items()
+    ]
+    for rule, sentences in ENTITIES.items()
+}
+"""The same from the last mention of a sentence to its first, with the names of the roles."""
 
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
@@ -53,7 +62,6 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         ]
     )
     positive, negative = _OPTIONS[phrasing.answers]
-    sentences = {name: segments[name] for name in _ENTITIES[instance.rule]}
     return Prompt(
         id=f"{instance.id}/{phrasing.id}",
         text=text,
@@ -73,24 +81,25 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
             "name": instance.name,
             "phrasing": phrasing.id,
         },
-        roles=entity_roles(instance, sentences, text),
+        roles=entity_roles(instance, segments, text),
     )
 
 
-def entity_roles(instance: Instance, sentences: Mapping[str, Span], text: str) -> dict[str, Span]:
-    """Where the sentences name A (country or type) and B (city or instance).
+def entity_roles(instance: Instance, segments: Mapping[str, Span], text: str) -> dict[str, Span]:
+    """Where the segments name A (country or type) and B (city or instance).
 
     The last mention is searched first: "Mexico City or somewhere in Mexico" names A at its end.
     A name that published data writes otherwise has no span.
     """
+    names = {"entity_a": instance.entity_a, "entity_b": instance.entity_b}
     roles: dict[str, Span] = {}
-    for segment, (start, end) in sentences.items():
-        before = end
-        for entity in reversed(_ENTITIES[instance.rule][segment]):
-            name = getattr(instance, entity)
+    for segment, mentions in _LAST_FIRST[instance.rule]:
+        start, before = segments[segment]
+        for entity, role in mentions:
+            name = names[entity]
             found = text.rfind(name, start, before)
             if found >= 0:
-                roles[f"{segment}_{entity}"] = (found, found + len(name))
+                roles[role] = (found, found + len(name))
                 before = found
     return roles
 

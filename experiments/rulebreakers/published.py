@@ -1,137 +1,184 @@
 """Read data in the published columns: a local file or folder, or a data set on the hub."""
 
-from collections import Counter
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import pandas as pd
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-from interp.errors import UserError
+from interp.errors import UserError, shortened
+from interp.prompts.files import Cells, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
+from interp_experiments.rulebreakers.prompts import ENTITIES
+from interp_experiments.rulebreakers.templates import NEGATIONS, VERBS, without_article
 
-_READERS = {
-    ".csv": lambda path: pd.read_csv(path, dtype=str, keep_default_na=False),
-    ".json": lambda path: pd.read_json(path, dtype=False),
-    ".jsonl": lambda path: pd.read_json(path, dtype=False, lines=True),
-    ".parquet": pd.read_parquet,
-}
+T = TypeVar("T")
+
+Located = Sequence[tuple[str, Instance]]
+"""Instances, and where each stands."""
 
 _RULE_NAMES = {"mt": "mt", "modus tollens": "mt", "ds": "ds", "disjunctive syllogism": "ds"}
 
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
+_NEGATED = {("mt", "conclusion"), ("ds", "premise2")}
+"""The sentences of a rule that deny; the others hold the verb as the data set writes it."""
 
-def load_published(source: str) -> list[Instance]:
+_SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
+"""Fields in which the sides of a pair agree."""
+
+_COLUMN_OF = {field: column for column, field in COLUMNS.items()}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no text holds: control characters, line breaks and tabs aside, and halves of characters."""
+
+
+def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
 
     Raises:
-        UserError: nothing readable there, missing columns, empty or contradictory fields,
-            duplicate ids, or an instance without its counterpart.
+        UserError: nothing readable there, missing columns, empty or contradictory fields, sentences
+            that do not say what the other columns do, duplicate ids, an instance without its
+            counterpart, or one that differs from it in more than entity A.
     """
-    path = Path(source)
-    if not path.exists():
-        path = _download(source)
-    files = [path] if path.is_file() else _data_files(path)
-    instances = [instance for file in files for instance in _read(file)]
-    _check_pairs(source, instances)
+    rows = read_rows(source, tuple(COLUMNS))
+    instances = parse_each(((row.where, row.cells) for row in rows), _instance)
+    located = list(zip((row.where for row in rows), instances, strict=True))
+    _check_ids(located)
+    _check_pairs(located)
+    _check_categories(located)
     return instances
 
 
-def _download(name: str) -> Path:
-    if name.count("/") != 1 or Path(name).suffix in _READERS:
+def _instance(cells: Cells) -> Instance:
+    texts = {field: _text(column, cells[column]) for column, field in COLUMNS.items()}
+    suffix = texts["id"].rpartition("_")[2]
+    label = _chosen("label", texts.pop("label").lower(), _TRUTH)
+    expected = _chosen("id (its ending)", suffix, _LABEL_OF_SUFFIX)
+    if label != expected:
         raise UserError(
-            f"no data at {name!r}; expected a CSV, JSON, JSONL or Parquet file, a folder of such "
-            "files, or the name of a data set on the hub (owner/name)"
+            f"the id says {suffix}, whose label is {expected}, but the label is {label}"
         )
-    try:
-        return Path(
-            snapshot_download(
-                name, repo_type="dataset", allow_patterns=[f"*{suffix}" for suffix in _READERS]
-            )
-        )
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise UserError(
-            f"the data set {name!r} is neither a local path nor to be had from the hub "
-            f"({' '.join(str(error).split())[:200]}); download it and give its path"
-        ) from error
+    verbs = _chosen("category", texts["category"], VERBS)
+    _chosen("verb", texts["verb"], dict.fromkeys(verbs))
+    texts["rule"] = _rule(texts["rule"], texts["premise1"])
+    texts["entity_b"] = without_article(texts["entity_b"], group=texts["category"])
+    instance = Instance(**texts, label=label)
+    _check_sentences(instance)
+    return instance
 
 
-def _data_files(folder: Path) -> list[Path]:
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix in _READERS and not path.name.startswith((".", "dataset_info"))
-    )
-    if not files:
-        raise UserError(f"{folder} holds no data file; expected {', '.join(_READERS)}")
-    return files
+def _text(column: str, value: object) -> str:
+    text = "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+    if not text.strip():
+        raise UserError(f"the column {column} is empty; every field must be filled")
+    if found := _CONTROL.search(text):
+        raise UserError(f"{column} holds the control character {found[0]!r}; expected plain text")
+    return text.strip()
 
 
-def _read(file: Path) -> list[Instance]:
-    if file.suffix not in _READERS:
-        raise UserError(f"cannot read {file}; expected a file that ends in {', '.join(_READERS)}")
-    try:
-        frame = _READERS[file.suffix](file)
-    except (ValueError, OSError, pd.errors.ParserError) as error:
-        raise UserError(f"cannot read {file}: {error}") from error
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
-        raise UserError(
-            f"{file} lacks the columns {', '.join(missing)}; it has {', '.join(frame.columns)}, "
-            f"expected {', '.join(COLUMNS)}"
-        )
-    return [_instance(file, row) for row in frame[list(COLUMNS)].to_dict("records")]
+def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
+    if got not in known:
+        raise UserError(f"{column} is {shortened(got, 60)!r}; expected one of {', '.join(known)}")
+    return known[got]
 
 
-def _instance(file: Path, row: dict[str, Any]) -> Instance:
-    where = f"{file}, row {row['id']!r}"
-    for column, value in row.items():
-        if pd.isna(value) or not str(value).strip():
-            raise UserError(f"{where}: the column {column} is empty; every field must be filled")
-    fields = {field: str(row[column]) for column, field in COLUMNS.items() if column != "label"}
-    label = str(row["label"]).strip().lower()
-    suffix = fields["id"].rpartition("_")[2]
-    for column, got, known in (
-        ("label", label, _TRUTH),
-        ("id (its ending)", suffix, _LABEL_OF_SUFFIX),
-    ):
-        if got not in known:
-            raise UserError(f"{where}: {column} is {got!r}; expected one of {', '.join(known)}")
-    if _TRUTH[label] != _LABEL_OF_SUFFIX[suffix]:
-        raise UserError(
-            f"{where}: the id says {suffix}, whose label is {_LABEL_OF_SUFFIX[suffix]}, "
-            f"but the label is {_TRUTH[label]}"
-        )
-    return Instance(**{**fields, "rule": _rule(where, fields)}, label=_TRUTH[label])
-
-
-def _rule(where: str, fields: dict[str, str]) -> str:
+def _rule(named: str, premise1: str) -> str:
     """The rule by its name, or by the form of the first premise where it is named otherwise."""
-    name = fields["rule"].strip().lower().replace("_", " ")
-    if name in _RULE_NAMES:
-        return _RULE_NAMES[name]
-    if fields["premise1"].startswith("If "):
-        return "mt"
-    if " either " in fields["premise1"]:
-        return "ds"
-    raise UserError(
-        f"{where}: rulebreaker_type is {fields['rule']!r} and premise1 neither begins with 'If' "
-        f"nor holds 'either'; expected one of {', '.join(_RULE_NAMES)}"
-    )
-
-
-def _check_pairs(source: str, instances: list[Instance]) -> None:
-    repeated = [id_ for id_, count in Counter(i.id for i in instances).items() if count > 1]
-    if repeated:
-        raise UserError(f"{source}: the id {repeated[0]!r} occurs twice; ids must be unique")
-    sides = Counter(instance.pair_id for instance in instances)
-    single = [instance.id for instance in instances if sides[instance.pair_id] != 2]
-    if single:
+    rule = _RULE_NAMES.get(named.lower().replace("_", " "))
+    form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
+    if rule and form and rule != form:
         raise UserError(
-            f"{source}: {single[0]!r} has no counterpart; every rulebreaker ID_rb needs a "
-            f"non-rulebreaker ID_nonrb ({len(single)} rows stand alone)"
+            f"rulebreaker_type is {named!r}, but premise1 is {shortened(premise1)!r}, as in "
+            f"{form}; correct one of them"
         )
+    found = rule or form
+    if found is None:
+        raise UserError(
+            f"rulebreaker_type is {shortened(named, 60)!r} and premise1 neither begins with 'If' "
+            f"nor holds 'either'; expected one of {', '.join(_RULE_NAMES)}"
+        )
+    return found
+
+
+def _check_sentences(instance: Instance) -> None:
+    """Each sentence names the person, the verb and the entities that the other columns say."""
+    for sentence, entities in ENTITIES[instance.rule].items():
+        text = getattr(instance, sentence)
+        denies = (instance.rule, sentence) in _NEGATED
+        verb = NEGATIONS[instance.verb] if denies else instance.verb
+        expected = {field: getattr(instance, field) for field in ("name", *entities)}
+        for field, words in {"verb": verb, **expected}.items():
+            if not _phrase(words).search(text):
+                raise UserError(
+                    f"{sentence} is {shortened(text)!r}; expected {shortened(words, 60)!r} in it "
+                    f"(column {_COLUMN_OF[field]})"
+                )
+
+
+@cache
+def _phrase(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
+
+
+def _check_ids(located: Located) -> None:
+    places: dict[str, str] = {}
+
+    def check(row: tuple[str, Instance]) -> None:
+        where, instance = row
+        first = places.setdefault(instance.id, where)
+        if first != where:
+            raise UserError(
+                f"the id {shortened(instance.id, 60)!r} occurs twice, first in {first}; ids must "
+                "be unique"
+            )
+
+    parse_each(((row[0], row) for row in located), check)
+
+
+def _check_pairs(located: Located) -> None:
+    pairs: defaultdict[str, list[tuple[str, Instance]]] = defaultdict(list)
+    for where, instance in located:
+        pairs[instance.pair_id].append((where, instance))
+    parse_each(((sides[-1][0], sides) for sides in pairs.values()), _check_pair)
+
+
+def _check_pair(sides: Located) -> None:
+    if len(sides) != 2:
+        raise UserError(
+            f"{shortened(sides[0][1].id, 60)!r} has no counterpart; every rulebreaker ID_rb needs "
+            "a non-rulebreaker ID_nonrb"
+        )
+    (where, one), (_, other) = sides
+    for field in _SHARED:
+        got, expected = getattr(other, field), getattr(one, field)
+        if got != expected:
+            raise UserError(
+                f"{_COLUMN_OF[field]} is {shortened(got, 60)!r}, but {shortened(expected, 60)!r} "
+                f"in its counterpart ({where}); the sides of a pair differ in entityA alone"
+            )
+    if one.entity_a == other.entity_a:
+        raise UserError(
+            f"entityA is {shortened(one.entity_a, 60)!r}, as in its counterpart ({where}); the "
+            "sides of a pair differ in it"
+        )
+
+
+def _check_categories(located: Located) -> None:
+    """An entity pair has one category, for it is counted and named as one fact."""
+    categories: dict[tuple[str, str], str] = {}
+
+    def check(instance: Instance) -> None:
+        pair = (instance.entity_a, instance.entity_b)
+        first = categories.setdefault(pair, instance.category)
+        if first != instance.category:
+            raise UserError(
+                f"category is {instance.category!r}, but {first!r} in an earlier row about "
+                f"{shortened(instance.entity_b, 60)!r} and {shortened(instance.entity_a, 60)!r}"
+            )
+
+    parse_each(((where, item) for where, item in located if not item.label), check)

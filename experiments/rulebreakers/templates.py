@@ -140,6 +140,12 @@ def with_article(entity_b: str, *, group: str, verb: str) -> str:
     return f"{indefinite_article(entity_b)} {entity_b}"
 
 
+def without_article(entity_b: str, *, group: str) -> str:
+    """The bare noun of `entity_b`: what `with_article` adds is taken off."""
+    bare = group == CITIES or group in SPORTS
+    return entity_b if bare else re.sub("^(the|an?) ", "", entity_b)
+
+
 # A written vowel that is spoken as "y" or "w" takes "a"; a silent h takes "an".
 _VOWEL_SOUND = re.compile(
     r"(?!eu|ewe|one\b|once\b|uni|u[bckqrst][aeiou])[aeiou]|hour|heir|honest|honou?r", re.IGNORECASE

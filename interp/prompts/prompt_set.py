@@ -4,12 +4,14 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import overload
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from interp.errors import UserError
 from interp.prompts.prompt import Prompt
@@ -92,8 +94,8 @@ class PromptSet(Sequence[Prompt]):
         Raises:
             UserError: fewer than one pair asked for.
         """
-        if pairs < 1:
-            raise UserError(f"the limit is {pairs}; expected at least one pair")
+        if not isinstance(pairs, int) or pairs < 1:
+            raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
         members: defaultdict[str, list[int]] = defaultdict(list)
         cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for number, prompt in zip(self.numbers, self, strict=True):
@@ -155,18 +157,39 @@ def _evenly(cells: dict[tuple[str, ...], list[str]], rng: random.Random) -> Iter
     for ids in cells.values():
         keys = {pair_id: rng.random() for pair_id in ids}
         ids.sort(key=keys.__getitem__, reverse=True)
-    taken: defaultdict[tuple[int, str], int] = defaultdict(int)
-    while cells:
-        waiting = {cell: rng.random() for cell in cells}
-        while waiting:
-            cell = min(waiting, key=lambda c: (_load(c, taken), waiting[c]))
-            del waiting[cell]
-            for stratum in enumerate(cell):
-                taken[stratum] += 1
-            yield cells[cell].pop()
-        cells = {cell: ids for cell, ids in cells.items() if ids}
+    values = _numbered(list(cells))
+    taken = np.zeros(values.max(initial=-1) + 1, dtype=np.int64)
+    waiting = list(enumerate(cells.values()))
+    while waiting:
+        keys_of_round = [rng.random() for _ in waiting]
+        order = sorted(range(len(waiting)), key=keys_of_round.__getitem__)
+        rows = np.array([waiting[place][0] for place in order])
+        for place in _least_taken_first(values[rows], taken):
+            yield waiting[order[place]][1].pop()
+        waiting = [(row, ids) for row, ids in waiting if ids]
 
 
-def _load(cell: Iterable[str], taken: dict[tuple[int, str], int]) -> int:
-    """How often the values of a cell were taken; squared, so that no value runs ahead."""
-    return sum(taken[stratum] ** 2 for stratum in enumerate(cell))
+def _numbered(cells: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
+    """The values of each cell as numbers, (cell, stratum); no two strata share a number."""
+    numbers: dict[tuple[int, str], int] = {}
+    rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]
+    return np.array(rows, dtype=np.int64, ndmin=2)
+
+
+_NEVER = np.iinfo(np.int64).max // 2
+"""A load that no row reaches; more can be added to it."""
+
+
+def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
+    """All rows of `values`: next comes the first of those whose values were taken least often.
+
+    How often is the sum of squares, so that no value runs ahead. `taken` is counted up.
+    """
+    loads = (taken[values] ** 2).sum(axis=1)
+    for _ in values:
+        row = int(loads.argmin())
+        yield row
+        for column, value in enumerate(values[row]):
+            loads[values[:, column] == value] += 2 * taken[value] + 1
+            taken[value] += 1
+        loads[row] = _NEVER

@@ -43,7 +43,7 @@ def changed(**change):
         (lambda: [], "no prompts were given"),
         (lambda: list(some_prompts(2))[:3], "needs one clean prompt"),
         (lambda: changed(side="rulebreaker"), "needs one clean prompt"),
-        (lambda: changed(text=some_prompts(2)[0].text), "are identical"),
+        (lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}), "are identical"),
         (lambda: changed(positive=AnswerOption("Maybe", ("Maybe",))), "ask for different answers"),
     ],
 )

@@ -1,5 +1,8 @@
 import dataclasses
+import random
+import time
 from collections import Counter
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import PromptSet, _evenly
 from tests.support.prompts import some_prompts
 
 
@@ -48,6 +51,51 @@ def test_a_limit_is_spread_evenly(many, pairs, seed):
         assert (max(counts) - least) // 2 <= 2, (factor, counts)
 
 
+def one_by_one(cells, rng):
+    """What `_evenly` does, told plainly and slowly: all cells are compared for each pair."""
+    for ids in cells.values():
+        keys = {pair_id: rng.random() for pair_id in ids}
+        ids.sort(key=keys.__getitem__, reverse=True)
+    taken = Counter()
+    while cells:
+        waiting = {cell: rng.random() for cell in cells}
+        while waiting:
+            load = {cell: sum(taken[value] ** 2 for value in enumerate(cell)) for cell in waiting}
+            cell = min(waiting, key=lambda c, load=load: (load[c], waiting[c]))
+            del waiting[cell]
+            taken.update(enumerate(cell))
+            yield cells[cell].pop()
+        cells = {cell: ids for cell, ids in cells.items() if ids}
+
+
+@given(
+    strata=st.integers(0, 3).flatmap(
+        lambda n: st.lists(st.tuples(*[st.sampled_from("abcd")] * n), max_size=40)
+    ),
+    seed=st.integers(0, 9),
+)
+def test_pairs_are_taken_in_the_order_of_the_plain_method(strata, seed):
+    def cells():
+        found = {}
+        for number, cell in enumerate(strata):
+            found.setdefault(cell, []).append(f"pair {number}")
+        return found
+
+    fast = list(_evenly(cells(), random.Random(seed)))
+    assert fast == list(one_by_one(cells(), random.Random(seed)))
+    assert sorted(fast) == sorted(f"pair {number}" for number in range(len(strata)))
+
+
+def test_many_strata_are_spread_over_in_little_time():
+    # The plain method compares 20,000 cells 2,000 times: minutes.
+    cells = {(f"verb {n % 10_000}", f"phrasing {n // 10_000}"): [str(n)] for n in range(20_000)}
+    started = time.process_time()
+    taken = [int(pair) for pair in islice(_evenly(cells, random.Random(0)), 2_000)]
+    assert time.process_time() - started < 10
+    assert len({number % 10_000 for number in taken}) == 2_000
+    assert Counter(number // 10_000 for number in taken) == {0: 1_000, 1: 1_000}
+
+
 def test_a_limit_is_drawn_from_the_whole_set_by_the_seed(full):
     one, same, other = full.spread(48, 0), full.spread(48, 0), full.spread(48, 1)
     assert list(one.numbers) == list(same.numbers)
@@ -68,6 +116,12 @@ def test_a_larger_limit_begins_with_a_smaller_one(full):
 def test_a_limit_of_nothing_is_refused(full):
     with pytest.raises(UserError, match="at least one pair"):
         full.spread(0)
+
+
+def test_a_limit_of_another_type_is_refused(full, unchecked_types):
+    for limit in ("60", 1.5, None):
+        with pytest.raises(UserError, match="at least one pair"):
+            full.spread(limit)
 
 
 def test_the_hash_depends_on_everything_and_on_nothing_else():

@@ -152,7 +152,7 @@ def with_city(prompt, premise, city):
         for name, (s, e) in prompt.segments.items()
     }
     text = prompt.text[:start] + part + prompt.text[end:]
-    return dataclasses.replace(prompt, text=text, segments=segments)
+    return dataclasses.replace(prompt, text=text, segments=segments, roles={})
 
 
 def test_the_planted_shortcuts_show_when_a_premise_is_changed():

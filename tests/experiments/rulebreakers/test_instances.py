@@ -92,7 +92,10 @@ def test_the_namesakes_are_countries_and_cities_of_the_data():
 
 
 def digest(seed):
-    rows = [instance.to_row() for instance in generate(seed)]
+    rows = [
+        {column: getattr(instance, field) for column, field in COLUMNS.items()}
+        for instance in generate(seed)
+    ]
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
@@ -106,3 +109,23 @@ def test_the_dataset_has_the_published_columns():
     assert list(frame.columns) == list(COLUMNS)
     assert frame["id"].iloc[0] == "RULEBREAKER_0000001_rb"
     assert frame["label"].dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("verb", "bare", "published"),
+    [
+        ("caught", "ostrich", "an ostrich"),
+        ("saw", "goose", "a goose"),
+        ("plays", "French horn", "the French horn"),
+        ("owns", "French horn", "a French horn"),
+        ("owns", "English horn", "an English horn"),
+        ("is good at", "table tennis", "table tennis"),
+        ("had studied in", "Abuja", "Abuja"),
+    ],
+)
+def test_the_published_entity_b_has_its_article(instances, verb, bare, published):
+    frame = system.dataset(seed=0)
+    chosen = [i.entity_b == bare and i.verb == verb for i in instances]
+    assert set(frame[chosen]["entityB"]) == {published}
+    spoken = frame[chosen]["premise2"].where(frame["rulebreaker_type"] == "mt").dropna()
+    assert spoken.str.endswith(f" {published}.").all()

@@ -5,13 +5,23 @@ import pytest
 
 from interp.errors import UserError
 from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.prompts import to_prompt
 from interp_experiments.rulebreakers.published import load_published
 from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.templates import PHRASINGS
 
 
 @pytest.fixture(scope="module")
 def frame():
     return system.dataset(seed=3).head(40)
+
+
+@pytest.fixture(scope="module")
+def published():
+    """Pairs of every category and verb."""
+    frame = system.dataset(seed=3)
+    pairs = frame[frame["id"].str.endswith("_rb")].groupby(["category", "verb"]).head(2).index
+    return frame.loc[sorted([*pairs, *(pairs + 1)])]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet"])
@@ -33,7 +43,7 @@ def test_a_folder_laid_out_as_on_the_hub(frame, tmp_path):
     frame.head(20).to_csv(tmp_path / "data" / "train-0.csv", index=False)
     frame.tail(20).to_csv(tmp_path / "data" / "train-1.csv", index=False)
     (tmp_path / "README.md").write_text("a card")
-    assert load_published(str(tmp_path)) == generate(3)[:40]
+    assert load_published(str(tmp_path)) == load_published(tmp_path) == generate(3)[:40]
 
 
 def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
@@ -48,19 +58,90 @@ def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
     assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
 
 
+def test_the_whole_set_gives_the_same_prompts_when_it_is_read_again(tmp_path):
+    frame = system.dataset(seed=0)
+    frame.to_parquet(tmp_path / "all.parquet")
+    assert load_published(str(tmp_path / "all.parquet")) == generate(0)
+    facts = system.facts(data=str(tmp_path / "all.parquet"))
+    assert list(facts) == list(system.facts(data=None))
+    assert len(facts) == 274
+
+
+def test_entity_b_is_read_with_and_without_its_article(published, tmp_path):
+    bare = [instance.entity_b for instance in generate(3)]
+    frame = published.assign(entityB=[bare[place] for place in published.index])
+    assert (frame["entityB"] != published["entityB"]).any()
+    frame.to_csv(tmp_path / "bare.csv", index=False)
+    published.to_csv(tmp_path / "published.csv", index=False)
+    loaded = load_published(str(tmp_path / "published.csv"))
+    assert loaded == load_published(str(tmp_path / "bare.csv"))
+    for instance in loaded:
+        prompt = to_prompt(instance, PHRASINGS[0])
+        spans = {prompt.text[slice(*s)] for r, s in prompt.roles.items() if r.endswith("_b")}
+        assert spans == {instance.entity_b}
+
+
+def test_one_blank_too_many_changes_nothing(published, tmp_path):
+    for column in published.columns.drop("label"):
+        frame = published.assign(**{column: " " + published[column] + "  "})
+        frame.to_csv(tmp_path / "data.csv", index=False)
+        prompts = system.prompts(seed=0, data=str(tmp_path / "data.csv"))
+        assert {p.factors["entity_group"] for p in prompts} == {"geographical", "categorical"}
+        published.to_csv(tmp_path / "plain.csv", index=False)
+        assert load_published(str(tmp_path / "data.csv")) == load_published(
+            str(tmp_path / "plain.csv")
+        )
+
+
+def altered(row, **cells):
+    """The frame with other cells in one row."""
+
+    def change(frame):
+        frame = frame.astype(object)
+        for column, value in cells.items():
+            frame.iloc[row, list(frame.columns).index(column)] = value
+        return frame
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda f: f.drop(columns=["verb", "label"]), "lacks the columns verb, label"),
-        (lambda f: f.iloc[:-1], "has no counterpart"),
-        (lambda f: pd.concat([f, f.head(1)]), "occurs twice"),
-        (lambda f: f.assign(premise2=""), "premise2 is empty"),
+        (lambda f: f.iloc[:-1], "line 40: .*has no counterpart"),
+        (lambda f: pd.concat([f, f.head(1)]), "line 42: the id .*occurs twice, first in .*line 2"),
+        (lambda f: f.head(0), "has no rows"),
+        (
+            lambda f: f.assign(premise2=""),
+            "40 wrong rows, the first:\n.*line 2: .*premise2 is empty",
+        ),
         (lambda f: f.assign(label=~f["label"]), "the label is"),
         (
             lambda f: f.assign(rulebreaker_type="mp", premise1="All men are mortal."),
             "rulebreaker_type is 'mp'",
         ),
         (lambda f: f.assign(id=f["id"] + "x"), "its ending"),
+        (altered(3, verb="is in  town"), "line 5: verb is 'is in  town'; expected one of is in, "),
+        (altered(3, category="towns"), "line 5: category is 'towns'; expected one of cities, bird"),
+        (altered(0, category="bird"), "line 2: verb is 'is in'; expected one of caught, saw"),
+        (altered(3, rulebreaker_type="ds"), r"rulebreaker_type is 'ds', but premise1 is 'If .* mt"),
+        (altered(3, entityA="Utopia"), "line 5: premise1 is .*; expected 'Utopia' in .*entityA"),
+        (altered(3, entityB="Utopia"), "line 5: premise1 is .*; expected 'Utopia' in .*entityB"),
+        (altered(3, firstName="Zed"), "line 5: premise1 is .*; expected 'Zed' in .*firstName"),
+        (altered(3, premise1="nan"), "line 5: premise1 is 'nan'; expected"),
+        (altered(3, verb="died in"), "line 5: premise1 is .*; expected 'died in' in .*verb"),
+        (altered(3, premise2="banana\0"), r"line 5: premise2 holds the control character '\\x00'"),
+        (altered(3, pronoun="it"), "line 5: pronoun is 'it', but '(he|she)' in its counterpart"),
+        (
+            lambda f: altered(3, **{c: f.iloc[2][c] for c in f.columns.drop(["id", "label"])})(f),
+            "line 5: entityA is '.*', as in its counterpart .*line 4",
+        ),
+        (
+            lambda f: altered(3, **{c: f.iloc[5][c] for c in f.columns.drop(["id", "label"])})(f),
+            "line 5: firstName is '.*', but '.*' in its counterpart .*line 4",
+        ),
+        (lambda f: altered(3, premise2=f.iloc[5]["premise2"])(f), "line 5: premise2 is '.*'; expe"),
     ],
 )
 def test_broken_data_is_refused(frame, tmp_path, change, message):
@@ -68,6 +149,20 @@ def test_broken_data_is_refused(frame, tmp_path, change, message):
     change(frame).to_csv(file, index=False)
     with pytest.raises(UserError, match=message):
         load_published(str(file))
+
+
+def test_an_entity_pair_has_one_category(published, tmp_path):
+    rows = published[published["category"] == "bird"].iloc[:40]
+    change = rows["id"].isin(rows["id"].iloc[:2])
+    rows.loc[change, "category"] = "fish"
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    with pytest.raises(UserError, match="line 4: category is 'bird', but 'fish' in an earlier row"):
+        load_published(str(tmp_path / "data.csv"))
+
+
+def test_labels_may_be_whole_floating_numbers(frame, tmp_path):
+    frame.assign(label=frame["label"].astype(float)).to_csv(tmp_path / "data.csv", index=False)
+    assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
 
 
 def test_what_is_no_data_is_refused(tmp_path):

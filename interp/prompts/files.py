@@ -1,0 +1,285 @@
+"""Read and write tables: CSV, JSON, JSONL and Parquet files, folders of them, data sets of the hub.
+
+What is read is not trusted: a file of any content gives rows or a `UserError`.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pandas as pd
+import pyarrow.parquet as pq
+from huggingface_hub import snapshot_download
+
+from interp.errors import UserError, shortened
+from interp.files import write_whole, writing
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+SHOWN = 3
+"""Wrong rows that a message quotes; it counts all."""
+
+Cells = Mapping[str, object]
+
+
+class Row(NamedTuple):
+    """One row of a table, and where it stands."""
+
+    where: str
+    """Such as "pairs.csv, line 3"."""
+    cells: Cells
+    """Column to value: text, a number, a truth value or None."""
+
+
+def read_rows(source: str | Path, columns: Sequence[str]) -> list[Row]:
+    """The rows of a file, of the files of a folder, or of a hub data set, with these columns.
+
+    Args:
+        source: a path, or the name of a data set on the hub (owner/name).
+        columns: what every file must have; further columns are not read.
+
+    Raises:
+        UserError: nothing readable there, a file without one of the columns, no rows, or a cell
+            that holds a list or an object.
+    """
+    rows = [row for file in _files(str(source)) for row in _read(file, columns)]
+    if not rows:
+        raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
+    return rows
+
+
+def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
+    """What `parse` makes of each item; those that it refuses are told in one message.
+
+    Args:
+        items: where each stands, as the message names it, and what is parsed.
+        parse: raises a UserError for what it refuses.
+
+    Raises:
+        UserError: some are refused; the message counts them and quotes the first few.
+    """
+    parsed: list[T] = []
+    wrong: list[str] = []
+    for where, item in items:
+        try:
+            parsed.append(parse(item))
+        except UserError as error:
+            wrong.append(f"{where}: {error}")
+    if len(wrong) > 1:
+        raise UserError("\n  ".join([f"{len(wrong):,} wrong rows, the first:", *wrong[:SHOWN]]))
+    if wrong:
+        raise UserError(wrong[0])
+    return parsed
+
+
+def write_table(frame: pd.DataFrame, file: Path) -> None:
+    """Write a table in the format that the file's suffix names.
+
+    Raises:
+        UserError: another suffix, no such folder, or a file that cannot be written.
+    """
+    check_writable(file)
+    write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a name that `write_table` would refuse, before the table is made.
+
+    Raises:
+        UserError: a suffix that names no format, or no such folder.
+    """
+    if file.suffix not in _WRITERS:
+        raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
+    with writing(file):
+        found = file.parent.is_dir()
+    if not found:
+        raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; make it")
+
+
+_WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+    ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    ".csv": lambda frame, path: frame.to_csv(path, index=False, lineterminator="\n"),
+    ".jsonl": lambda frame, path: frame.to_json(
+        path, orient="records", lines=True, force_ascii=False
+    ),
+}
+
+
+def _files(source: str) -> list[Path]:
+    """The data files that a source names."""
+    if not source.strip():
+        raise UserError(f"the name of the data is empty; {_EXPECTED}")
+    path = Path(source)
+    try:
+        exists = path.exists()
+    except (OSError, ValueError) as error:  # a name that no file system takes
+        raise UserError(f"no data at {shortened(source)!r} ({_reason(error)})") from error
+    if not exists:
+        path = _download(source)
+    if not path.is_dir():
+        return [path]
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix in _READERS
+        and not file.name.startswith((".", "dataset_info"))
+        and file.is_file()
+    )
+    if not files:
+        raise UserError(
+            f"{shortened(str(path))} holds no data file; expected {', '.join(_READERS)}"
+        )
+    return files
+
+
+def _download(name: str) -> Path:
+    if name.count("/") != 1 or Path(name).suffix in _READERS:
+        raise UserError(f"no data at {shortened(name)!r}; {_EXPECTED}")
+    try:
+        patterns = [f"*{suffix}" for suffix in _READERS]
+        return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
+    except Exception as error:  # the hub's client passes on what any library below it raises
+        raise UserError(
+            f"the data set {shortened(name)!r} is neither a local path nor to be had from the hub "
+            f"({_reason(error)}); download it and give its path"
+        ) from error
+
+
+def _read(file: Path, columns: Sequence[str]) -> Iterator[Row]:
+    shown = shortened(str(file))
+    if file.suffix not in _READERS or not file.is_file():
+        raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
+    try:
+        rows = list(_READERS[file.suffix](file, columns))
+    except Exception as error:  # the libraries raise anything where a file is damaged
+        raise UserError(f"cannot read {shown}: {_reason(error)}") from error
+    for place, cells in rows:
+        for column, value in cells.items():
+            if not isinstance(value, str | int | float | None):
+                raise UserError(
+                    f"{shown}, {place}: {column} is {_quoted(value)}, a {type(value).__name__}; "
+                    "expected text, a number, true or false"
+                )
+        yield Row(f"{shown}, {place}", cells)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not written in UTF-8; save it so"
+    return shortened(" ".join((getattr(error, "strerror", None) or str(error)).split()))
+
+
+def _quoted(value: object) -> str:
+    return shortened(repr(value), 60)
+
+
+def _read_csv(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        header = next(reader, [])
+        _check_columns(header, columns)
+        while True:
+            place = f"line {reader.line_num + 1}"
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                raise ValueError(f"{place}: {error}") from error
+            if cells is None:
+                return
+            if len(cells) > len(header):
+                raise ValueError(f"{place} has {len(cells)} cells, the header {len(header)}")
+            if len(cells) > 1 or "".join(cells).strip():
+                row = dict(zip(header, cells, strict=False))
+                yield place, {column: row.get(column) for column in columns}
+
+
+def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    with file.open(encoding="utf-8-sig") as stream:
+        lines = [(f"line {number}", line) for number, line in enumerate(stream, start=1)]
+    return _records([(place, _json(place, line)) for place, line in lines if line.strip()], columns)
+
+
+def _read_json(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    data = _json("it", file.read_text(encoding="utf-8-sig"))
+    if isinstance(data, dict):
+        data = _by_row(data, columns)
+    if not isinstance(data, list):
+        raise ValueError(
+            f"it holds {_quoted(data)}; expected a list of objects, one a row, or an object of "
+            "columns"
+        )
+    return _records([(f"row {n}", record) for n, record in enumerate(data, start=1)], columns)
+
+
+def _json(place: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{place} is no JSON: {error}") from error
+
+
+def _records(
+    records: Sequence[tuple[str, object]], columns: Sequence[str]
+) -> Iterator[tuple[str, Cells]]:
+    """The rows of objects; a column that only some of them have is empty in the others."""
+    objects: list[tuple[str, Cells]] = []
+    for place, record in records:
+        if not isinstance(record, dict):
+            raise ValueError(f"{place} is {_quoted(record)}; expected an object of columns")
+        objects.append((place, record))
+    if objects:
+        _check_columns(list(dict.fromkeys(name for _, cells in objects for name in cells)), columns)
+    for place, cells in objects:
+        yield place, {column: cells.get(column) for column in columns}
+
+
+def _by_row(data: dict[str, object], columns: Sequence[str]) -> list[dict[str, object]]:
+    """The rows of an object of columns: each a list, or an object with a name for each row."""
+    _check_columns(list(data), columns)
+    rows: dict[str, dict[str, object]] = {}
+    for column in columns:
+        cells = data[column]
+        if isinstance(cells, list):
+            cells = {str(number): cell for number, cell in enumerate(cells)}
+        if not isinstance(cells, dict):
+            raise ValueError(f"the column {column} is {_quoted(cells)}; expected a list of cells")
+        for name, cell in cells.items():
+            rows.setdefault(name, {})[column] = cell
+    return list(rows.values())
+
+
+def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    # Opened here, since pyarrow takes some names for addresses; and without pandas, whose metadata
+    # may be damaged.
+    with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
+        _check_columns(parquet.schema_arrow.names, columns)
+        table = parquet.read(columns=list(columns))
+    cells = [table.column(column).to_pylist() for column in columns]
+    for number, values in enumerate(zip(*cells, strict=True), start=1):
+        yield f"row {number}", dict(zip(columns, values, strict=True))
+
+
+def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
+    if missing := [column for column in expected if column not in found]:
+        raise ValueError(
+            f"it lacks the columns {', '.join(missing)}; it has "
+            f"{shortened(', '.join(found), 100) or 'none'}, expected {', '.join(expected)}"
+        )
+    if repeated := [column for column in expected if found.count(column) > 1]:
+        raise ValueError(f"it has the column {repeated[0]} twice; expected one of each name")
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[tuple[str, Cells]]]] = {
+    ".csv": _read_csv,
+    ".json": _read_json,
+    ".jsonl": _read_jsonl,
+    ".parquet": _read_parquet,
+}
+
+_EXPECTED = (
+    f"expected a {', '.join(_READERS)} file, a folder of such files, or the name of a data set on "
+    "the hub (owner/name)"
+)

@@ -1,0 +1,160 @@
+import json
+import os
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from interp.errors import UserError
+from interp.prompts.files import parse_each, read_rows, write_table
+
+COLUMNS = ("id", "text")
+
+
+def written(folder, name, content):
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(file)
+
+
+def cells(source):
+    return [dict(row.cells) for row in read_rows(source, COLUMNS)]
+
+
+ROWS = [{"id": "1", "text": "one, two"}, {"id": "2", "text": 'said "no"'}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'id,text\n1,"one, two"\n2,"said ""no"""\n'),
+        ("bom.csv", '\ufeffid,text\r\n1,"one, two"\r\n\r\n2,"said ""no"""'),
+        ("old.csv", 'text,more,id\r"one, two",x,1\r"said ""no""",,2\r'),
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
+        ("a.json", json.dumps(ROWS)),
+        ("columns.json", json.dumps({c: [row[c] for row in ROWS] for c in COLUMNS})),
+        ("pandas.json", pd.DataFrame(ROWS).to_json()),
+    ],
+)
+def test_every_layout_gives_the_same_rows(tmp_path, name, content):
+    assert cells(written(tmp_path, name, content)) == ROWS
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_what_is_written_is_read(tmp_path, suffix):
+    file = tmp_path / f"rows{suffix}"
+    write_table(pd.DataFrame(ROWS), file)
+    assert cells(str(file)) == ROWS
+
+
+def test_rows_say_where_they_stand(tmp_path):
+    source = written(tmp_path, "a.csv", 'id,text\n1,"two\nlines"\n\n2,one\n')
+    assert [row.where for row in read_rows(source, COLUMNS)] == [
+        f"{source}, line 2",
+        f"{source}, line 5",
+    ]
+    source = written(tmp_path, "a.jsonl", '\n{"id": 1, "text": "a"}\n')
+    assert read_rows(source, COLUMNS)[0].where.endswith("line 2")
+    source = written(tmp_path, "a.json", '[{"id": 1, "text": "a"}]')
+    assert read_rows(source, COLUMNS)[0].where.endswith("row 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "", "it lacks the columns id, text; it has none"),
+        ("a.csv", "id,text\n", "has no rows"),
+        ("a.csv", "id,text,id\n1,2,3\n", "has the column id twice"),
+        ("a.csv", "id,text\n1,a\n2,b,c\n", "line 3 has 3 cells, the header 2"),
+        ("a.csv", 'id,text\n1,"a\n', "line 2: unexpected end of data"),
+        ("a.csv", b"id,text\n1,caf\xe9\n", "not written in UTF-8"),
+        ("a.json", b'[{"id": "\xff"}]', "not written in UTF-8"),
+        ("a.json", "[1,2]", "row 1 is 1; expected an object of columns"),
+        ("a.json", "[[1, 2]]", r"row 1 is \[1, 2\]; expected an object"),
+        ("a.json", "[]", "has no rows"),
+        ("a.json", "{}", "it lacks the columns id, text"),
+        ("a.json", "null", "it holds None; expected a list of objects"),
+        ("a.json", '{"id": 1, "text": 2}', "the column id is 1; expected a list of cells"),
+        ("a.json", '[{"id": 1, "text": "a"}, null]', "row 2 is None; expected an object"),
+        ("a.json", '[{"id": [1, 2], "text": "a"}]', r"row 1: id is \[1, 2\], a list; expected"),
+        ("a.json", '[{"id": {}, "text": "a"}]', "row 1: id is {}, a dict; expected text"),
+        ("a.json", "[" * 100_000, "cannot read .*recursion"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', "line 2 is None; expected an object"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is no JSON"),
+        ("a.parquet", "PAR1 and nothing more PAR1", "cannot read"),
+        ("a.xlsx", "x", "expected a file that ends in .csv"),
+    ],
+)
+def test_a_file_that_holds_no_rows_is_refused(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=message) as refusal:
+        read_rows(written(tmp_path, name, content), COLUMNS)
+    assert len(str(refusal.value)) < 600
+
+
+def test_parquet_with_lists_or_broken_metadata(tmp_path):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [[1], [2]], "text": ["a", "b"]}), file)
+    with pytest.raises(UserError, match=r"row 1: id is \[1\], a list"):
+        read_rows(str(file), COLUMNS)
+    table = pa.table({"id": ["1"], "text": ["a"]})
+    pq.write_table(table.replace_schema_metadata({"pandas": '{"index_columns": ["gone"]}'}), file)
+    assert cells(str(file)) == [{"id": "1", "text": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "the name of the data is empty; expected a .csv"),
+        (" ", "the name of the data is empty"),
+        ("x" * 5000, "no data at 'xxx.*File name too long"),
+        ("a\0b", "no data at"),
+        ("exp:1", "no data at 'exp:1'"),
+        ("http://localhost/data.csv", "no data at 'http"),
+        ("owner/\udcff", "neither a local path nor"),
+        ("/dev/null", "cannot read /dev/null"),
+    ],
+)
+def test_names_of_nothing_are_refused(source, message):
+    with pytest.raises(UserError, match=message) as refusal:
+        read_rows(source, COLUMNS)
+    assert len(str(refusal.value)) < 500
+
+
+@pytest.mark.parametrize("folder", ["exp:1", "s3:", "file:"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_path_is_never_taken_for_an_address(tmp_path, monkeypatch, folder, suffix):
+    (tmp_path / folder).mkdir()
+    write_table(pd.DataFrame(ROWS), tmp_path / folder / f"rows{suffix}")
+    monkeypatch.chdir(tmp_path)
+    assert cells(folder) == cells(f"{folder}/rows{suffix}") == ROWS
+
+
+def test_only_files_of_a_folder_are_read(tmp_path):
+    (tmp_path / "a.csv").mkdir()
+    os.mkfifo(tmp_path / "b.csv")
+    with pytest.raises(UserError, match="holds no data file"):
+        read_rows(str(tmp_path), COLUMNS)
+    written(tmp_path, "c.csv", "id,text\n1,a\n")
+    written(tmp_path, "dataset_info.json", "{}")
+    assert cells(str(tmp_path)) == [{"id": "1", "text": "a"}]
+
+
+def test_wrong_rows_are_counted_and_the_first_are_told():
+    def parse(text):
+        if not text.isdigit():
+            raise UserError(f"{text} is no number")
+        return int(text)
+
+    items = [(f"line {place}", text) for place, text in enumerate("1a2bcde")]
+    assert parse_each([items[0], items[2]], parse) == [1, 2]
+    with pytest.raises(UserError, match=r"\Aline 1: a is no number\Z"):
+        parse_each(items[:3], parse)
+    with pytest.raises(UserError) as refusal:
+        parse_each(items, parse)
+    assert str(refusal.value).splitlines() == [
+        "5 wrong rows, the first:",
+        "  line 1: a is no number",
+        "  line 3: b is no number",
+        "  line 4: c is no number",
+    ]

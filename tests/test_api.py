@@ -1,0 +1,56 @@
+"""What the calls for notebooks refuse, before anything is measured."""
+
+import dataclasses
+
+import pytest
+
+import interp
+from interp.prompts.prompt import AnswerOption
+
+pytestmark = pytest.mark.usefixtures("unchecked_types")
+
+
+@pytest.fixture
+def pair(prompts):
+    return list(prompts[:1]) + [p for p in prompts[1:] if p.pair_id == prompts[0].pair_id]
+
+
+CALLS = [interp.score, interp.attribute, interp.patch]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
+    with pytest.raises(interp.UserError, match=r"model is 'organism/x', a str; .*load_model"):
+        call("organism/x", pair)
+    for wrong in ("text", pair[0], iter(pair), None, {"1": pair[0]}):
+        with pytest.raises(interp.UserError, match="expected a list of prompts"):
+            call(organism, wrong)
+    with pytest.raises(interp.UserError, match=r"prompts\[1\] is 'text', a str; expected a Prompt"):
+        call(organism, [pair[0], "text"])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_ids_are_unique_and_options_have_forms(call, organism, pair):
+    with pytest.raises(interp.UserError, match=rf"prompts\[2\] has the id '{pair[0].id}'"):
+        call(organism, [*pair, pair[0]])
+    nothing = dataclasses.replace(pair[1], negative=AnswerOption("No", ()))
+    with pytest.raises(interp.UserError, match="its negative option 'No' has no forms"):
+        call(organism, [pair[0], nothing])
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "message"),
+    [
+        (
+            interp.attribute,
+            {"methods": "gradient"},
+            "methods is 'gradient', a str; expected a list",
+        ),
+        (interp.patch, {"sites": "resid_pre"}, "sites is 'resid_pre', a str; expected a list"),
+        (interp.patch, {"layers": 1}, r"layers is 1, a int; expected a list, such as \[1\]"),
+        (interp.patch, {"heads": "01"}, "heads is '01', a str; expected a list"),
+    ],
+)
+def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message, organism, pair):
+    with pytest.raises(interp.UserError, match=message):
+        call(organism, pair, **arguments)
