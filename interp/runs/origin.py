@@ -112,12 +112,12 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
                 "a run can grow but not shrink: give a larger --limit, or another --out"
             )
         return True
-    for key, value in now.model_dump().items():
-        before = getattr(earlier, key)
-        if before != value:
+    for key in ("measurement", "system", "seed", "prompts", "data_hash"):
+        there, here = getattr(earlier, key), getattr(now, key)
+        if there != here:
             raise UserError(
-                f"{folder} belongs to a different run: its {key} is {shortened(repr(before))}, "
-                f"this run's is {shortened(repr(value))}; repeat that run's options, or give "
+                f"{folder} belongs to a different run: its {key} is {shortened(repr(there))}, "
+                f"this run's is {shortened(repr(here))}; repeat that run's options, or give "
                 "another --out"
             )
     return False
