@@ -169,7 +169,8 @@ def _read(file: Path, columns: Sequence[str]) -> Iterator[Row]:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not written in UTF-8; save it so"
-    return shortened(" ".join((getattr(error, "strerror", None) or str(error)).split()))
+    text = getattr(error, "strerror", None) or str(error)
+    return shortened(" ".join(text.split()), 300)
 
 
 def _quoted(value: object) -> str:
@@ -266,7 +267,7 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
     if missing := [column for column in expected if column not in found]:
         raise ValueError(
             f"it lacks the columns {', '.join(missing)}; it has "
-            f"{shortened(', '.join(found), 100) or 'none'}, expected {', '.join(expected)}"
+            f"{shortened(', '.join(found), 100) or 'none'}"
         )
     if repeated := [column for column in expected if found.count(column) > 1]:
         raise ValueError(f"it has the column {repeated[0]} twice; expected one of each name")
