@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,39 @@ class RunFolder:
         """Ids of the shards of a model that are not done; none if it was not begun."""
         return [shard.name for shard in self.shards(model) if not shard.is_dir()]
 
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        prompts: Iterable[str] | None = None,
+    ) -> pd.DataFrame:
         """A table of the run, from every shard that is done; "prompts" is the prompts table.
+
+        Args:
+            name: of the table.
+            columns: those to read; all if not given.
+            prompts: ids of the prompts whose rows to read; all if not given.
+
+        Raises:
+            UserError: the run has no such table.
+        """
+        chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
+        return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
+
+    def parts(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        filters: list[tuple[str, str, Any]] | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """A table shard by shard, which keeps one shard in memory; pairs are whole in each.
+
+        Args:
+            name: of the table.
+            columns: those to read; all if not given.
+            filters: column, operator and value, as pyarrow takes them, of the rows to read.
 
         Raises:
             UserError: the run has no such table.
@@ -118,8 +149,8 @@ class RunFolder:
         if not files or not all(file.exists() for file in files):
             raise UserError(f"the run in {self.folder} has no table {name!r} yet")
         chosen = None if columns is None else list(columns)
-        parts: list[pd.DataFrame] = [pd.read_parquet(file, columns=chosen) for file in files]
-        return pd.concat(parts, ignore_index=True)
+        for file in files:
+            yield pd.read_parquet(file, columns=chosen, filters=filters)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
         """The files of a table of some models, one a shard that is done."""
