@@ -1,15 +1,18 @@
 """Patching as a measurement of prompts that come in pairs."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from interp.choices import DIRECTIONS, ESTIMATES, GRANULARITIES, PATCHING_BACKENDS, POLICIES
 from interp.errors import UserError, unknown
 from interp.measurement import Measurement, PromptRows
 from interp.models.model import Model
+from interp.models.rotary import is_long
 from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
+from interp.patching.checks import check_passes, check_patterns, check_sums
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.patching.rows import pair_row, patch_rows
@@ -93,11 +96,23 @@ def patching(
     exact = _exact_backend(model, backend, remote=remote, budget=budget)
     estimator = None if estimate is None else Estimator(model, estimate=estimate)
     answer_tokens = AnswerTokenizer(model)
+    checks = _checks(sites, estimate, verify, backend)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
-        pair = PatchingPair.aligned(base, source, answer_tokens(base), policy=policy)
+        pair = PatchingPair.aligned(
+            base,
+            source,
+            answer_tokens(base),
+            policy=policy,
+            whole=is_long(model, max(len(base), len(source))),
+        )
+        with model.measuring():
+            # The first pair stands for all.
+            while checks:
+                checks[-1](model, pair)
+                checks.pop()
         cells = list(
             cells_of(model, base, sites, granularity=granularity, layers=layers, heads=heads)
         )
@@ -124,6 +139,21 @@ def patching(
     }
     tables = {name: SCHEMAS[name] for name in ("pairs", "patches")}
     return PairMeasurement(model, "patch", parameters, tables, budget, measure_batch, policy)
+
+
+def _checks(
+    sites: Sequence[str], estimate: str | None, verify: int, backend: str
+) -> list[Callable[[Model, PatchingPair], None]]:
+    """What must hold of a model for its patching to be right."""
+    exact = estimate is None or verify > 0
+    checks: list[Callable[[Model, PatchingPair], None]] = []
+    if exact and backend == "native" and "pattern" in sites:
+        checks.append(check_patterns)
+    if backend == "native" or estimate is not None:
+        checks.append(check_passes)
+    if backend != "transformer-lens" or estimate is not None:
+        checks.append(partial(check_sums, sites=sites))
+    return checks
 
 
 def _patched(

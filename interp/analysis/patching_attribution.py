@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cells import cells
+from interp.analysis.patching_effects import Parts, in_parts
 from interp.analysis.spearman import spearman
 
 
 def premise_effects(
-    patches: pd.DataFrame, pairs: pd.DataFrame, attributions: pd.DataFrame
+    patches: Parts, pairs: pd.DataFrame, attributions: pd.DataFrame
 ) -> pd.DataFrame:
     """One row a model, pair, direction, site and attribution method.
 
@@ -20,10 +21,7 @@ def premise_effects(
     patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
     `patches` are those of one method, of every cell.
     """
-    premises = patches["role"].str.extract(r"^(premise[12])")[0]
-    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
-    key = ["model", "pair_id", "direction", "site"]
-    sizes = parts.groupby([*key, "premise"], sort=False)["size"].max().unstack("premise")
+    sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
     effects = pd.DataFrame(
         {f"premise{number}_effect": sizes.get(f"premise{number}") for number in (1, 2)},
         index=sizes.index,
@@ -40,6 +38,14 @@ def premise_effects(
         .merge(keys, on=["model", "pair_id", "direction"])
         .merge(scores.rename(columns={"ratio": "score_ratio"}), on=["model", "prompt_id"])
     )
+
+
+def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
+    """The largest absolute effect of each premise of each pair, direction and site."""
+    premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
+    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
+    key = ["model", "pair_id", "direction", "site", "premise"]
+    return parts.groupby(key, sort=False)["size"].max()
 
 
 def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:

@@ -1,11 +1,12 @@
 """Effects of patches averaged over pairs, with bootstrap intervals; estimates beside exact ones."""
 
 import math
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from interp.analysis.cells import cells
 from interp.analysis.spearman import spearman
@@ -27,7 +28,14 @@ CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
 _KEY = ["model", "pair_id", "direction"]
 
 
-def effect_table(patches: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+Parts = pd.DataFrame | Iterable[pd.DataFrame]
+"""A table, whole or in parts of whole pairs that are looked at one after the other."""
+
+_DRAWN_AT_ONCE = 200
+"""Resamples that are in memory as floating-point numbers at a time."""
+
+
+def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
     """One row a model, direction, method, site, layer, head, role and group of pairs.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
@@ -37,31 +45,67 @@ def effect_table(patches: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     positive as negative (random signs); flipped: share of pairs whose preferred answer changes;
     pairs; note: why a statistic is undefined (NaN). Where a role's tokens were patched one by one,
     a pair counts with their mean.
+
+    Of each part of `patches` no more is kept than two numbers a cell and pair.
     """
-    by_pair = patches.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
-    means = by_pair[["effect", "flipped"]].mean()
-    gaps = pairs[[*_KEY, "recognized"]].assign(gap=pairs["source_metric"] - pairs["base_metric"])
-    joined = means.merge(gaps, on=_KEY, validate="many_to_one").dropna(subset=["effect"])
-    rows = [
-        {**cell, "recognized": group, **_statistics(members[members["recognized"].isin(values)])}
-        for cell, members in cells(_ordered(joined), CELL)
-        for group, values in GROUPS.items()
-    ]
-    return pd.DataFrame(rows)
+    gaps = pairs.set_index(_KEY)[["recognized"]].assign(
+        gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy()
+    )
+    found = _by_cell(in_parts(patches), gaps.index)
+    rows = []
+    for cell in _ordered(list(found)):
+        members = pd.concat(found.pop(cell), ignore_index=True)
+        members = members.join(gaps.reset_index(drop=True), on="pair")
+        for group, values in GROUPS.items():
+            chosen = members[members["recognized"].isin(values)]
+            rows.append({**_named(cell), "recognized": group, **_statistics(chosen)})
+    return pd.DataFrame(rows, columns=[*CELL, "recognized", *_NUMBERS, "pairs", "note"])
 
 
-def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows by `CELL`, its values in order of appearance, but roles beside their segment's."""
-    roles = rows["role"].drop_duplicates().tolist()
+def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
+    """The parts of a table."""
+    return [table] if isinstance(table, pd.DataFrame) else table
+
+
+_Cell = tuple[Hashable, ...]
+"""Values of `CELL`; the head is None where the site has none."""
+
+
+def _by_cell(parts: Iterable[pd.DataFrame], pairs: pd.Index) -> dict[_Cell, list[pd.DataFrame]]:
+    """The effect of each cell by pair, and the place of the pair among all, in parts."""
+    found: dict[_Cell, list[pd.DataFrame]] = {}
+    for part in parts:
+        by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
+        means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
+        means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
+        for cell, rows in cells(means, CELL):
+            kept = rows[["pair", "effect", "flipped"]].astype(
+                {"pair": int, "effect": float, "flipped": float}
+            )
+            found.setdefault(_values(cell), []).append(kept)
+    return found
+
+
+def _values(cell: dict[str, object]) -> _Cell:
+    return tuple(None if pd.isna(value) else value for value in cell.values())  # type: ignore[call-overload]
+
+
+def _named(cell: _Cell) -> dict[str, object]:
+    return dict(zip(CELL, (math.nan if v is None else v for v in cell), strict=True))
+
+
+def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
+    """Cells by the values of `CELL` in order of appearance, but roles beside their segment's."""
+    roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
     beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
-    ranks = {
-        role: (first, index) for index, (role, first) in enumerate(zip(roles, beside, strict=True))
-    }
-    order = sorted(roles, key=ranks.__getitem__)
-    keys = {name: pd.Series(pd.factorize(rows[name])[0], index=rows.index) for name in CELL}
-    keys["role"] = rows["role"].map(order.index)
-    ranked = pd.DataFrame(keys).sort_values(CELL, kind="stable")
-    return rows.loc[ranked.index]
+    places = {role: place for place, role in enumerate(roles)}
+    roles.sort(key=lambda role: (beside[places[role]], places[role]))
+    orders = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    orders[-1:] = [roles] if roles else []
+    ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
+    return sorted(
+        found, key=lambda cell: [rank[value] for rank, value in zip(ranks, cell, strict=True)]
+    )
 
 
 def _statistics(rows: pd.DataFrame) -> dict[str, object]:
@@ -70,9 +114,8 @@ def _statistics(rows: pd.DataFrame) -> dict[str, object]:
     n = len(rows)
     if not n:
         return {**dict.fromkeys(_NUMBERS, math.nan), "pairs": 0, "note": "no such pairs"}
-    weights = _resamples(n)
-    low, high = _interval(weights @ effects) if n > 1 else (math.nan, math.nan)
-    share, share_low, share_high = _recovered(effects, gaps, weights)
+    low, high = _interval(_resampled(effects)) if n > 1 else (math.nan, math.nan)
+    share, share_low, share_high = _recovered(effects, gaps)
     notes = ["one pair has no interval"] * (n == 1)
     notes += ["the prompts' metrics are alike on average"] * math.isnan(share)
     values = (
@@ -103,15 +146,14 @@ _NUMBERS = (
 def _recovered(
     effects: Float[np.ndarray, " n"],
     gaps: Float[np.ndarray, " n"],
-    weights: Float[np.ndarray, "resample n"],
 ) -> tuple[float, float, float]:
     if abs(gaps.mean()) < NO_GAP:
         return math.nan, math.nan, math.nan
     share = float(effects.mean() / gaps.mean()) + 0.0
-    resampled_gaps = weights @ gaps
+    resampled_gaps = _resampled(gaps)
     if len(effects) < 2 or (np.abs(resampled_gaps) < NO_GAP).any():
         return share, math.nan, math.nan
-    return share, *_interval((weights @ effects) / resampled_gaps)
+    return share, *_interval(_resampled(effects) / resampled_gaps)
 
 
 def _interval(values: Float[np.ndarray, " resample"]) -> tuple[float, float]:
@@ -123,35 +165,56 @@ def _sign_test(effects: Float[np.ndarray, " n"]) -> float:
     """The share of random signs under which the mean is at least as far from zero."""
     if len(effects) < 2:
         return math.nan
-    signed = _signs(len(effects)) @ effects / len(effects)
+    signed = _times(_signs(len(effects)), effects) / len(effects)
     as_far = int((np.abs(signed) >= abs(effects.mean()) * (1 - 1e-12)).sum())
     return (1 + as_far) / (1 + RESAMPLES)
 
 
-@cache
-def _resamples(n: int) -> Float[np.ndarray, "resample n"]:
-    """How often each pair is drawn, over n; the same draws for every cell of n pairs."""
-    return np.random.default_rng(0).multinomial(n, [1 / n] * n, size=RESAMPLES) / n
+def _resampled(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " resample"]:
+    """The mean of each bootstrap resample."""
+    return _times(_draws(len(values)), values, scale=len(values))
 
 
-@cache
-def _signs(n: int) -> Float[np.ndarray, "resample n"]:
-    return np.random.default_rng(0).choice([-1.0, 1.0], size=(RESAMPLES, n))
+def _times(
+    numbers: Int[np.ndarray, "resample n"], values: Float[np.ndarray, " n"], *, scale: int = 1
+) -> Float[np.ndarray, " resample"]:
+    """The product of whole numbers over `scale`, a byte each in memory, with values."""
+    starts = range(0, len(numbers), _DRAWN_AT_ONCE)
+    parts = [(numbers[start : start + _DRAWN_AT_ONCE] / scale) @ values for start in starts]
+    return np.concatenate(parts)
 
 
-def verification_table(patches: pd.DataFrame) -> pd.DataFrame:
+@lru_cache(maxsize=4)
+def _draws(n: int) -> Int[np.ndarray, "resample n"]:
+    """How often each pair is drawn; the same draws for every cell of n pairs."""
+    chance = np.random.default_rng(0)
+    return _in_bytes(lambda size: chance.multinomial(n, [1 / n] * n, size=size))
+
+
+@lru_cache(maxsize=4)
+def _signs(n: int) -> Int[np.ndarray, "resample n"]:
+    chance = np.random.default_rng(0)
+    return _in_bytes(lambda size: chance.choice([-1.0, 1.0], size=(size, n)))
+
+
+def _in_bytes(draw: Callable[[int], np.ndarray]) -> Int[np.ndarray, "resample n"]:
+    """All resamples, a few at a time: as 64-bit numbers they would be the largest thing here."""
+    starts = range(0, RESAMPLES, _DRAWN_AT_ONCE)
+    return np.concatenate([draw(_DRAWN_AT_ONCE).astype(np.int8) for _ in starts])
+
+
+def verification_table(patches: Parts) -> pd.DataFrame:
     """How far estimates are from the exact effects of the cells that were run as well.
 
     One row a model, direction, estimate and site: cells; mean_error, largest_error: mean and
     largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
     rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
     """
-    key = ["model", "pair_id", "direction", "site", "layer", "head", "position", "role"]
-    exact = patches[patches["method"] == "exact"]
-    estimates = patches[patches["method"] != "exact"]
-    both = estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))
+    by = ["model", "direction", "method", "site"]
+    kept = [*by, "effect", "effect_exact"]
+    both = pd.concat([_verified(part)[kept] for part in in_parts(patches)], ignore_index=True)
     rows = []
-    for cell, members in cells(both, ["model", "direction", "method", "site"]):
+    for cell, members in cells(both, by):
         errors = (members["effect"] - members["effect_exact"]).abs()
         rank = spearman(members["effect"], members["effect_exact"])
         rows.append(
@@ -168,3 +231,11 @@ def verification_table(patches: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _verified(patches: pd.DataFrame) -> pd.DataFrame:
+    """The estimates of cells that were run as well, with their exact effects."""
+    key = ["model", "pair_id", "direction", "site", "layer", "head", "position", "role"]
+    exact = patches[patches["method"] == "exact"]
+    estimates = patches[patches["method"] != "exact"]
+    return estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))

@@ -16,6 +16,8 @@ def attention_scores(
     """Share of each token in the attention of the last prompt token, which predicts the answer.
 
     `rows` holds one row a layer, each the mean over its heads; the scores are the mean over layers.
+    Every layer counts alike, also where it pays part of its attention to no token (the sinks of
+    gpt-oss).
     """
     device = batch.attention_mask.device
-    return as_shares(torch.stack([row.to(device) for row in rows]).mean(0), batch)
+    return as_shares(torch.stack([as_shares(row.to(device), batch) for row in rows]).mean(0), batch)

@@ -22,7 +22,7 @@ from interp.patching.cells import (
     has_counterpart,
 )
 from interp.patching.metric import logit_difference
-from interp.patching.sites import ACTS_THROUGH, Location, locate
+from interp.patching.sites import ACTS_THROUGH, Location, locate, residual_scale
 from interp.patching.transfer import bring
 
 try:
@@ -86,7 +86,7 @@ class NnsightBackend:
         written = bring(source, pair.alignment, start=0)
         if site == "resid_mid":
             before = self._activation(locate(self._model, "resid_pre", layer), pair.base.token_ids)
-            written = written - before[0][:, None]
+            written = (written - before[0][:, None]) / residual_scale(self._model)
             location = locate(self._model, ACTS_THROUGH[site], layer)
         indices = [
             index

@@ -39,19 +39,33 @@ except ImportError as error:
 
 
 class TransformerLensBackend:
-    """TransformerLens's model and hooks, behind the same cells."""
+    """TransformerLens's model and hooks, behind the same cells.
+
+    Raises:
+        UserError: TransformerLens does not take the model, as of an architecture it does not know.
+    """
 
     def __init__(self, model: Model) -> None:
         self._device = model.device
+        copied = copy.deepcopy(model.hf)
+        # A model that was never saved does not say its class, by which TransformerLens knows it.
+        copied.config.architectures = copied.config.architectures or [type(copied).__name__]
         with tempfile.TemporaryDirectory() as folder:
             model.tokenizer.save_pretrained(folder)
-            # TransformerLens reads the tokenizer from its folder once more.
-            self._bridge: Any = TransformerBridge.boot_transformers(
-                model.name,
-                hf_model=copy.deepcopy(model.hf),
-                tokenizer=AutoTokenizer.from_pretrained(folder),
-                device=str(model.device),
-            )
+            try:
+                # TransformerLens reads the tokenizer from its folder once more.
+                self._bridge: Any = TransformerBridge.boot_transformers(
+                    model.name,
+                    hf_model=copied,
+                    tokenizer=AutoTokenizer.from_pretrained(folder),
+                    device=str(model.device),
+                )
+            except ValueError as error:
+                raise UserError(
+                    f"TransformerLens does not take {model.name} "
+                    f"({', '.join(copied.config.architectures)}): {str(error)[:60]}...; give "
+                    "--backend native or nnsight"
+                ) from error
 
     @torch.no_grad()
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:

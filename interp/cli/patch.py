@@ -14,7 +14,7 @@ from interp.choices import (
     SITES,
 )
 from interp.cli import options, values
-from interp.cli.parser import Listed
+from interp.cli.parser import Listed, program
 from interp.files import make_folder, write_whole
 
 if TYPE_CHECKING:
@@ -155,39 +155,43 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.analysis.patching_effects import effect_table, verification_table
     from interp.cli.measuring import carry_out
     from interp.report.console import print_table
-    from interp.report.of_patching import asked_patches, heat_map_items
+    from interp.report.of_patching import asked_patches, heat_map_items, shares_for_people
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
     with finished.concluding() as conclusion:
         run = conclusion.run
-        patches, pairs = asked_patches(run), run.table("pairs")
-        effects = effect_table(patches, pairs)
+        pairs = run.table("pairs")
+        effects = effect_table(asked_patches(run), pairs)
         _write_csv(run, "effect_table", effects)
-        for item in heat_map_items(effects, patches):
+        for item in heat_map_items(effects, asked_patches(run)):
             _save(run, item.name, item.draw())
         conclusion.summary = _summary(pairs)
-        print_table(_for_people(effects), title="Recovered share: mean over pairs [95% interval]")
+        for title, block in shares_for_people(effects):
+            print_table(block, title=title)
         if arguments.verify:
-            verified = verification_table(run.table("patches"))
+            verified = verification_table(run.parts("patches"))
             _write_csv(run, "verification_table", verified)
             print_table(verified, title="Estimates against exact effects, in logits")
         if arguments.attributions is not None:
-            _compare(run, arguments.attributions, patches, pairs)
-    tell(f"written to {finished.folder}")
+            _compare(run, arguments.attributions, pairs)
+    tell(
+        f"written to {finished.folder}: intervals in effect_table.csv; "
+        f"{program()} report {finished.folder} draws the effects"
+    )
 
 
-def _compare(
-    finished: "RunFolder", folder: Path, patches: "pd.DataFrame", pairs: "pd.DataFrame"
-) -> None:
+def _compare(finished: "RunFolder", folder: Path, pairs: "pd.DataFrame") -> None:
     """The table and figures of effects beside attribution scores."""
     from interp.analysis.cells import cells
     from interp.analysis.patching_attribution import agreement_table, premise_effects
     from interp.report.console import print_table
+    from interp.report.of_patching import asked_patches
     from interp.report.patch_figures import scores_and_effects
     from interp.runs.folder import RunFolder
 
-    effects = premise_effects(patches, pairs, RunFolder.read(folder).table("attributions"))
+    attributions = RunFolder.read(folder).table("attributions")
+    effects = premise_effects(asked_patches(finished), pairs, attributions)
     table = agreement_table(effects)
     _write_csv(finished, "premise_effects", effects)
     _write_csv(finished, "agreement_table", table)
@@ -219,21 +223,3 @@ def _summary(pairs: "pd.DataFrame") -> dict[str, dict[str, object]]:
         recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
         summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
     return summary
-
-
-def _for_people(effects: "pd.DataFrame") -> "pd.DataFrame":
-    """All pairs; roles down, layers across, shares as text; heads keep rows of their own."""
-    from interp.report.cells import number_text
-
-    shown = effects[effects["recognized"] == "all"].dropna(axis="columns", how="all")
-    share = [
-        f"{number_text(row.recovered)} [{number_text(row.recovered_low)}, "
-        f"{number_text(row.recovered_high)}]"
-        for row in shown.itertuples()
-    ]
-    index = [name for name in ("model", "method", "site", "head", "role", "pairs") if name in shown]
-    columns = "layer_" + shown["layer"].astype(str)
-    table = shown.assign(share=share, column=columns)
-    wide = table.pivot(index=index, columns="column", values="share")
-    order = table[index].drop_duplicates()
-    return wide.loc[list(order.itertuples(index=False, name=None)), columns.unique()].reset_index()

@@ -35,7 +35,7 @@ class Architecture:
     attention_out: str
     """Path within a layer of the module whose output the attention adds to the residual stream."""
     mlp_norm: str
-    """Path within a layer of the norm through which the MLP reads the residual stream."""
+    """Path within a layer of what reads the residual stream for the MLP: its norm, or itself."""
     mlp_out: str
     """Path within a layer of the module whose output the MLP adds to the residual stream."""
     heads_out: str
@@ -59,6 +59,14 @@ _LLAMA_LIKE = Architecture(
     values=Projection("v_proj"),
 )
 
+_NORMS_AROUND = replace(
+    _LLAMA_LIKE,
+    attention_out="post_attention_layernorm",
+    mlp_norm="pre_feedforward_layernorm",
+    mlp_out="post_feedforward_layernorm",
+)
+_NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
+
 _QKV = Projection("qkv_proj", "stacked")
 _C_ATTN = Projection("c_attn", "stacked")
 _QUERY_KEY_VALUE = Projection("query_key_value", "interleaved")
@@ -67,11 +75,13 @@ ARCHITECTURES = {
     "llama": _LLAMA_LIKE,
     "mistral": _LLAMA_LIKE,
     "phi3": replace(_LLAMA_LIKE, queries=_QKV, keys=_QKV, values=_QKV),
-    "gemma2": replace(
-        _LLAMA_LIKE,
-        attention_out="post_attention_layernorm",
-        mlp_norm="pre_feedforward_layernorm",
-        mlp_out="post_feedforward_layernorm",
+    "gemma2": _NORMS_AROUND,
+    "gemma3_text": _NORMS_AROUND,
+    "olmo2": _NORMS_AFTER,
+    "olmo3": _NORMS_AFTER,
+    "exaone4": _NORMS_AFTER,
+    "glm4": replace(
+        _LLAMA_LIKE, attention_out="post_self_attn_layernorm", mlp_out="post_mlp_layernorm"
     ),
     "qwen2": _LLAMA_LIKE,
     "qwen3": _LLAMA_LIKE,

@@ -145,9 +145,13 @@ def last_row(
     scaling: float | None = None,
     softcap: float | None = None,
     sliding_window: int | None = None,
+    s_aux: Float[Tensor, " head"] | None = None,
     **unused: Any,
 ) -> Float[Tensor, "batch head token"]:
     """Attention weights of the last query, in fp32.
+
+    They sum to 1, or to less where sinks (`s_aux`, one logit a head) take a part.
+
 
     `attention_mask` is what transformers hands to an attention function: None (causal, nothing
     padded), a boolean or additive mask over (query, key), or a padding mask over keys (flash).
@@ -170,4 +174,7 @@ def last_row(
             logits = logits.masked_fill(attention_mask[:, None] == 0, -torch.inf)
         if sliding_window is not None and sliding_window < tokens:
             logits[..., : tokens - sliding_window] = -torch.inf
-    return logits.softmax(-1)
+    if s_aux is None:
+        return logits.softmax(-1)
+    sinks = s_aux.to(logits)[None, :, None].expand(batch, -1, -1)
+    return torch.cat([logits, sinks], -1).softmax(-1)[..., :-1]

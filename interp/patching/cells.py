@@ -25,10 +25,18 @@ class PatchingPair:
     source: TokenizedPrompt
     alignment: Alignment
     answers: AnswerTokens
+    whole: bool = False
+    """Whether each prompt is read at once from its first token, not behind what both share."""
 
     @classmethod
     def aligned(
-        cls, base: TokenizedPrompt, source: TokenizedPrompt, answers: AnswerTokens, *, policy: str
+        cls,
+        base: TokenizedPrompt,
+        source: TokenizedPrompt,
+        answers: AnswerTokens,
+        *,
+        policy: str,
+        whole: bool = False,
     ) -> "PatchingPair":
         """The pair with its tokens aligned.
 
@@ -38,12 +46,12 @@ class PatchingPair:
         alignment = align(base, source, policy=policy)
         if alignment is None:
             raise UserError(refusal([(base, source)], policy))
-        return cls(base, source, alignment, answers)
+        return cls(base, source, alignment, answers, whole)
 
     @property
     def shared(self) -> int:
-        """Number of leading tokens that both prompts share."""
-        return self.alignment.shared
+        """Number of leading tokens that are read once for both prompts."""
+        return 0 if self.whole else self.alignment.shared
 
 
 @dataclass(frozen=True, slots=True)

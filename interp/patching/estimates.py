@@ -23,7 +23,7 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
-from interp.patching.metric import Head
+from interp.patching.metric import Head, logit_difference
 from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
 from interp.patching.sites import layer_count, locate
 from interp.patching.transfer import bring
@@ -49,13 +49,10 @@ class Estimator:
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell, estimated."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
-        with self._model.measuring():
+        with self._model.measuring(), self._head.reading(pair.answers):
             with torch.no_grad():
                 passes = run_pair(self._model, pair, keys)
-                base, source = (
-                    float(self._head.metric(p.last_residual, pair.answers))
-                    for p in (passes.base, passes.source)
-                )
+                base, source = passes.metrics
             gradients = self._mean_gradients(passes, keys)
             with torch.no_grad():
                 contributions = {
@@ -98,7 +95,7 @@ class Estimator:
                 start=passes.pair.shared,
                 past=passes.prefix,
             )
-            metric = self._head.metric(run.last_residual, passes.pair.answers)
+            metric = logit_difference(run.logits, len(passes.pair.answers.positive))
             values = [run.values[key] for key in keys]
             return torch.autograd.grad(metric.sum(), values)
 

@@ -5,7 +5,7 @@
    leads to the answer reads them.
 3. The cells of a site and layer are run together, one row a cell, sorted by their first token: from
    that layer on, and from that token on, after the base prompt's own keys and values.
-4. Each row's last residual gives its metric.
+4. The logits that each row ends with give its metric.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,25 +26,22 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
-from interp.patching.hooks import Activation, Edit, edited, recorded, skipped
-from interp.patching.metric import Head, check_head
+from interp.patching.hooks import Activation, Edit, edited, skipped
+from interp.patching.metric import Head, logit_difference
 from interp.patching.passes import (
     PairPasses,
     SiteKey,
     Written,
-    embed,
     entrance,
     forward,
     run_pair,
-    run_pass,
 )
 from interp.patching.sites import (
     ACTS_THROUGH,
-    SUMMANDS,
     Location,
-    check_sums,
     layer_count,
     locate,
+    residual_scale,
 )
 from interp.prompts.budget import TokenBudget, is_out_of_memory
 
@@ -67,22 +64,15 @@ class Grid:
         self._head = Head(model)
         self._layers = layer_count(model)
         self._budget = budget
-        self._checked = False
 
     @torch.no_grad()
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell."""
-        with self._model.measuring():
-            if not self._checked:
-                check_reading(self._model, self._head, pair)
-                self._checked = True
-            keys = sorted({(cell.site, cell.layer) for cell in cells})
-            entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
+        keys = sorted({(cell.site, cell.layer) for cell in cells})
+        entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
+        with self._model.measuring(), self._head.reading(pair.answers):
             passes = run_pair(self._model, pair, [*keys, *entrances])
-            base, source = (
-                float(self._head.metric(p.last_residual, pair.answers))
-                for p in (passes.base, passes.source)
-            )
+            base, source = passes.metrics
             metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
             for key in keys:
                 for row, metric in self._run_site(passes, key, cells):
@@ -121,7 +111,8 @@ class Grid:
         if site == "resid_mid":
             # The attention adds what is missing to the stream before it.
             before = view(passes.base.values["resid_pre", layer])[0]
-            base, written = base - before, written - before
+            scale = residual_scale(self._model)
+            base, written = (base - before) / scale, (written - before) / scale
         return location, base, written
 
     def _run_rows(
@@ -132,34 +123,14 @@ class Grid:
         start = rows[0].positions[0]
         into = entrance(model, location.enters)
         unpatched = passes.base.values[into][:, start - shared :].repeat(len(rows), 1, 1)
-        final = entrance(model, self._layers)
         with ExitStack() as stack:
             before = layers_of(model.hf, model.architecture)[: location.enters]
             stack.enter_context(skipped(before))
             stack.enter_context(edited(locate(model, *into), lambda unused: unpatched))
             stack.enter_context(edited(location, _write(location, written, rows, start, shared)))
-            values = stack.enter_context(recorded({final: locate(model, *final)}))
-            forward(model, unpatched, start=start, past=passes.base.key_values)
-        metrics = self._head.metric(values[final][:, -1], passes.pair.answers)
+            passed = forward(model, unpatched, start=start, past=passes.base.key_values)
+        metrics = logit_difference(passed.logits, len(passes.pair.answers.positive))
         return [float(metric) for metric in metrics.tolist()]
-
-
-def check_reading(model: Model, head: Head, pair: PatchingPair) -> None:
-    """Check on one prompt that sites and metric mean in this model what they are said to mean.
-
-    Raises:
-        UserError: the layers add something else to the residual stream, or the logits are computed
-            otherwise.
-    """
-    layers = range(layer_count(model))
-    sums = [(site, layer) for site in SUMMANDS for layer in layers]
-    passed = run_pass(model, embed(model, pair.base.token_ids), sums, start=0, past=[])
-    check_sums(model, passed.values)
-    tokens = torch.tensor([*pair.answers.positive, *pair.answers.negative])
-    ids = torch.tensor([pair.base.token_ids], device=model.device)
-    own = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1].float()
-    ours = head.logits(passed.last_residual, tokens).float()
-    check_head(model, ours=ours.cpu(), own=own[:, tokens.to(own.device)].cpu())
 
 
 def _rows_to_run(

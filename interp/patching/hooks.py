@@ -46,16 +46,23 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
     """Within the block these layers hand on what they are given."""
-    originals = [layer.__dict__.get("forward") for layer in layers]
-    try:
+    with ExitStack() as stack:
         for layer in layers:
-            layer.forward = _identity
+            stack.enter_context(replaced(layer, _identity))
+        yield
+
+
+@contextmanager
+def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Within the block a module computes something else; its hooks stay."""
+    original = module.__dict__.get("forward")
+    module.forward = forward
+    try:
         yield
     finally:
-        for layer, original in zip(layers, originals, strict=True):
-            del layer.forward
-            if original is not None:  # someone else, such as accelerate, had replaced it already
-                layer.forward = original
+        del module.forward
+        if original is not None:  # someone else, such as accelerate, had replaced it already
+            module.forward = original
 
 
 def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activation:

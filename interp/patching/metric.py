@@ -2,6 +2,8 @@
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,57 +12,57 @@ from torch import Tensor, nn
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.patching.hooks import replaced
 from interp.scoring.answer_tokens import AnswerTokens
 
 NO_GAP = 1e-3
 """Logit differences of the two prompts that are closer than this, in logits, leave no share to
 recover: the normalized effect is undefined."""
 
-_TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
-"""How far the model's own logits may be from ours, in logits; `_EXACT` for wider types."""
-_EXACT = 1e-2
-
 
 class Head:
-    """From the residual stream to the metric: final norm, needed rows of the unembedding, soft cap.
+    """What makes the model give the logits of the answers alone, exactly.
 
-    Norm and rows are copies in fp32 (fp64 where the model is): in bf16 a logit of 10 moves in steps
-    of 0.06, which is as large as many effects.
+    Final norm and the needed rows of the unembedding are copies in fp32 (fp64 where the model is):
+    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. What the model
+    does with them besides, such as scaling or capping logits, stays its own.
     """
 
     def __init__(self, model: Model) -> None:
-        unembedding: Any = model.unembedding
-        final_norm = model.hf.get_submodule(model.architecture.final_norm)
-        if any(weight.is_meta for weight in (*unembedding.parameters(), *final_norm.parameters())):
+        self._unembedding: Any = model.unembedding
+        self._final_norm = model.hf.get_submodule(model.architecture.final_norm)
+        weights = (*self._unembedding.parameters(), *self._final_norm.parameters())
+        if any(weight.is_meta for weight in weights):
             raise UserError(
                 f"the end of {model.name} is offloaded, but patching reads its final norm and "
                 "unembedding; give devices that hold them, or --quantization"
             )
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
-        self._norm: nn.Module = copy.deepcopy(final_norm).to(self._dtype)
-        self._weight = unembedding.weight
-        self._bias = getattr(unembedding, "bias", None)
-        self._soft_cap = model.logit_soft_cap
+        self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)
 
-    def logits(
-        self, residual: Float[Tensor, "row size"], tokens: Int[Tensor, " token"]
-    ) -> Float[Tensor, "row token"]:
-        """Logits of some tokens from the input of the final norm, capped as the model caps them."""
-        normed = self._norm(residual.to(self._dtype))
-        rows = self._weight[tokens.to(self._weight.device)].to(self._dtype)
-        logits: Tensor = normed @ rows.T.to(normed.device)
-        if self._bias is not None:
-            logits = logits + self._bias[tokens.to(self._bias.device)].to(logits)
-        if self._soft_cap is not None:
-            logits = torch.tanh(logits / self._soft_cap) * self._soft_cap
-        return logits
-
-    def metric(
-        self, residual: Float[Tensor, "row size"], answers: AnswerTokens
-    ) -> Float[Tensor, " row"]:
-        """The logit difference of each row."""
+    @contextmanager
+    def reading(self, answers: AnswerTokens) -> Iterator[None]:
+        """Within the block the model's logits are those of the positive, then negative tokens."""
         tokens = torch.tensor([*answers.positive, *answers.negative])
-        return logit_difference(self.logits(residual, tokens), len(answers.positive))
+        weight = self._rows(self._unembedding.weight, tokens)
+        bias = getattr(self._unembedding, "bias", None)
+        offset = None if bias is None else self._rows(bias, tokens)
+
+        def norm(residual: Float[Tensor, "row token size"]) -> Float[Tensor, "row token size"]:
+            normed: Tensor = self._norm(residual.to(self._dtype))
+            return normed
+
+        def unembed(states: Float[Tensor, "row token size"]) -> Float[Tensor, "row token answer"]:
+            logits: Tensor = states.flatten(0, 1) @ weight.T.to(states.device)
+            if offset is not None:
+                logits = logits + offset.to(states.device)
+            return logits.view(*states.shape[:2], -1)
+
+        with replaced(self._final_norm, norm), replaced(self._unembedding, unembed):
+            yield
+
+    def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
+        return weight[tokens.to(weight.device)].to(self._dtype)
 
 
 def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
@@ -70,26 +72,6 @@ def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float
     logarithm of c+ / c-, the ratio of the answers' probabilities.
     """
     return logits[:, :positive].logsumexp(1) - logits[:, positive:].logsumexp(1)
-
-
-def check_head(
-    model: Model,
-    *,
-    ours: Float[Tensor, "row token"],
-    own: Float[Tensor, "row token"],
-) -> None:
-    """Check that the metric reads the model as the model reads itself.
-
-    Raises:
-        UserError: the logits differ, as where an architecture scales them.
-    """
-    difference = float((ours - own).abs().max())
-    if difference > _TOLERANCE.get(model.hf.dtype, _EXACT):
-        raise UserError(
-            f"the logits of {model.name} ({model.hf.config.model_type}) are not final norm, "
-            f"unembedding and soft cap: they are off by {difference:.3g}. Its patching by the "
-            "native backend would be wrong; try --backend nnsight"
-        )
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:

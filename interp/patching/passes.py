@@ -21,6 +21,7 @@ from interp.models.architectures import attentions_of
 from interp.models.model import Model
 from interp.patching.cells import PatchingPair
 from interp.patching.hooks import recorded
+from interp.patching.metric import logit_difference
 from interp.patching.sites import View, layer_count, locate
 from interp.patching.transfer import bring, bring_pattern
 from interp.prompts.tokens import safe_width
@@ -45,8 +46,8 @@ class Pass:
     patterns."""
     key_values: KeyValues
     """Of all tokens, the shared ones included."""
-    last_residual: Float[Tensor, "1 size"]
-    """The input of the final norm at the last token."""
+    logits: Float[Tensor, "1 token"]
+    """As in `Forward`."""
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:
@@ -56,18 +57,30 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
     return embeddings
 
 
-def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> KeyValues:
-    """Run the layers on tokens that begin at position `start`, after the keys and values before."""
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """What a forward pass gives."""
+
+    key_values: KeyValues
+    """Of the layers that ran; of the tokens before as well."""
+    logits: Float[Tensor, "row token"]
+    """Of the last position: of all tokens, or within `Head.reading` of the answers' alone."""
+
+
+def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Forward:
+    """Run the model on tokens that begin at position `start`, after the keys and values before."""
     rows, tokens, _ = embeddings.shape
     cache: Any = _cache(past, rows, start)
     with _sound_attention(start + tokens, embeddings.device):
-        model.hf.base_model(
+        output = model.hf(
             inputs_embeds=embeddings,
             position_ids=torch.arange(start, start + tokens, device=embeddings.device)[None],
             past_key_values=cache,
             use_cache=True,
+            logits_to_keep=1,
         )
-    return [(layer.keys, layer.values) for layer in cache.layers]
+    ran = [layer for layer in cache.layers if layer.is_initialized]
+    return Forward([(layer.keys, layer.values) for layer in ran], output.logits[:, -1])
 
 
 def entrance(model: Model, layer: int) -> SiteKey:
@@ -87,15 +100,14 @@ def run_pass(
     """Run one prompt from `start` and keep sites; patterns need eager attention, for this pass."""
     keys = set(keys)
     patterned = {layer for site, layer in keys if site == "pattern"}
-    final = entrance(model, layer_count(model))
-    locations = {key: locate(model, *key) for key in {final, *keys} if key[0] != "pattern"}
+    locations = {key: locate(model, *key) for key in keys if key[0] != "pattern"}
     with ExitStack() as stack:
         if patterned:
             stack.enter_context(eager_attention(model))
         patterns = stack.enter_context(recorded_patterns(model, patterned))
         values = stack.enter_context(recorded(locations))
-        key_values = forward(model, embeddings, start=start, past=past)
-    return Pass({**values, **patterns}, key_values, values[final][:, -1])
+        passed = forward(model, embeddings, start=start, past=past)
+    return Pass({**values, **patterns}, passed.key_values, passed.logits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,13 @@ class PairPasses:
     prefix: KeyValues
     base: Pass
     source: Pass
+
+    @property
+    def metrics(self) -> tuple[float, float]:
+        """The metric of the base and of the source prompt."""
+        positive = len(self.pair.answers.positive)
+        base, source = (logit_difference(p.logits, positive) for p in (self.base, self.source))
+        return float(base), float(source)
 
     def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
         """The base's activations at a site, and those that a patch puts in their place.
@@ -123,20 +142,22 @@ class PairPasses:
     def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
         """What the base's pattern and the written one make of the base's values."""
         values = self.base.key_values[layer][1][0]
-        base, written = self.patterns(layer)
-        values = values.repeat_interleave(base.shape[0] // values.shape[0], dim=0)
-        return (
-            torch.einsum("hqk,hkd->qhd", base, values),
-            torch.einsum("hqk,hkd->qhd", written, values),
-        )
+        base, written = (heads_output(pattern, values) for pattern in self.patterns(layer))
+        return base, written
+
+
+def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens size"]) -> Written:
+    """What attention weights make of values: the outputs of the heads."""
+    repeated = values.repeat_interleave(pattern.shape[0] // values.shape[0], dim=0)
+    return torch.einsum("hqk,hkd->qhd", pattern, repeated)
 
 
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
-    """Run both prompts of a pair once and keep the sites of `keys`."""
+    """Run both prompts of a pair once and keep the sites of `keys`, within `Head.reading`."""
     keys = list(keys)
     shared = pair.shared
     base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
-    prefix = forward(model, base[:, :shared], start=0, past=[]) if shared else []
+    prefix = forward(model, base[:, :shared], start=0, past=[]).key_values if shared else []
     passes = (
         run_pass(model, embeddings[:, shared:], keys, start=shared, past=prefix)
         for embeddings in (base, source)

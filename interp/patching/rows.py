@@ -25,7 +25,7 @@ def pair_row(
         "corrupt_prompt_id": corrupt.prompt.id,
         "base_tokens": len(base),
         "source_tokens": len(source),
-        "first_difference": pair.shared,
+        "first_difference": pair.alignment.shared,
         "unaligned_tokens": sum(not tokens for tokens in pair.alignment.sources),
         "cells": cells,
         "error": "" if finite else NOT_FINITE,

@@ -1,6 +1,7 @@
 """Sites: the activations that can be patched, and where each is in an architecture."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,28 +120,12 @@ def check_sites(
                 locate(model, needed, layer)
 
 
-SUMMANDS = ("resid_pre", "attn_out", "mlp_out", "resid_post")
-"""Sites of which the first three sum up to the last."""
-
-_SUM_TOLERANCE = 0.02
-"""Largest error of a layer's sum that rounding explains, in shares of the largest activation."""
-
-
-def check_sums(model: Model, values: Mapping[tuple[str, int], Tensor]) -> None:
-    """Check that each layer adds to the residual stream what the map of its architecture says.
-
-    Raises:
-        UserError: it adds something else, as where an architecture scales or norms it once more.
-    """
-    for layer in range(layer_count(model)):
-        before, attention, mlp, after = (values[site, layer].float() for site in SUMMANDS)
-        error = (before + attention + mlp - after).abs().max()
-        if float(error) > _SUM_TOLERANCE * float(after.abs().max()):
-            raise UserError(
-                f"layer {layer} of {model.name} ({model.hf.config.model_type}) does not add the "
-                "outputs of its attention and MLP to the residual stream as they are, so its sites "
-                "are not where the toolkit looks for them; try --backend nnsight"
-            )
+def residual_scale(model: Model) -> float:
+    """What outputs of attention and MLP are multiplied by as they are added to the stream."""
+    config = model.hf.config.get_text_config()
+    if hasattr(config, "scale_depth"):  # MiniCPM3
+        return float(config.scale_depth / math.sqrt(config.num_hidden_layers))
+    return float(getattr(config, "residual_multiplier", 1.0))  # Granite
 
 
 def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Model) -> None:

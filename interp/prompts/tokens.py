@@ -9,6 +9,7 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.rotary import is_long
 from interp.prompts.chat import ChatText, write_chat
 from interp.prompts.prompt import Prompt, Span
 
@@ -134,19 +135,27 @@ def batches(
     """Group prompts by length under a budget of tokens, padding included.
 
     Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
-    longer than the budget makes a batch of its own.
+    longer than the budget makes a batch of its own. No batch holds prompts that a model reads with
+    different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     chunk: list[int] = []
     for index in by_length:
         length = len(prompts[index])
         full = (len(chunk) + 1) * length > batch_tokens
-        if chunk and (full or (length > len(prompts[chunk[0]]) and not model.allows_padding)):
+        if chunk and (full or not _may_share(model, len(prompts[chunk[0]]), length)):
             yield chunk, pad(model, [prompts[i] for i in chunk])
             chunk = []
         chunk.append(index)
     if chunk:
         yield chunk, pad(model, [prompts[i] for i in chunk])
+
+
+def _may_share(model: Model, shorter: int, longer: int) -> bool:
+    """Whether prompts of two lengths may stand in one batch."""
+    if shorter == longer:
+        return True
+    return model.allows_padding and is_long(model, shorter) == is_long(model, longer)
 
 
 def safe_width(width: int, device: torch.device) -> int:

@@ -37,7 +37,7 @@ def report_of_run(run: RunFolder) -> Report:
         table = accuracy_table(answers, prompts, sides)
         items.append(TableItem("accuracy_table", "Accuracy", table, note))
     if "token_scores" in run.tables():
-        items += heat_maps(run.table("token_scores"), prompts, answers, pairs=HEAT_MAP_PAIRS)
+        items += heat_maps(run, prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run
     return Report(
         title=f"{origin.measurement} {origin.system}",
@@ -79,10 +79,12 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def heat_maps(
-    token_scores: pd.DataFrame, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
+    run: RunFolder, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
 ) -> list[HeatMapItem]:
     """Token heat maps of the first pairs, by model and method."""
     chosen = list(islice(_pairs(prompts), pairs))
+    shown = [id_ for _, rows in chosen for id_ in rows["prompt_id"]]
+    token_scores = run.table("token_scores", prompts=shown)
     return [
         HeatMapItem(
             f"{model}, {method}: {pair_id}",

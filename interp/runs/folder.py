@@ -1,7 +1,6 @@
 """A run folder as it stands on disk: its record, the shards that are done, and its tables."""
 
 import hashlib
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,13 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from interp.errors import UserError
 from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.schemas import ModelRecord, RunRecord, read_record
-from interp.runs.shards import open_table
+from interp.runs.shards import Filters, read_columns, read_table
 
 RECORD = "run.json"
 
@@ -122,25 +120,61 @@ class RunFolder:
         missing = self.missing()
         return [model for model in self.models() if model not in missing]
 
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        prompts: Iterable[str] | None = None,
+    ) -> pd.DataFrame:
         """A table of the run, from every shard that is done; "prompts" is the prompts table.
+
+        Args:
+            name: of the table.
+            columns: those to read; all if not given.
+            prompts: ids of the prompts whose rows to read; all if not given.
 
         Raises:
             UserError: the run has no such table, or a file of it is damaged.
         """
-        parts = [self._prompts()] if name == "prompts" else self._parts(name)
-        frames: list[pd.DataFrame] = [_columns(part, columns).to_pandas() for part in parts]
-        if not frames:
-            raise UserError(f"the run in {self.folder} has no table {name!r} yet")
-        return pd.concat(frames, ignore_index=True)
+        chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
+        return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
 
-    def _parts(self, name: str) -> Iterator[pq.ParquetFile]:
+    def parts(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        filters: Filters | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """A table shard by shard, which keeps one shard in memory; pairs are whole in each.
+
+        Args:
+            name: of the table.
+            columns: those to read; all if not given.
+            filters: column, operator and value, as pyarrow takes them, of the rows to read.
+
+        Raises:
+            UserError: the run has no such table, or a file of it is damaged.
+        """
+        tables = [self._prompts(columns)] if name == "prompts" else None
+        found = False
+        for table in tables or self._tables_of_shards(name, columns, filters):
+            found = True
+            yield table.to_pandas()
+        if not found:
+            raise UserError(f"the run in {self.folder} has no table {name!r} yet")
+
+    def _tables_of_shards(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pa.Table]:
         for model, record in self.models().items():
             for shard in self.done(model):
                 if name in record.tables:
-                    yield open_table(shard, name, columns=record.tables[name])
+                    expected = record.tables[name]
+                    yield read_table(shard, name, expected, columns=columns, filters=filters)
 
-    def _prompts(self) -> pq.ParquetFile:
+    def _prompts(self, columns: Sequence[str] | None) -> pa.Table:
         file = inside(self.folder, PROMPTS)
         try:
             content = read_bytes(file)
@@ -150,7 +184,7 @@ class RunFolder:
             raise UserError(
                 f"{file} has changed since it was written; rerun the command that wrote it"
             )
-        return pq.ParquetFile(io.BytesIO(content))
+        return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
         """The files of a table of some models, one per shard that is done."""
@@ -179,15 +213,6 @@ class RunFolder:
         except UserError as error:
             return str(error)
         return None
-
-
-def _columns(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
-    """Some columns of a table, all if None."""
-    absent = sorted(set(columns or ()) - set(file.schema_arrow.names))
-    if absent:
-        there = ", ".join(file.schema_arrow.names)
-        raise UserError(f"the table has no column {absent[0]!r}; it has {there}")
-    return file.read(columns=None if columns is None else list(columns))
 
 
 _TABLE_FILE = re.compile(r"[a-z][a-z0-9_]{0,60}\.(parquet|csv)")

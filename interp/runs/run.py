@@ -45,7 +45,7 @@ from interp.runs.shards import (
     damage,
     manifests,
     merge,
-    open_table,
+    read_table,
     write,
     write_parquet,
 )
@@ -372,7 +372,7 @@ def _merge_tables(run: RunFolder) -> list[str]:
         return finished
     for table in tables:
         parts = (
-            open_table(shard, table, columns=models[model].tables[table])
+            read_table(shard, table, models[model].tables[table])
             for model in finished
             for shard in run.done(model)
         )

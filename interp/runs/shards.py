@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +41,9 @@ SHARD_PROMPTS = 240
 Data sets hold what belongs together in tens or twenties, which this number does not cut."""
 
 MANIFEST = "manifest.json"
+
+Filters = list[tuple[str, str, Any]]
+"""Column, operator and value of the rows to read, as pyarrow takes them."""
 
 _RERUN = "rerun the command that wrote it to measure it again"
 
@@ -179,13 +183,22 @@ def damage(folder: Path) -> str | None:
     return None
 
 
-def open_table(folder: Path, table: str, *, columns: Mapping[str, str]) -> pq.ParquetFile:
+def read_table(
+    folder: Path,
+    table: str,
+    expected: Mapping[str, str],
+    *,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+) -> pa.Table:
     """A table of a shard, proved to be as it was written.
 
     Args:
         folder: of the shard.
         table: name of the table.
-        columns: the columns that it must have, with their types.
+        expected: the columns that it must have, with their types.
+        columns: those to read; all if not given.
+        filters: column, operator and value of the rows to read; all if not given.
 
     Raises:
         UserError: it is missing, has changed, or has other columns.
@@ -195,17 +208,33 @@ def open_table(folder: Path, table: str, *, columns: Mapping[str, str]) -> pq.Pa
         content = read_bytes(file)
         if hashlib.sha256(content).hexdigest() != read_manifest(folder).files.get(file.name):
             raise UserError(f"{file} has changed since it was written; {_RERUN}")
-        opened = pq.ParquetFile(io.BytesIO(content))
+        found = column_types(pq.read_schema(io.BytesIO(content)))
+        if found != expected:
+            raise UserError(
+                f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}; "
+                f"{_RERUN}"
+            )
+        return read_columns(content, columns, filters)
     except FileNotFoundError:
         raise UserError(f"{file} is missing; {_RERUN}") from None
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise UserError(f"{file} cannot be read: {str(error)[:200]}; {_RERUN}") from error
-    found = column_types(opened.schema_arrow)
-    if found != columns:
-        raise UserError(
-            f"{file} has the columns {', '.join(found)}; expected {', '.join(columns)}; {_RERUN}"
-        )
-    return opened
+
+
+def read_columns(
+    content: bytes, columns: Sequence[str] | None, filters: Filters | None = None
+) -> pa.Table:
+    """Some columns and rows of a Parquet file, all if None.
+
+    Raises:
+        UserError: it has no such column.
+    """
+    there = pq.read_schema(io.BytesIO(content)).names
+    absent = [column for column in columns or () if column not in there]
+    if absent:
+        raise UserError(f"the table has no column {absent[0]!r}; it has {', '.join(there)}")
+    chosen = None if columns is None else list(columns)
+    return pq.read_table(io.BytesIO(content), columns=chosen, filters=filters)
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
@@ -220,10 +249,10 @@ def _type_name(type_: pa.DataType) -> str:
     return str(type_)
 
 
-def merge(tables: Iterator[pq.ParquetFile], file: Path) -> None:
+def merge(tables: Iterator[pa.Table], file: Path) -> None:
     """Join the parts of a table into one file, one shard in memory at a time."""
     first = next(tables)
-    write_parquet(file, first.schema_arrow, (part.read() for part in chain([first], tables)))
+    write_parquet(file, first.schema, chain([first], tables))
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:

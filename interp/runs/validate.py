@@ -7,7 +7,7 @@ from interp.errors import UserError
 from interp.files import is_folder
 from interp.runs.folder import PROMPTS, RunFolder
 from interp.runs.schemas import ModelRecord
-from interp.runs.shards import damage, open_table, read_manifest
+from interp.runs.shards import damage, read_manifest, read_table
 
 
 def problems(run: RunFolder) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
         return f"it holds {', '.join(files)}; expected {', '.join(sorted(expected))}"
     try:
         for table, columns in record.tables.items():
-            open_table(shard, table, columns=columns)
+            read_table(shard, table, columns)
     except UserError as error:
         return str(error)
     return None

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedConfig
+from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
 from interp.models.model import Model
+from interp.models.rotary import is_long
 from interp.prompts.shared_batches import Part, SharedBatch
 from interp.prompts.tokens import Batch, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -58,7 +59,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     """Whether prompts of up to so many tokens mean the same to a model when read in two steps.
 
     What one step hands to the next must be the keys and values of each layer and nothing else, and
-    the rotary frequencies must not change with the length: long RoPE takes others beyond a length.
+    the rotary frequencies must be those of short prompts (`interp.models.rotary`).
     """
     if model.is_recurrent or not {"position_ids", "past_key_values"} <= model.forward_arguments:
         return False
@@ -68,16 +69,8 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     return (
         len(layers) == config.num_hidden_layers
         and kinds <= {DynamicLayer, DynamicSlidingWindowLayer}
-        and all(tokens <= limit for limit in _frequency_limits(config))
+        and not is_long(model, tokens)
     )
-
-
-def _frequency_limits(config: PreTrainedConfig) -> Iterator[int]:
-    parameters = getattr(config, "rope_parameters", None) or {}
-    by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]
-    for part in (parameters, *by_layer_type):
-        if "original_max_position_embeddings" in part:
-            yield part["original_max_position_embeddings"]
 
 
 def _read_prefixes(model: Model, batch: SharedBatch) -> list[tuple[Tensor, Tensor]]:

@@ -6,6 +6,7 @@ import torch
 import interp
 from interp.attribution import gradient, one_pass
 from interp.models.organisms import DEFAULT
+from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -39,6 +40,11 @@ def assert_parity(model, prompts, **options):
 @pytest.mark.parametrize("kind", SIX)
 def test_parity_on_random_models(kind, prompts):
     assert_parity(tiny_model(kind), list(prompts)[:8])
+
+
+def test_parity_where_sinks_take_a_part_of_the_attention(prompts):
+    model = other_model("gpt_oss")
+    assert_parity(model, list(prompts)[:4], methods=["attention"])
 
 
 @pytest.mark.parametrize("target", ["predicted", "gold", "contrast"])

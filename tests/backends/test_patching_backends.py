@@ -10,6 +10,8 @@ import interp
 from interp.patching.grid import Grid
 from interp.patching.sites import layer_count
 from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
+from tests.patching.test_other_models import resid_mid_and_resid_post
+from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -101,6 +103,38 @@ def test_nnsight_refuses_what_it_cannot_do():
         interp.patch(model, some_prompts(1), sites=["pattern"], backend="nnsight")
     with pytest.raises(interp.UserError, match="is not a model of the hub"):
         interp.patch(model, some_prompts(1), backend="nnsight", remote=True)
+
+
+@pytest.mark.parametrize("kind", ["olmo2", "gemma3_text", "glm4", "granite"])
+def test_nnsight_patches_the_stream_where_a_norm_or_factor_follows_the_attention(kind):
+    pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
+    difference, effect = resid_mid_and_resid_post(other_model(kind), layers=[0], backend="nnsight")
+    assert difference < TOLERANCE < effect / 30
+
+
+def test_nnsight_refuses_a_stream_that_the_map_does_not_know():
+    pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
+    model = make_tiny("gemma2", byte_level())
+    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
+    new = interp.Model("new", model.hf, model.tokenizer)
+    with pytest.raises(interp.UserError, match=r"resid_mid would be wrong.*transformer-lens"):
+        interp.patch(new, some_prompts(1), sites=["resid_mid"], backend="nnsight")
+
+
+def test_transformer_lens_takes_a_model_that_was_never_saved():
+    pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
+    model = other_model("olmo2")
+    assert model.hf.config.architectures is None
+    options = {"layers": [1], "granularity": "segment"}
+    native = interp.patch(model, some_prompts(1), **options)
+    theirs = interp.patch(model, some_prompts(1), backend="transformer-lens", **options)
+    assert (native.patches["effect"] - theirs.patches["effect"]).abs().max() < TOLERANCE
+
+
+def test_transformer_lens_says_which_models_it_does_not_know():
+    pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
+    with pytest.raises(interp.UserError, match=r"does not take tiny diffllama \(DiffLlama"):
+        interp.patch(other_model("diffllama"), some_prompts(1), backend="transformer-lens")
 
 
 def test_transformer_lens_resid_mid_alone_would_not_reach_the_stream():

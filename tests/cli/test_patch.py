@@ -1,5 +1,7 @@
 import dataclasses
 import json
+import math
+import weakref
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -7,9 +9,17 @@ import pytest
 
 import interp
 from interp.cli import main
+from interp.measure_patching import patching
 from interp.models.organisms import DEFAULT
+from interp.patching.cells import PatchedMetrics
+from interp.patching.estimates import Estimator
+from interp.patching.grid import Grid
+from interp.patching.pairs import in_pairs
+from interp.report.of_run import HEAT_MAP_PAIRS
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
+from interp.runs.carry_out import carry_out
+from interp.runs.work import Stage, Work
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -51,6 +61,96 @@ def test_positions_estimates_and_verification(tmp_path, capsys):
     assert set(pd.read_csv(folder / "effect_table.csv")["method"]) == {"gradient"}
     assert list((folder / "figures").glob("layers_by_tokens-*head2.png"))
     assert "Estimates against exact effects" in capsys.readouterr().out
+
+
+def widest(text):
+    return max(len(line.rstrip()) for line in text.splitlines())
+
+
+def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
+    """Heads are whole numbers, also where another site has none."""
+    options = ["patch", "--limit", "2", "--device", "cpu", "--site", "z,resid_pre"]
+    assert main([*options, "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert widest(shown) <= 80
+    tables = shown.split("Recovered share")[1:]
+    titles = [" ".join(table.split()).partition(" layer")[0] for table in tables]
+    assert [title.rpartition(", ")[2] for title in titles] == ["z", "resid_pre"]
+    by_head, whole = (
+        [line.split() for line in table.splitlines() if "premise1_entity_a" in line]
+        for table in tables
+    )
+    effects = pd.read_csv(tmp_path / "out" / "effect_table.csv")
+    heads, layers = int(effects["head"].max()) + 1, effects["layer"].nunique()
+    assert [line[0] for line in by_head] == [str(head) for head in range(heads)]
+    assert [len(line) for line in whole] == [2 + layers]  # role, pairs and a share a layer
+
+
+def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
+    folder = str(tmp_path / "out")
+    assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
+    assert "premise1_entity_a" in capsys.readouterr().out
+    assert main(["report", folder]) == 0
+
+
+def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
+    def without_numbers(self, pair, cells):
+        return PatchedMetrics(math.nan, math.nan, tuple(math.nan for _ in cells))
+
+    monkeypatch.setattr(Grid, "patch", without_numbers)
+    monkeypatch.setattr(Estimator, "patch", without_numbers)
+    scores = ["attribute", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "scores")]
+    assert main(scores) == 0
+    options = ["--estimate", "--verify", "2", "--attributions", str(tmp_path / "scores")]
+    options += ["--fail-on-error", "1"]
+    folder = tmp_path / "out"
+    command = ["patch", "--limit", "2", "--device", "cpu", *options, "--out", str(folder)]
+    assert main(command) == 0
+    assert "non-finite" in capsys.readouterr().err
+    assert pd.read_csv(folder / "effect_table.csv").empty
+    assert main(["report", str(folder)]) == 0
+    assert "Effects by role" in (folder / "report.html").read_text()
+
+
+def test_patches_measured_with_the_defaults_are_reported(tmp_path):
+    folder = tmp_path / "out"
+    stage = Stage("patch", in_pairs(some_prompts(2)), patching)
+    work = Work(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
+    (run,) = carry_out(work, start=None)
+    run.finish({})
+    assert main(["report", str(folder)]) == 0
+    assert "Effects by role" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "command", [["patch", "--granularity", "position"], ["attribute", "--tokens"]]
+)
+def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys, monkeypatch):
+    """The rows that are in memory at once do not grow with the prompts."""
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 2)
+    folder = tmp_path / "out"
+    read = pd.read_parquet
+    alive, most = [], []
+
+    def watched(file, **options):
+        frame = read(file, **options)
+        if file.stem in ("patches", "token_scores"):
+            alive.append((weakref.ref(frame), len(frame)))
+            most.append(sum(rows for kept, rows in alive if kept() is not None))
+        return frame
+
+    monkeypatch.setattr(pd, "read_parquet", watched)
+    arguments = ["--limit", "6", "--device", "cpu", "--out", str(folder)]
+    assert main([*command, *arguments]) == 0
+    assert main(["report", str(folder)]) == 0
+    rows = [rows for _, rows in alive]
+    assert len(rows) >= 6
+    if command[0] == "patch":
+        # One shard, and the next while it is read.
+        assert max(most) <= 2 * max(rows) < sum(rows) / 2
+    else:
+        # The pairs that are shown; of the others no row.
+        assert sum(row == 0 for row in rows) == 6 - HEAT_MAP_PAIRS
 
 
 def test_scores_are_compared_with_effects(tmp_path, capsys):

@@ -43,6 +43,14 @@ def test_soft_caps_and_windows_are_honoured():
     torch.testing.assert_close(row, logits.softmax(-1).squeeze(2))
 
 
+def test_sinks_take_their_part():
+    torch.manual_seed(0)
+    query, key, sinks = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), torch.randn(2)
+    weights = torch.exp(query[:, :, -1:] @ key.transpose(2, 3) * 0.5).squeeze(2)
+    expected = weights / (weights.sum(-1, keepdim=True) + sinks.exp()[None, :, None])
+    torch.testing.assert_close(last_row(query, key, None, scaling=0.5, s_aux=sinks), expected)
+
+
 def test_padding_masks_over_keys_are_honoured():
     query, key = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8)
     row = last_row(query, key, torch.tensor([[0, 1, 1, 1]]))

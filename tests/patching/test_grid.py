@@ -276,33 +276,57 @@ def test_a_forward_that_was_replaced_before_is_kept():
     assert calls
 
 
-def test_a_model_that_scales_its_logits_is_refused(monkeypatch):
+def with_logits(monkeypatch, change):
+    """A model that does something with its logits at the end."""
     model = make_tiny("llama", byte_level())
     original = type(model.hf).forward
 
-    def scaled(self, *arguments, **options):
+    def changed(self, *arguments, **options):
         output = original(self, *arguments, **options)
-        output.logits = output.logits * 0.5
+        output.logits = change(output.logits)
         return output
 
-    monkeypatch.setattr(type(model.hf), "forward", scaled)
-    with pytest.raises(interp.UserError, match="are not final norm, unembedding and soft cap"):
+    monkeypatch.setattr(type(model.hf), "forward", changed)
+    return model
+
+
+def test_scaled_logits_are_the_models_own(monkeypatch):
+    model = with_logits(monkeypatch, lambda logits: logits * 0.5)
+    pair = some_pair(model)
+    metrics = patched(model, pair, [])
+    assert metrics.base == pytest.approx(
+        plain_metric(model, pair.base.token_ids, pair.answers), abs=TOLERANCE
+    )
+    assert not interp.patch(model, some_prompts(1)).patches.empty
+
+
+def test_logits_that_depend_on_each_other_are_refused(monkeypatch):
+    model = with_logits(monkeypatch, lambda logits: logits / logits.norm(dim=-1, keepdim=True))
+    with pytest.raises(interp.UserError, match="cannot be patched by the native backend"):
         interp.patch(model, some_prompts(1))
 
 
-def test_a_layer_that_adds_something_else_is_refused():
-    model = make_tiny("gemma2", byte_level())
-    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
-    model = interp.Model("new", model.hf, model.tokenizer)
-    with pytest.raises(interp.UserError, match="does not add the outputs of its attention and MLP"):
+def test_layers_that_hand_on_more_than_the_residual_stream_are_refused():
+    model = make_tiny("llama", byte_level())
+    first, last = model.hf.model.layers
+    kept = {}
+
+    def keep(module, inputs, output):
+        kept["first"] = output
+
+    def add(module, inputs, output):
+        return output + kept.pop("first", 0)
+
+    handles = [first.mlp.register_forward_hook(keep), last.mlp.register_forward_hook(add)]
+    with pytest.raises(interp.UserError, match="cannot be patched by the native backend"):
         interp.patch(model, some_prompts(1))
+    assert len(handles) == 2
 
 
-def test_a_metric_without_numbers_is_reported(monkeypatch):
+def test_a_metric_without_numbers_is_reported():
     model = make_tiny("llama", byte_level())
     result = interp.patch(model, some_prompts(2))
     assert (result.pairs["error"] == "").all()
-    monkeypatch.setattr(grid_module, "check_reading", lambda *arguments: None)
     with torch.no_grad():
         model.hf.model.norm.weight.fill_(math.nan)
     result = interp.patch(model, some_prompts(2))

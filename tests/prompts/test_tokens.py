@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import interp
 from interp.errors import UserError
+from interp.models.rotary import short_length
 from interp.prompts.prompt import AnswerOption, Prompt, compose
 from interp.prompts.tokens import batches, pad, tokenize
+from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import KINDS
@@ -81,6 +84,31 @@ def test_batches_hold_every_prompt_once_within_the_budget(budget):
             assert batch.position_ids[row, batch.unpadded(row)].tolist() == list(range(len(own)))
             assert batch.attention_mask[row].sum() == len(own)
     assert sorted(seen) == list(range(len(prompts)))
+
+
+@pytest.mark.parametrize("budget", [300, 10_000])
+def test_no_batch_mixes_prompts_on_both_sides_of_long_ropes_length(budget):
+    model = other_model("phi3")
+    assert short_length(model) == 80
+    assert short_length(tiny_model("llama")) is None
+    tokenized = tokenize(model, list(some_prompts(30)))
+    sides = [
+        {len(prompt) > 80 for prompt in batch.prompts}
+        for _, batch in batches(model, tokenized, batch_tokens=budget)
+    ]
+    assert {True} in sides
+    assert {False} in sides
+    assert {False, True} not in sides
+
+
+def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
+    model = other_model("phi3")
+    prompts = list(some_prompts(30))
+    together, alone = (
+        interp.score(model, prompts, batch_tokens=budget).to_frame() for budget in (10_000, 1)
+    )
+    for name in ("positive_probability", "predicted_probability"):
+        assert together[name].tolist() == pytest.approx(alone[name].tolist(), abs=1e-5)
 
 
 def test_a_prompt_beyond_the_context_is_refused():

@@ -1,0 +1,150 @@
+"""Checks, on one prompt, that sites and metric mean in a model what they are said to mean.
+
+Each site is checked for what it needs itself, so that a model of another make keeps the others:
+`resid_pre` and `resid_post` need nothing but layers that hand on a residual stream.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.architectures import layers_of
+from interp.models.model import Model
+from interp.patching.cells import PatchingPair
+from interp.patching.hooks import edited, skipped
+from interp.patching.metric import Head
+from interp.patching.passes import (
+    PairPasses,
+    SiteKey,
+    embed,
+    entrance,
+    forward,
+    heads_output,
+    run_pair,
+    run_pass,
+)
+from interp.patching.sites import layer_count, locate, residual_scale
+
+_TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
+"""How far logits of a pass may be from the model's own, in logits; `_EXACT` for wider types."""
+_EXACT = 1e-2
+
+_SHARE = 0.02
+"""Largest error of a token's activations that rounding explains, as a share of what is summed."""
+
+Activations = Float[Tensor, "token width"]
+
+
+@torch.no_grad()
+def check_sums(model: Model, pair: PatchingPair, sites: Sequence[str]) -> None:
+    """Check that what is added to the residual stream leaves the modules that the map names.
+
+    Raises:
+        UserError: something else is added, as where an architecture has a norm that the map does
+            not know.
+    """
+    needs = {
+        "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
+        "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
+        "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
+    }
+    for site in sites:
+        if site not in needs:
+            continue
+        for layer, values in _by_layer(model, pair, needs[site]):
+            before, *added, after = values
+            scaled = [residual_scale(model) * tensor for tensor in added]
+            if not _equal(torch.stack([before, *scaled]), after):
+                raise UserError(
+                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds something "
+                    f"else to the residual stream than the toolkit reads, so its {site} would be "
+                    "wrong; leave it out (resid_pre and resid_post are right in every "
+                    "architecture), or give --backend transformer-lens"
+                )
+
+
+@torch.no_grad()
+def check_patterns(model: Model, pair: PatchingPair) -> None:
+    """Check that heads give their attention weights times the values that the cache holds.
+
+    Raises:
+        UserError: they give something else, as in differential or latent attention.
+    """
+    for layer, (pattern, z), values in _by_layer_with_values(model, pair, ("pattern", "z")):
+        fits = z.shape[1] == len(pattern) * values.shape[-1]
+        if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
+            raise UserError(
+                f"the heads of {model.name} ({model.hf.config.model_type}, layer {layer}) do not "
+                "give their attention weights times their values, so patching the site pattern "
+                "would be wrong; leave it out, or patch z"
+            )
+
+
+@torch.no_grad()
+def check_passes(model: Model, pair: PatchingPair) -> None:
+    """Check that prompts read in parts, and from a later layer on, end in the model's own logits.
+
+    Raises:
+        UserError: they do not.
+    """
+    last = layer_count(model) - 1
+    with Head(model).reading(pair.answers):
+        passes = run_pair(model, pair, [entrance(model, last)])
+        skipping = _from_layer(model, passes, last)
+    tokens = [*pair.answers.positive, *pair.answers.negative]
+    for prompt, found in (
+        (pair.base, passes.base.logits),
+        (pair.source, passes.source.logits),
+        (pair.base, skipping),
+    ):
+        ids = torch.tensor([prompt.token_ids], device=model.device)
+        own = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1, tokens]
+        difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
+        if difference > _TOLERANCE.get(model.hf.dtype, _EXACT):
+            raise UserError(
+                f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
+                f"backend: run in parts, its logits are off by {difference:.3g}. Give --backend "
+                "transformer-lens or nnsight"
+            )
+
+
+def _from_layer(model: Model, passes: PairPasses, layer: int) -> Float[Tensor, "1 answer"]:
+    """The base prompt's logits from a layer on, with what that layer reads."""
+    into = entrance(model, layer)
+    read = passes.base.values[into]
+    before = layers_of(model.hf, model.architecture)[:layer]
+    with skipped(before), edited(locate(model, *into), lambda unused: read):
+        return forward(model, read, start=passes.pair.shared, past=passes.prefix).logits
+
+
+def _by_layer(
+    model: Model, pair: PatchingPair, sites: Sequence[str]
+) -> Iterator[tuple[int, list[Tensor]]]:
+    for layer, found, _ in _by_layer_with_values(model, pair, sites):
+        yield layer, found
+
+
+def _by_layer_with_values(
+    model: Model, pair: PatchingPair, sites: Sequence[str]
+) -> Iterator[tuple[int, list[Tensor], Tensor]]:
+    """The activations of the base prompt at some sites, and the values that attention reads.
+
+    All of a layer on one device: where a model is spread, what enters a layer has not moved yet.
+    """
+    layers = range(layer_count(model))
+    keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
+    passed = run_pass(model, embed(model, pair.base.token_ids), keys, start=0, past=[])
+    for layer in layers:
+        values = passed.key_values[layer][1][0].float()
+        found = [passed.values[site, layer][0].to(values) for site in sites]
+        yield layer, found, values
+
+
+def _equal(summands: Float[Tensor, "summand token width"], total: Activations) -> bool:
+    """Whether a sum is what it should be at every token, up to rounding."""
+    error = (summands.sum(0) - total).norm(dim=-1)
+    size = summands.norm(dim=-1).sum(0)
+    return not bool((error > _SHARE * size).any())
