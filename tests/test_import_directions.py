@@ -30,7 +30,7 @@ INSIDE_INTERP = {
         "files",
         "studies",
     },
-    "studies": {"report", "runs", "measurement", "models", "prompts"},
+    "studies": {"report", "runs", "measurement", "models", "prompts", "files"},
     "report": {"analysis", "runs", "files"},
     "api": {
         "report",
@@ -45,7 +45,7 @@ INSIDE_INTERP = {
         "prompts",
         "tables",
     },
-    "runs": {"measurement", "models", "prompts", "files"},
+    "runs": {"measurement", "models", "prompts", "files", "tables"},
     "analysis": {"attribution", "patching"},
     "measure": {
         "measurement",

@@ -8,6 +8,7 @@ import pandas as pd
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError, shortened
 from interp.report.of_run import whole_pairs
+from interp.runs.folder import RunFolder
 from interp.studies import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.familiarity import flag_shared
@@ -42,8 +43,8 @@ class Results:
     """The prompts of the residuals table."""
     probed_answers: pd.DataFrame
     """Their answers table."""
-    token_scores: pd.DataFrame
-    """The token_scores table of the example prompts."""
+    example_run: RunFolder
+    """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
     """The example prompts."""
     example_answers: pd.DataFrame
@@ -107,7 +108,7 @@ def read_results(study: StudyFolder) -> Results:
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
-        token_scores=study.runs["examples"].table("token_scores"),
+        example_run=study.runs["examples"],
         examples=study.runs["examples"].table("prompts"),
         example_answers=study.runs["examples"].table("answers"),
     )

@@ -306,7 +306,7 @@ def example_section(results: Results) -> Section:
         "Share of the score that each token has: the two sides of a pair, one below the other.",
         tuple(
             heat_maps(
-                results.token_scores,
+                results.example_run,
                 results.examples,
                 results.example_answers,
                 pairs=EXAMPLE_PAIRS,

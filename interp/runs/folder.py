@@ -13,7 +13,7 @@ from interp.errors import UserError
 from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.schemas import ModelRecord, RunRecord, read_record
-from interp.runs.shards import Filters, read_columns, read_table
+from interp.runs.shards import Filters, manifests, read_columns, read_table
 
 RECORD = "run.json"
 
@@ -194,6 +194,13 @@ class RunFolder:
         """Names of the tables that the finished shards hold."""
         measured = (record for model, record in self.models().items() if self.done(model))
         return sorted(next((record.tables for record in measured), {}))
+
+    def shards_hash(self, model: str) -> str:
+        """A hash over the contents of a model's shards, by their manifests."""
+        digest = hashlib.sha256()
+        for manifest in manifests(self.done(model)):
+            digest.update(manifest.model_dump_json().encode())
+        return digest.hexdigest()
 
     def table_files(self) -> list[Path]:
         """The prompts, the merged tables and the tables made of them, as far as they are there."""

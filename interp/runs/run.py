@@ -253,11 +253,11 @@ class Run(RunFolder):
         if not run.missing() and not run.not_begun():
             self._tidy(run)
 
-    def _note_end(self, conclusion: Conclusion, merged: Sequence[str]) -> None:
+    def _note_end(self, conclusion: Conclusion, merged: Mapping[str, str]) -> None:
         ended = {
             "summary": dict(conclusion.summary),
             "files": {file.name: checksum(file) for file in self.table_files()},
-            "merged": list(merged),
+            "merged": dict(merged),
         }
 
         def changes(record: RunRecord) -> dict[str, object]:
@@ -358,26 +358,28 @@ class Run(RunFolder):
         )
 
 
-def _merge_tables(run: RunFolder) -> list[str]:
-    """Join the shards of all finished models into one file per table; returns the models.
+def _merge_tables(run: RunFolder) -> dict[str, str]:
+    """Join the shards of all finished models into one file per table.
 
-    Tables that hold them already are left alone.
+    Tables that hold just these shards already are left alone.
+
+    Returns:
+        The models, each with a hash over its shards.
     """
     models = run.models()
-    finished = run.finished_models()
-    tables = list(models[finished[0]].tables) if finished else []
-    on_record = {f"{table}.parquet" for table in tables} <= set(run.record.files)
-    unchanged = on_record and not any(run.file_problem(name) for name in run.record.files)
-    if finished == run.record.merged and unchanged:
-        return finished
+    merged = {model: run.shards_hash(model) for model in run.finished_models()}
+    tables = list(models[next(iter(merged))].tables) if merged else []
+    files = [f"{table}.parquet" for table in tables]
+    if merged == run.record.merged and not any(map(run.file_problem, files)):
+        return merged
     for table in tables:
         parts = (
             read_table(shard, table, models[model].tables[table])
-            for model in finished
+            for model in merged
             for shard in run.done(model)
         )
         merge(parts, inside(run.folder, f"{table}.parquet"))
-    return finished
+    return merged
 
 
 def take_folder(folder: Path, record: str) -> None:

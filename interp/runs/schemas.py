@@ -70,8 +70,8 @@ class RunRecord(Record):
     history: list[Call]
     finished: Text | None = None
     """When the tables were last merged."""
-    merged: list[ModelName] = []
-    """The models that are in the tables."""
+    merged: dict[ModelName, Hash] = {}
+    """The models that are in the tables, each with a hash over its shards."""
     summary: dict[str, JsonValue] = {}
     """By model: what the tables do not show."""
     files: dict[TableFile, Hash]

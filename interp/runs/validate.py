@@ -25,15 +25,17 @@ def problems(run: RunFolder) -> Iterator[str]:
 
 
 def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:
-    prompts = 0
-    for shard in run.shards(model):
-        problem = _problem_of_shard(shard, record)
+    problems = {shard: _problem_of_shard(shard, record) for shard in run.shards(model)}
+    for shard, problem in problems.items():
         if problem is not None:
             yield f"shard {shard.name} of {model}: {problem}"
-        else:
-            prompts += read_manifest(shard).prompts
-    if not run.missing_of(model) and prompts != run.record.run.prompts:
+    if any(problems.values()):
+        return
+    prompts = sum(read_manifest(shard).prompts for shard in problems)
+    if prompts != run.record.run.prompts:
         yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
+    if run.record.finished and run.record.merged.get(model) != run.shards_hash(model):
+        yield f"the tables lack the shards of {model}; rerun the command to merge them again"
 
 
 def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
@@ -54,11 +56,8 @@ def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
 
 
 def _problems_of_tables(run: RunFolder) -> Iterator[str]:
-    """Whether the tables are as they were written, on record, and made of every model."""
+    """Whether the tables are on record, and as they were written."""
     expected = (PROMPTS, *(f"{table}.parquet" for table in run.tables()))
     for name in dict.fromkeys([*expected, *run.record.files]):
         if problem := run.file_problem(name):
             yield problem
-    absent = [model for model in run.record.models if model not in run.record.merged]
-    if absent:
-        yield f"the tables lack {', '.join(absent)}; rerun the command to merge them again"

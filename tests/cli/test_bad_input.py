@@ -207,7 +207,9 @@ def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     assert main(["attribute", "--limit", "2", *options]) == 0
     capsys.readouterr()
     before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    assert "belongs to a different run" in refused(["attribute", "--limit", "3", *options], capsys)
+    other = ["attribute", "--limit", "2", "--seed", "1", *options]
+    assert "belongs to a different run: its seed is 0" in refused(other, capsys)
+    assert "can grow but not shrink" in refused(["attribute", "--limit", "1", *options], capsys)
     assert "belongs to a different run" in refused(["evaluate", "--limit", "2", *options], capsys)
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 

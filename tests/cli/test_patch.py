@@ -16,6 +16,7 @@ from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.patching.pairs import in_pairs
 from interp.report.of_run import HEAT_MAP_PAIRS
+from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
@@ -117,7 +118,8 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     stage = Stage("patch", in_pairs(some_prompts(2)), patching)
     work = Work(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
     (run,) = carry_out(work, start=None)
-    run.finish({})
+    with run.concluding():
+        pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()
 
@@ -129,17 +131,17 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     """The rows that are in memory at once do not grow with the prompts."""
     monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 2)
     folder = tmp_path / "out"
-    read = pd.read_parquet
+    read = folder_module.read_table
     alive, most = [], []
 
-    def watched(file, **options):
-        frame = read(file, **options)
-        if file.stem in ("patches", "token_scores"):
-            alive.append((weakref.ref(frame), len(frame)))
+    def watched(shard, table, *arguments, **options):
+        part = read(shard, table, *arguments, **options)
+        if table in ("patches", "token_scores"):
+            alive.append((weakref.ref(part), len(part)))
             most.append(sum(rows for kept, rows in alive if kept() is not None))
-        return frame
+        return part
 
-    monkeypatch.setattr(pd, "read_parquet", watched)
+    monkeypatch.setattr(folder_module, "read_table", watched)
     arguments = ["--limit", "6", "--device", "cpu", "--out", str(folder)]
     assert main([*command, *arguments]) == 0
     assert main(["report", str(folder)]) == 0
@@ -191,8 +193,8 @@ def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--site", "resid"], "unknown site 'resid'; expected one of resid_pre"),
-        (["--layers", "one"], "is no list of numbers"),
+        (["--site", "resid"], "unknown site 'resid'; did you mean resid_pre?"),
+        (["--layers", "one"], "expected numbers such as 0,2,5"),
         (["--policy", "all"], "first difference at token"),
         (["--clean", "good"], "the sides are rulebreaker, non_rulebreaker"),
     ],
@@ -234,5 +236,5 @@ def test_a_site_that_the_architecture_lacks():
 
 def test_answers_that_share_a_first_token():
     prompts = [dataclasses.replace(prompt, negative=prompt.positive) for prompt in some_prompts(1)]
-    with pytest.raises(interp.UserError, match="cannot be told apart"):
+    with pytest.raises(interp.UserError, match="their first tokens do not tell them apart"):
         interp.patch(tiny_model("llama"), prompts)

@@ -98,6 +98,7 @@ def test_a_worker_is_refused_where_there_is_no_run_or_nothing_to_measure(tmp_pat
     work = ["work", str(tmp_path / "none"), "0", "--call", "0123456789ab", "--"]
     assert main([*work, *OPTIONS]) == 2
     assert "holds neither a run nor a study" in capsys.readouterr().err
+    work[1] = str(folder)
     assert main([*work, "status", str(folder)]) == 2
     assert "status measures nothing" in capsys.readouterr().err
 
@@ -119,10 +120,10 @@ def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "0"], "'0' is no number of workers"),
+        (["--workers", "0"], "got '0', expected a whole number from 1"),
         (["--fail-on-error", "2"], "'2' is no share between 0 and 1"),
         (["--slurm-option", "mem"], "'mem' is no option such as partition=gpu"),
-        (["--executor", "ray"], "invalid choice: 'ray'"),
+        (["--executor", "ray"], "'ray'; expected one of inline, local, slurm"),
     ],
 )
 def test_options_that_cannot_be_read(capsys, options, told):

@@ -36,8 +36,8 @@ def test_places_that_there_are(where):
 
 
 def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
-    assert main(["evaluate", "--device", "gpu", "--model", "./none"]) == 2
-    assert "no such device" in capsys.readouterr().err
+    assert main(["evaluate", "--device", "xpu", "--model", "./none"]) == 2
+    assert "device 'xpu' cannot be used" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     monkeypatch.setattr("interp.cli.measuring.load_model", lambda name, **options: model)
     monkeypatch.setattr("interp.cli.measuring.load_options", lambda arguments: {})
-    assert loaded("some/model", argparse.Namespace()) is model
+    assert loaded("some/model", argparse.Namespace(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records

@@ -72,7 +72,8 @@ def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
     measurement = residuals(organism, positions=["last_token"])
     run = Run.open(tmp_path, prompts, measurement="residuals", parameters={})
     run.measure(measurement)
-    run.merge_tables()
+    with run.concluding():
+        pass
     stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
     direct = measure(measurement, prompts)["residuals"]
     assert len(stored) == len(prompts) * (organism.hf.config.num_hidden_layers + 1)

@@ -70,7 +70,7 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert main(["report", str(tmp_path)]) == 0
     assert note in (tmp_path / "report.html").read_text()
     (record,) = RunFolder.read(tmp_path).models().values()
-    assert record["chat"] == {
+    assert record.chat == {
         "template": False,
         "system": None,
         "date": "2024-07-26",

@@ -151,7 +151,7 @@ def test_validate_finds_runs_that_are_not_finished(run):
         (lambda r: r.update(models=[*MODELS, "third"]), "third was not begun"),
         (lambda r: r.update(finished=None), "it is not finished"),
         (lambda r: r["files"].pop("answers.parquet"), "answers.parquet is not on record"),
-        (lambda r: r.update(merged=["tiny llama"]), "the tables lack tiny gpt2"),
+        (lambda r: r["merged"].pop("tiny gpt2"), "the tables lack the shards of tiny gpt2"),
     ):
         edited(record, change)
         assert any(told in line for line in problems(RunFolder.read(run))), told

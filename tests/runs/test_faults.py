@@ -195,7 +195,9 @@ def test_columns_that_hold_lists_are_whole(tmp_path):
     models = {"tiny llama": {}}
     work = Work(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
     (run,) = carry_out(work, start=None)
-    assert list(problems(run)) == []
+    with run.concluding():
+        pass
+    assert list(problems(RunFolder.read(run.folder))) == []
 
 
 @pytest.fixture
@@ -285,6 +287,8 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     (run,) = carry_out(work_in(folder), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = carry_out(work_in(folder), start=None, retry_errors=True)
+    with run.concluding():
+        pass
     assert tables(folder) == undisturbed
 
 

@@ -38,7 +38,7 @@ def worker_at_work(folder):
     """The process of a worker that holds a claim."""
 
     def processes():
-        for file in (folder / "claims").rglob("*.1"):
+        for file in (folder / "claims").glob("*/*.1"):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 yield json.loads(file.read_text())["process"]
 
@@ -96,7 +96,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
 
 
 def test_a_worker_that_cannot_begin_says_why(tmp_path):
-    command = [*COMMAND[:-1], "meta", "--executor", "local", "--workers", "1"]
+    command = [*COMMAND[:-1], "xpu", "--executor", "local", "--workers", "1"]
     answer = subprocess.run(
         [*command, "--out", str(tmp_path / "run")], capture_output=True, text=True, check=False
     )

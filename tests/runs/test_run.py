@@ -135,7 +135,10 @@ def test_a_changed_model_is_measured_again(tmp_path):
     ("change", "message"),
     [
         ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
-        ({"parameters": {"target": "gold"}}, "was run with target = None, this run has 'gold'"),
+        (
+            {"parameters": {"target": "gold"}},
+            "it was run without --target, this one with --target gold",
+        ),
     ],
 )
 def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, message):

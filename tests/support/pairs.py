@@ -9,13 +9,17 @@ from interp.prompts.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 
-EQUAL, UNEQUAL = 0, 1
-"""Numbers of pairs in `some_pair` whose prompts have as many tokens, and not as many."""
+EQUAL, UNEQUAL = "equal", "unequal"
+"""Kinds of pairs in `some_pair`: prompts with as many tokens, and not as many."""
 
 
-def some_pair(model, number=EQUAL, *, policy="last"):
-    prompts = in_pairs(some_prompts(12))
-    clean, corrupt = tokenize(model, prompts[2 * number : 2 * number + 2])
+def some_pair(model, kind=EQUAL, *, policy="last"):
+    tokenized = tokenize(model, in_pairs(some_prompts(12)))
+    clean, corrupt = next(
+        pair
+        for pair in zip(tokenized[::2], tokenized[1::2], strict=True)
+        if (len(pair[0]) == len(pair[1])) == (kind == EQUAL)
+    )
     return PatchingPair.aligned(corrupt, clean, AnswerTokenizer(model)(corrupt), policy=policy)
 
 

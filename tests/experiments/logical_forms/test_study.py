@@ -8,6 +8,7 @@ from interp import studies
 from interp.errors import UserError
 from interp.report.page import Report, write_report
 from interp.runs.carry_out import carry_out
+from interp.runs.schemas import StudyRecord
 from interp.studies import StudyFolder, study_work
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.forms import (
@@ -235,7 +236,8 @@ def test_the_report_is_written(folder):
 
 
 def test_a_stage_without_rows_is_refused(tmp_path):
-    folder = StudyFolder(tmp_path, {"stages": [], "models": []}, {})
+    record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
+    folder = StudyFolder(tmp_path, record, {})
     with pytest.raises(UserError, match="nothing of the stage 'questions' yet"):
         read_results(folder)
 
