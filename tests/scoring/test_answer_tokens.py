@@ -66,11 +66,10 @@ def test_a_form_that_merges_with_the_prompt_is_taken_alone():
     assert positive == model.tokenizer.convert_ids_to_tokens(alone)
 
 
-@pytest.mark.parametrize("form", ["", "  "])
-def test_an_answer_that_encodes_to_nothing_is_refused(form):
+def test_an_answer_that_encodes_to_nothing_is_refused():
     model = make_tiny("llama", byte_level())
-    with pytest.raises(UserError, match="encodes to nothing|is empty|no form|empty"):
-        answers_of(model, positive=AnswerOption("Empty", (form,)))
+    with pytest.raises(UserError, match="encodes to nothing"):
+        answers_of(model, positive=AnswerOption("Empty", ("  ",)))
 
 
 def test_answers_that_begin_alike_are_refused():
