@@ -14,6 +14,9 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.familiarity import flag_shared
 from interp_probes.knowledge import excluded
 
+STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
+"""The stages of the study."""
+
 ENTITY = ["category", "entity_b"]
 """Columns that name an entity pair: B has one A."""
 
@@ -71,11 +74,11 @@ def read_results(study: StudyFolder) -> Results:
     Raises:
         UserError: a stage in which nothing was measured yet.
     """
-    for stage in study.record.stages:
+    for stage in STAGES:
         if stage not in study.runs or not study.runs[stage].tables():
             raise UserError(
-                f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "
-                "again, it goes on where it stopped"
+                f"{study.folder} has nothing of the stage {stage!r} yet; rerun the study's command "
+                "to resume"
             )
     answers = study.runs["answers"].table("answers")
     if (answers["error"] != "").all():

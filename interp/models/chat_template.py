@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
+from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
@@ -26,6 +27,10 @@ FRAME_CHARACTERS = 100_000
 
 RENDERINGS = 8
 """How often the frame is written, to notice a template that draws lots."""
+
+LARGEST_NUMBER = 1_000_000
+"""The largest number that a template may name. One operation on larger ones, or a power, can take
+for ever within Python itself, where no time limit reaches it."""
 
 _MARKER = "Where is message 5d41402a?"
 _ANSWER = "Yes"
@@ -110,6 +115,7 @@ def _render(
     system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
     day = date.fromisoformat(chat.date)
     try:
+        _check_operations(tokenizer.get_chat_template())
         with time_limit(RENDER_SECONDS):
             text = tokenizer.apply_chat_template(
                 [*system, *map(dict, messages)],
@@ -132,6 +138,21 @@ def _render(
             f"message; expected at most {FRAME_CHARACTERS:,}"
         )
     return text
+
+
+@cache
+def _check_operations(template: str) -> None:
+    """Refuse powers and large numbers.
+
+    Raises:
+        ValueError: the template holds one.
+        jinja2.TemplateSyntaxError: it is none.
+    """
+    for _, kind, value in Environment(autoescape=True).lex(template):
+        if (kind, value) == ("operator", "**"):
+            raise ValueError("it raises a number to a power")
+        if kind == "integer" and int(value.replace("_", "")[:20], 0) > LARGEST_NUMBER:
+            raise ValueError(f"it names the number {value[:20]}")
 
 
 @cache
