@@ -17,6 +17,7 @@ from interp.files import inside, is_folder
 from interp.plugins import STUDIES, plugins
 from interp.report.page import Report
 from interp.runs.claims import Claims
+from interp.runs.conclusion import concluding
 from interp.runs.environment import now
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run, take_folder
@@ -144,14 +145,14 @@ class StudyWork(Work):
     def finish(self, runs: Sequence[Run]) -> None:
         """Merge the tables of the runs, and note the end of the study."""
         for run in runs:
-            with run.concluding():
+            with concluding(run.folder):
                 pass
         with self._alone():
             record = self._read()
             if record is not None and record.finished is None:
                 history = [self._ended(call) for call in record.history]
                 self._write(updated(record, {"history": history, "finished": now()}))
-        Claims(self.folder, ("claims",)).clear()
+        Claims(self.folder, ("claims",)).remove_folder()
 
     def _ended(self, call: Call) -> Call:
         if call.id != self.call:

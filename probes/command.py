@@ -115,10 +115,11 @@ def _prompts_for_linear(arguments: argparse.Namespace) -> "PromptSet":
 def run(arguments: argparse.Namespace) -> None:
     """Run one probe."""
     from interp.cli.measuring import carry_out
+    from interp.runs.conclusion import concluding
 
     report = {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}
     (finished,) = carry_out(arguments, work(arguments))
-    with finished.concluding() as conclusion:
+    with concluding(finished.folder) as conclusion:
         conclusion.summary = report[arguments.probe](arguments, conclusion.run)
 
 

@@ -80,10 +80,11 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.summary import summarize
     from interp.report.cells import accuracy_columns
     from interp.report.console import print_table
+    from interp.runs.conclusion import concluding
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
-    with finished.concluding() as conclusion:
+    with concluding(finished.folder) as conclusion:
         run = conclusion.run
         answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
         attributions = run.table(

@@ -156,10 +156,11 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.measuring import carry_out
     from interp.report.console import print_table
     from interp.report.of_patching import asked_patches, heat_map_items, shares_for_people
+    from interp.runs.conclusion import concluding
     from interp.runs.progress import tell
 
     (finished,) = carry_out(arguments, work(arguments))
-    with finished.concluding() as conclusion:
+    with concluding(finished.folder) as conclusion:
         run = conclusion.run
         pairs = run.table("pairs")
         effects = effect_table(asked_patches(run), pairs)

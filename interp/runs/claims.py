@@ -118,6 +118,11 @@ class Claims:
                 (self.folder / found.string).unlink(missing_ok=True)
             self.folder.rmdir()
 
+    def remove_folder(self) -> None:
+        """Remove the folder if nothing is in it: claims on more than shards may be held."""
+        with suppress(OSError):
+            self.folder.rmdir()
+
     def _create(self, key: str) -> Path | None:
         newest = self._newest(key)
         if newest is not None and not self._expired(newest):

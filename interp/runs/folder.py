@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from interp.errors import UserError
 from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
-from interp.runs.schemas import ModelRecord, RunRecord, read_record
+from interp.runs.schemas import ModelRecord, RunRecord, read_record, updated, write_record
 from interp.runs.shards import Filters, manifests, read_columns, read_table
 
 RECORD = "run.json"
@@ -201,6 +201,18 @@ class RunFolder:
         for manifest in manifests(self.done(model)):
             digest.update(manifest.model_dump_json().encode())
         return digest.hexdigest()
+
+    def complete(self, model: str) -> bool:
+        """Whether every shard of a model is there."""
+        return model in self.models() and not self.missing_of(model)
+
+    def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
+        """Change the record as it stands on disk now; other commands may have changed it, too."""
+        with self.locks().alone("record"):
+            there = RunFolder.read(self.folder).record
+            self.record = updated(there, changes(there))
+            if self.record != there:
+                write_record(inside(self.folder, RECORD), self.record)
 
     def table_files(self) -> list[Path]:
         """The prompts, the merged tables and the tables made of them, as far as they are there."""

@@ -4,15 +4,13 @@
 2. Write the prompts; set aside shards that were damaged.
 3. Measure model by model, shard by shard, under claims; what is there already is left alone. Any
    number of workers may do so at once.
-4. Merge the shards of all models that the folder holds whole into one file per table.
 
-Several commands may work on one folder at once. Each changes run.json by reading it again, under a
-claim; so are the tables merged.
+Several commands may work on one folder at once: each changes run.json by reading it again, under a
+claim. The tables are merged in the end (`interp.runs.conclusion`).
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -26,13 +24,11 @@ from interp.files import (
     is_folder,
     make_folder,
     names_in,
-    remove_unfinished,
     writing,
 )
 from interp.measurement import Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
-from interp.runs.environment import now
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.origin import check_same_model, check_same_run, model_record, run_identity
@@ -44,22 +40,9 @@ from interp.runs.shards import (
     cut,
     damage,
     manifests,
-    merge,
-    read_table,
     write,
     write_parquet,
 )
-from interp.runs.workers import peak_of_workers
-
-
-@dataclass
-class Conclusion:
-    """What a command adds to a run when its tables are merged."""
-
-    run: RunFolder
-    """The run as it stands now, with the models of other commands."""
-    summary: Mapping[str, object] = field(default_factory=dict)
-    """By model: what the tables do not show."""
 
 
 @dataclass
@@ -135,12 +118,12 @@ class Run(RunFolder):
 
     def begin(self, call: Call) -> None:
         """Note a call that found something to do in the run's history."""
-        self._change(lambda record: {"history": [*record.history, call]})
+        self.change(lambda record: {"history": [*record.history, call]})
 
     def forget_models(self, models: Sequence[str]) -> None:
         """Take models off the record that nobody has begun, say because they cannot be loaded."""
         unknown = {model for model in models if self.model_record(model) is None}
-        self._change(lambda record: {"models": [m for m in record.models if m not in unknown]})
+        self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model that is known by its origin.
@@ -152,10 +135,6 @@ class Run(RunFolder):
             return True
         claims = self._claims_of(model)
         return any(not claims.held(shard) for shard in self.missing_of(model))
-
-    def complete(self, model: str) -> bool:
-        """Whether every shard of a model is there."""
-        return model in self.models() and not self.missing_of(model)
 
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
@@ -234,58 +213,6 @@ class Run(RunFolder):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
 
-    @contextmanager
-    def concluding(self) -> Iterator[Conclusion]:
-        """Within the block the tables of all finished models are merged, and stay as they are.
-
-        What the block writes into the folder as CSV, and the summary that it sets, are noted in the
-        record.
-
-        Raises:
-            UserError: something cannot be written, or is damaged.
-        """
-        with self.locks().alone("tables"):
-            run = RunFolder.read(self.folder)
-            merged = _merge_tables(run)
-            conclusion = Conclusion(RunFolder.read(self.folder))
-            yield conclusion
-            self._note_end(conclusion, merged)
-        if not run.missing() and not run.not_begun():
-            self._tidy(run)
-
-    def _note_end(self, conclusion: Conclusion, merged: Mapping[str, str]) -> None:
-        ended = {
-            "summary": dict(conclusion.summary),
-            "files": {file.name: checksum(file) for file in self.table_files()},
-            "merged": dict(merged),
-        }
-
-        def changes(record: RunRecord) -> dict[str, object]:
-            history = [self._ended(call) for call in record.history]
-            noted = {**ended, "history": history}
-            same = all(getattr(record, name) == value for name, value in noted.items())
-            # A call that found nothing to do leaves the record as it is.
-            return {} if same and record.finished else {**noted, "finished": now()}
-
-        self._change(changes)
-
-    def _ended(self, call: Call) -> Call:
-        """The call as it has ended: this process's own, or one whose work is all done."""
-        if call.finished is not None or not all(self.complete(model) for model in call.models):
-            return call
-        peak = peak_of_workers(self.folder, call.id)
-        return call.model_copy(update={"finished": now(), "peak_memory_bytes": peak})
-
-    def _tidy(self, run: RunFolder) -> None:
-        """Remove claims and unfinished files, which nobody needs when all is done."""
-        for model in run.models():
-            run.claims(model).clear()
-            remove_unfinished(run.shard_folder(model))
-        run.locks().clear()
-        for folder in ("models", "workers", "figures", "tables"):
-            remove_unfinished(inside(self.folder, folder))
-        remove_unfinished(self.folder)
-
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
         """The shards of a model, which is noted in the folder.
 
@@ -304,21 +231,13 @@ class Run(RunFolder):
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
         if name not in self.record.models:
-            self._change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
+            self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         make_folder(self.folder, "shards", self.shard_folder(name).name)
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
         return shards
-
-    def _change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
-        """Change the record as it stands on disk now; other commands may have changed it, too."""
-        with self.locks().alone("record"):
-            there = RunFolder.read(self.folder).record
-            self.record = updated(there, changes(there))
-            if self.record != there:
-                write_record(self.folder / RECORD, self.record)
 
     def _claims_of(self, model: str) -> Claims:
         # Kept, since claims remember what they saw, and when.
@@ -356,30 +275,6 @@ class Run(RunFolder):
         self.record = updated(
             self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
         )
-
-
-def _merge_tables(run: RunFolder) -> dict[str, str]:
-    """Join the shards of all finished models into one file per table.
-
-    Tables that hold just these shards already are left alone.
-
-    Returns:
-        The models, each with a hash over its shards.
-    """
-    models = run.models()
-    merged = {model: run.shards_hash(model) for model in run.finished_models()}
-    tables = list(models[next(iter(merged))].tables) if merged else []
-    files = [f"{table}.parquet" for table in tables]
-    if merged == run.record.merged and not any(map(run.file_problem, files)):
-        return merged
-    for table in tables:
-        parts = (
-            read_table(shard, table, models[model].tables[table])
-            for model in merged
-            for shard in run.done(model)
-        )
-        merge(parts, inside(run.folder, f"{table}.parquet"))
-    return merged
 
 
 def take_folder(folder: Path, record: str) -> None:

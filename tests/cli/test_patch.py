@@ -20,6 +20,7 @@ from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
+from interp.runs.conclusion import concluding
 from interp.runs.work import Stage, Work
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
@@ -118,7 +119,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     stage = Stage("patch", in_pairs(some_prompts(2)), patching)
     work = Work(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
     (run,) = carry_out(work, start=None)
-    with run.concluding():
+    with concluding(run.folder):
         pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()

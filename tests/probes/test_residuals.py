@@ -9,6 +9,7 @@ from interp.api import measure
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.prompts.tokens import pad, tokenize
+from interp.runs.conclusion import concluding
 from interp.runs.run import Run
 from interp_probes.residuals import residual_stream, residuals
 from tests.support.tiny import CONFIGS, tiny_model
@@ -72,7 +73,7 @@ def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
     measurement = residuals(organism, positions=["last_token"])
     run = Run.open(tmp_path, prompts, measurement="residuals", parameters={})
     run.measure(measurement)
-    with run.concluding():
+    with concluding(run.folder):
         pass
     stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
     direct = measure(measurement, prompts)["residuals"]

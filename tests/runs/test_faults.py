@@ -19,6 +19,7 @@ from interp.models.model import Model
 from interp.runs import origin as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
+from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder, slug
 from interp.runs.run import Run
 from interp.runs.validate import problems
@@ -85,7 +86,7 @@ def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
         assert ended(last) == 0
     assert tables(folder) == undisturbed
     assert list(problems(RunFolder.read(folder))) == []
-    assert not (folder / "claims").exists()
+    assert not list((folder / "claims").glob("*/*"))
     assert not list(folder.rglob(".*"))
 
 
@@ -195,7 +196,7 @@ def test_columns_that_hold_lists_are_whole(tmp_path):
     models = {"tiny llama": {}}
     work = Work(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
     (run,) = carry_out(work, start=None)
-    with run.concluding():
+    with concluding(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
 
@@ -287,7 +288,7 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     (run,) = carry_out(work_in(folder), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = carry_out(work_in(folder), start=None, retry_errors=True)
-    with run.concluding():
+    with concluding(run.folder):
         pass
     assert tables(folder) == undisturbed
 

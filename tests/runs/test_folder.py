@@ -6,6 +6,7 @@ import pytest
 from interp.errors import UserError
 from interp.measure import scoring
 from interp.runs import shards as shards_module
+from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from tests.support.prompts import some_prompts
@@ -45,7 +46,7 @@ def test_a_table_that_is_not_there_is_refused(run):
 def test_only_models_without_missing_shards_are_merged(run, tmp_path):
     shutil.rmtree(run.shards("tiny llama")[0])
     opened = Run.open(tmp_path, some_prompts(12), measurement="score", parameters={})
-    with opened.concluding():
+    with concluding(opened.folder):
         pass
     merged = shards_module.pq.read_table(tmp_path / "answers.parquet").to_pandas()
     assert merged["model"].unique().tolist() == ["tiny gpt2"]

@@ -9,6 +9,7 @@ from interp.measure import attribution, scoring
 from interp.runs import origin as origin_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
+from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
 from interp.runs.run import Run
 from tests.support.prompts import some_prompts
@@ -29,7 +30,7 @@ def run_in(folder, *kinds, prompts=None, parameters=None):
     )
     for kind in kinds:
         run.measure(attribution(tiny_model(kind)))
-    with run.concluding():
+    with concluding(run.folder):
         pass
     return run
 
@@ -180,7 +181,7 @@ def test_a_broken_record_is_refused(tmp_path):
 def test_token_scores_are_a_table_of_their_own(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), measurement="attribute", parameters={})
     run.measure(attribution(tiny_model("llama"), token_scores=True))
-    with run.concluding() as conclusion:
+    with concluding(run.folder) as conclusion:
         names = conclusion.run.tables()
     assert names == ["answers", "attributions", "token_scores"]
     scores = pq.read_table(tmp_path / "token_scores.parquet").to_pandas()
@@ -190,6 +191,6 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
 def test_scoring_writes_answers_alone(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), measurement="score", parameters={})
     run.measure(scoring(tiny_model("llama")))
-    with run.concluding():
+    with concluding(run.folder):
         pass
     assert [file.name for file in run.table_files()] == ["answers.parquet", "prompts.parquet"]

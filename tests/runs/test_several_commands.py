@@ -11,6 +11,7 @@ from interp.runs import carry_out as carry_out_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
+from interp.runs.conclusion import concluding
 from interp.runs.executors import WorkerCommand
 from interp.runs.folder import RunFolder
 from interp.runs.validate import problems
@@ -33,7 +34,7 @@ def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
     (first,) = carry_out(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
     # Another command runs from beginning to end before the first one merges its tables.
     run_in(tmp_path / "run", MODELS[1:])
-    with first.concluding():
+    with concluding(first.folder):
         pass
     run = RunFolder.read(tmp_path / "run")
     merged = shards_module.pq.read_table(run.folder / "answers.parquet")["model"].to_pylist()

@@ -14,6 +14,7 @@ from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.carry_out import carry_out
 from interp.runs.claims import Claims
+from interp.runs.conclusion import concluding
 from interp.runs.work import Stage, Work
 from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
@@ -42,7 +43,7 @@ def work_in(folder, *, models=MODELS, measurement=scoring, **options):
 def run_in(folder, models=MODELS, measurement=scoring):
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
     (run,) = carry_out(work_in(folder, models=models, measurement=measurement), start=None)
-    with run.concluding():
+    with concluding(run.folder):
         pass
     return run
 
@@ -57,7 +58,7 @@ def resume_guarded(folder, options):
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
     try:
         (run,) = carry_out(work_in(folder), start=None, **options)
-        with run.concluding():
+        with concluding(run.folder):
             pass
     except UserError:
         sys.exit(2)
