@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from transformers import PreTrainedModel
 
-from interp.cli import main
+from interp.cli import main, options
 from interp.runs import claims, shards
 from interp_experiments.rulebreakers.system import system
 from tests.support.tiny import make_tiny
@@ -86,9 +86,10 @@ def make(folder: Path, outside: Path) -> Material:
 
 
 def _shorten() -> None:
-    """Several shards of few prompts, and claims that soon are void: a wait for one is no hang."""
+    """Few prompts in several shards, and claims that soon are void: a wait for one is no hang."""
     for module, name, value in (
         (shards, "SHARD_PROMPTS", 2),
+        (options, "DEFAULT_LIMIT", 2),
         (claims, "BEAT", 0.2),
         (claims, "EXPIRY", 1.0),
     ):
