@@ -129,6 +129,7 @@ class Claims:
             return None
         generation = 1 if newest is None else _generation(newest) + 1
         file = make_folder(self.root, *self.within) / f"{key}.{generation}"
+        myself = self._myself().model_dump_json()
         with writing(file):
             try:
                 stream = file.open("x", encoding="utf-8")
@@ -136,8 +137,8 @@ class Claims:
                 return None
             try:
                 with stream:
-                    stream.write(self._myself().model_dump_json())
-            except OSError:
+                    stream.write(myself)
+            except BaseException:  # Ctrl-C too: an empty claim is nobody's to give back
                 file.unlink(missing_ok=True)
                 raise
         return file

@@ -169,7 +169,7 @@ def test_a_damaged_shard_is_found_and_done_again(one_run, undisturbed, capsys, h
         # Whatever the flipped byte hit, the manifest no longer fits the table, or cannot be read.
         manifest = (shard / name).read_text(errors="replace")
         (shard / name).write_text(manifest.replace('"answers.parquet": "', '"answers.parquet": "0'))
-    (told,) = problems(run)
+    (told,) = problems(RunFolder.read(run.folder))
     assert shard.name in told
     run_in(run.folder)
     assert f"shard {shard.name} of tiny llama is measured again" in capsys.readouterr().err
