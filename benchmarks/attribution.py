@@ -28,10 +28,10 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
-from interp.measure import attribution
+from interp.measurements.prompts import attribution
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
-from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.runs.run import Run
 
 PAIRS = 96

@@ -25,12 +25,12 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
-from interp.measure import scoring
-from interp.measurement import Measurement
+from interp.measurements.core import Measurement
+from interp.measurements.prompts import scoring
 from interp.models.organisms import DEFAULT, organism_folder
-from interp.prompts.budget import CPU_BATCH_TOKENS
-from interp.prompts.families import families
-from interp.prompts.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.reading.budget import CPU_BATCH_TOKENS
+from interp.reading.prefixes import families
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set

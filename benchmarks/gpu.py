@@ -38,12 +38,12 @@ import interp
 from interp.api import measure
 from interp.errors import UserError
 from interp.files import write_whole
-from interp.measure import attribution, scoring
+from interp.measurements.prompts import attribution, scoring
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
-from interp.prompts.chat import write_chat
 from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import tokenize
+from interp.reading.chat import write_chat
+from interp.reading.tokens import tokenize
 from interp.report.console import print_table
 from interp.runs.environment import now, versions
 from interp.runs.shards import SHARD_PROMPTS

@@ -38,13 +38,13 @@ from transformers import (
 
 import interp
 from interp.backends.nnsight import NnsightBackend
-from interp.measure_patching import CPU_CELL_TOKENS
+from interp.measurements.patching import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
-from interp.prompts.budget import TokenBudget
 from interp.prompts.prompt import AnswerOption, Prompt
-from interp.prompts.tokens import tokenize
+from interp.reading.budget import TokenBudget
+from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 
 LAYERS, TOKENS, FIRST_DIFFERENCE = 4, 60, 20

@@ -9,16 +9,16 @@ import pyarrow as pa
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
 from interp.choices import METHODS
+from interp.console import Progress
 from interp.errors import UserError, shortened
-from interp.measure import attribution, scoring
-from interp.measure_patching import patching
-from interp.measurement import Measurement, PromptRows
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.patching import patching
+from interp.measurements.prompts import attribution, scoring
 from interp.models.model import Model
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import prompt_row
 from interp.report.notebook import attributions_html, scores_html
-from interp.runs.progress import Progress
 from interp.runs.shards import SHARD_PROMPTS
 
 
@@ -171,7 +171,7 @@ def patch(
     Args:
         model: from `load_model`, or `Model(name, hf, tokenizer)`.
         prompts: both sides of pairs, in any order.
-        sites: some of `interp.patching.sites.SITES`, such as "resid_pre", "attn_out", "z".
+        sites: some of `interp.models.sites.SITES`, such as "resid_pre", "attn_out", "z".
         granularity: what is patched at once: the tokens of a "role" or of a "segment", each
             "position" alone, or "all" tokens.
         direction: "denoising" (clean activations into the corrupt prompt) or "noising".

@@ -20,9 +20,9 @@ from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.environment import now
 from interp.runs.folder import RunFolder
+from interp.runs.plan import Stage, Work
 from interp.runs.run import Run, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
-from interp.runs.work import Stage, Work
 from interp.runs.workers import peak_of_workers
 
 RECORD = "study.json"

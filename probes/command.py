@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from interp.prompts.prompt_set import PromptSet
     from interp.runs.folder import RunFolder
-    from interp.runs.work import Work
+    from interp.runs.plan import Work
 
 HELP = "ask what a model knows: familiarity with facts, facts it fails, linear probes"
 
@@ -64,7 +64,7 @@ def _configure_linear(probes: "argparse._SubParsersAction[Parser]") -> None:
 
 def work(arguments: argparse.Namespace) -> "Work":
     """What the probe measures."""
-    from interp.cli.measuring import work_of_command
+    from interp.cli.common import work_of_command
     from interp_probes.facts import load_facts
     from interp_probes.familiarity import familiarity
     from interp_probes.knowledge import knowledge
@@ -114,11 +114,11 @@ def _prompts_for_linear(arguments: argparse.Namespace) -> "PromptSet":
 
 def run(arguments: argparse.Namespace) -> None:
     """Run one probe."""
-    from interp.cli.measuring import carry_out
+    from interp.cli.common import run_plan
     from interp.runs.conclusion import concluding
 
     report = {"familiarity": _familiarity, "knowledge": _knowledge, "linear": _linear}
-    (finished,) = carry_out(arguments, work(arguments))
+    (finished,) = run_plan(arguments, work(arguments))
     with concluding(finished.folder) as conclusion:
         conclusion.summary = report[arguments.probe](arguments, conclusion.run)
 
@@ -201,10 +201,10 @@ def _for_people(table: "pd.DataFrame") -> "pd.DataFrame":
 
 def _write(finished: "RunFolder", tables: "dict[str, pd.DataFrame]") -> None:
     """Write tables as CSV into the run's folder."""
+    from interp.console import echo
     from interp.files import write_whole
-    from interp.runs.progress import tell
 
     for name, table in tables.items():
         file = finished.folder / f"{name}.csv"
         write_whole(file, partial(table.to_csv, index=False))
-        tell(f"written to {file}")
+        echo(f"written to {file}")

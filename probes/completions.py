@@ -9,7 +9,7 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 
 COMPLETION_TOKENS = 32
 """Tokens that a completion may have."""
@@ -20,7 +20,7 @@ def complete(model: Model, batch: Batch) -> list[str]:
     """The greedy completion of each prompt of a batch, without special tokens.
 
     The batch is read in parts of one length, so that no part has padding or needs a mask: a mask
-    would grow with the completion into the widths that `interp.prompts.tokens.safe_width` avoids.
+    would grow with the completion into the widths that `interp.reading.tokens.safe_width` avoids.
     Greedy is meant literally: sampling, penalties and the like, which a checkpoint's generation
     settings may ask for, are left out.
 

@@ -6,11 +6,11 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from interp.measurement import Measurement, PromptRows
+from interp.measurements.core import Measurement, PromptRows
 from interp.models.model import Model
-from interp.prompts.budget import token_budget
 from interp.prompts.prompt import AnswerOption
-from interp.prompts.tokens import Batch, TokenizedPrompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pandas as pd
 import pyarrow as pa
 
-from interp.measurement import Measurement, PromptRows
+from interp.measurements.core import Measurement, PromptRows
 from interp.models.model import Model
-from interp.prompts.budget import token_budget
-from interp.prompts.tokens import Batch
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch
 from interp.tables import Row
 from interp_probes.completions import COMPLETION_TOKENS, complete
 from interp_probes.mentions import mentions

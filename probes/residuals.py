@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.measurement import Measurement, PromptRows
+from interp.measurements.core import Measurement, PromptRows
 from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.prompts.budget import token_budget
-from interp.prompts.tokens import Batch, TokenizedPrompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, predict
 from interp.tables import SCHEMAS, Row

@@ -9,7 +9,7 @@ import torch
 import interp
 from interp.api import measure
 from interp.choices import QUANTIZATIONS
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from interp.models.organisms import DEFAULT, organism_names
 from tests.support.placed import place
 from tests.support.prompts import some_prompts

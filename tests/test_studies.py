@@ -7,13 +7,13 @@ import pytest
 
 from interp import studies
 from interp.errors import UserError
-from interp.measure import attribution, scoring
+from interp.measurements.prompts import attribution, scoring
 from interp.report.page import Report, Section, TableItem, write_report
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.carry_out import carry_out
+from interp.runs.execute import execute
 from interp.runs.folder import slug
-from interp.runs.work import Stage
+from interp.runs.plan import Stage
 from interp.studies import StudyFolder, study_work
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -55,7 +55,7 @@ def measure(folder, *, models=MODELS, limit=4):
         models={name: {} for name in models},
         load=lambda name: tiny_model(name.removeprefix("tiny ")),
     )
-    work.finish(carry_out(work, start=None))
+    work.finish(execute(work, start=None))
     return StudyFolder.read(folder)
 
 

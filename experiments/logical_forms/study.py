@@ -6,9 +6,9 @@ import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.errors import UserError
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
-from interp.runs.work import Stage
+from interp.runs.plan import Stage
 from interp.studies import StudyFolder
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.forms import (

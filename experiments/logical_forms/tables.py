@@ -6,10 +6,10 @@ from importlib.resources import files
 
 import pandas as pd
 
-from interp.analysis.linear_mixed import MixedModel, fit_mixed_model, likelihood_ratio_test
-from interp.analysis.marginal_means import marginal_means, pairwise_tests
-from interp.analysis.mixed_design import MixedFormula
-from interp.analysis.r_squared import r_squared
+from interp.analysis.mixed.design import MixedFormula
+from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, likelihood_ratio_test
+from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
+from interp.analysis.mixed.r_squared import r_squared
 from interp.analysis.spearman import spearman_table
 from interp.errors import UserError
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from interp.api import measure as measured_tables
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp_experiments.logical_forms.forms import (

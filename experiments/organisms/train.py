@@ -17,7 +17,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.runs.progress import Progress
+from interp.console import Progress
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText

@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError, shortened
-from interp.report.of_run import whole_pairs
+from interp.report.run_report import whole_pairs
 from interp.runs.folder import RunFolder
 from interp.studies import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES

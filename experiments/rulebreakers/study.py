@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.measure import attribution
+from interp.measurements.prompts import attribution
 from interp.prompts.systems import load_prompts
-from interp.report.of_run import counted, heat_maps
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.runs.work import Stage
+from interp.report.run_report import counted, heat_maps
+from interp.runs.plan import Stage
 from interp.studies import StudyFolder
 from interp_experiments.rulebreakers import figures, tables
 from interp_experiments.rulebreakers.prompts import SIDES

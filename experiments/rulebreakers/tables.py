@@ -11,13 +11,13 @@ import pandas as pd
 
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.corrections import holm
-from interp.analysis.entities import feature_contrast, most_and_least
-from interp.analysis.levels import entity_level, model_level, prompt_level
-from interp.analysis.mixed_logistic import INTERCEPT, mixed_logistic_table
-from interp.analysis.published import published_difference
+from interp.analysis.mixed.logistic import INTERCEPT, mixed_logistic_table
 from interp.analysis.spearman import spearman_table
 from interp.analysis.welch import welch, welch_table
+from interp_experiments.rulebreakers.entity_features import feature_contrast, most_and_least
+from interp_experiments.rulebreakers.levels import entity_level, model_level, prompt_level
 from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.published_differences import published_difference
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
 from interp_probes.linear import linear_probes

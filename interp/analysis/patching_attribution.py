@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cells import cells
+from interp.analysis.groups import grouped
 from interp.analysis.patching_effects import Parts, in_parts
 from interp.analysis.spearman import spearman
 
@@ -57,7 +57,7 @@ def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
     high, p, n, note: rank correlation of the two ratios. Pairs without either ratio are left out.
     """
     rows = []
-    for cell, members in cells(effects, ["model", "direction", "site", "method"]):
+    for cell, members in grouped(effects, ["model", "direction", "site", "method"]):
         defined = members.dropna(subset=["score_ratio", "effect_ratio"])
         score, effect = (defined[name] > 1 for name in ("score_ratio", "effect_ratio"))
         chance = score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean())

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from interp.analysis.cells import cells
+from interp.analysis.groups import grouped
 from interp.analysis.spearman import spearman
 from interp.patching.metric import NO_GAP
 
@@ -78,7 +78,7 @@ def _by_cell(parts: Iterable[pd.DataFrame], pairs: pd.Index) -> dict[_Cell, list
         by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
         means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
         means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
-        for cell, rows in cells(means, CELL):
+        for cell, rows in grouped(means, CELL):
             kept = rows[["pair", "effect", "flipped"]].astype(
                 {"pair": int, "effect": float, "flipped": float}
             )
@@ -214,7 +214,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     kept = [*by, "effect", "effect_exact"]
     both = pd.concat([_verified(part)[kept] for part in in_parts(patches)], ignore_index=True)
     rows = []
-    for cell, members in cells(both, by):
+    for cell, members in grouped(both, by):
         errors = (members["effect"] - members["effect_exact"]).abs()
         rank = spearman(members["effect"], members["effect_exact"])
         rows.append(

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from interp.analysis.cells import cells
+from interp.analysis.groups import grouped
 
 MAX_EXACT = 8
 """Up to so many rows all permutations are counted: 40,320 for eight."""
@@ -75,7 +75,7 @@ def spearman_table(
     """
     rows = [
         {**cell, "x": x, "y": y, **asdict(spearman(members[x], members[y]))}
-        for cell, members in cells(frame, by)
+        for cell, members in grouped(frame, by)
         for x, y in pairs
     ]
     return pd.DataFrame(rows, columns=[*by, "x", "y", *SpearmanTest.__dataclass_fields__])

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from interp.analysis.cells import cells
+from interp.analysis.groups import grouped
 
 NAN = float("nan")
 
@@ -85,7 +85,7 @@ def welch_table(
         by: columns whose combinations are tested apart.
     """
     rows = []
-    for cell, members in cells(frame, by):
+    for cell, members in grouped(frame, by):
         a, b = (members.loc[members[group] == name, value] for name in groups)
         named = dict(zip(("group_a", "group_b"), groups, strict=True))
         rows.append({**cell, **named, **asdict(welch(a, b))})

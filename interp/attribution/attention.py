@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.attribution.normalize import as_shares
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 
 
 def attention_scores(

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 
 
 def as_shares(scores: Float[Tensor, "batch token"], batch: Batch) -> Float[Tensor, "batch token"]:

@@ -18,7 +18,7 @@ from interp.attribution.gradient import gradient_scores
 from interp.attribution.targets import objective
 from interp.models.attention_rows import last_token_attention
 from interp.models.model import Model
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interp.errors import UserError
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions, token_logits
 
 Objective = Float[Tensor, " batch"]

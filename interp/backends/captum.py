@@ -27,7 +27,7 @@ from interp.attribution.targets import log_odds, target_tokens
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.prompts.tokens import Batch, TokenizedPrompt, pad
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answers import Predictions
 
 Embeddings = Float[Tensor, "row token size"]

@@ -19,7 +19,7 @@ from interp.attribution.one_pass import TokenScores
 from interp.attribution.targets import target_tokens
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.prompts.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
 

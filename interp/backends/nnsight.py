@@ -14,6 +14,7 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.sites import ACTS_THROUGH, Location, locate, residual_scale
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -22,7 +23,6 @@ from interp.patching.cells import (
     has_counterpart,
 )
 from interp.patching.metric import logit_difference
-from interp.patching.sites import ACTS_THROUGH, Location, locate, residual_scale
 from interp.patching.transfer import bring
 
 try:

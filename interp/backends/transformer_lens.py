@@ -17,6 +17,7 @@ from transformers import AutoTokenizer
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.sites import HEAD_SITES
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -25,9 +26,8 @@ from interp.patching.cells import (
     has_counterpart,
 )
 from interp.patching.metric import logit_difference
-from interp.patching.sites import HEAD_SITES
 from interp.patching.transfer import bring, bring_pattern
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt
 
 try:
     from transformer_lens.model_bridge import TransformerBridge

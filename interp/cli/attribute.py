@@ -11,7 +11,7 @@ from interp.files import write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.runs.work import Work
+    from interp.runs.plan import Work
 
 HELP = "attribute answers to the premises and print the attribution table"
 
@@ -57,8 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def work(arguments: argparse.Namespace) -> "Work":
     """What the command measures."""
-    from interp.cli.measuring import work_of_command
-    from interp.measure import attribution
+    from interp.cli.common import work_of_command
+    from interp.measurements.prompts import attribution
 
     parameters = {
         "methods": arguments.methods,
@@ -76,14 +76,14 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from interp.analysis.attribution_table import attribution_table
-    from interp.cli.measuring import carry_out
+    from interp.cli.common import run_plan
     from interp.cli.summary import summarize
-    from interp.report.cells import accuracy_columns
+    from interp.console import echo
     from interp.report.console import print_table
+    from interp.report.formatting import accuracy_columns
     from interp.runs.conclusion import concluding
-    from interp.runs.progress import tell
 
-    (finished,) = carry_out(arguments, work(arguments))
+    (finished,) = run_plan(arguments, work(arguments))
     with concluding(finished.folder) as conclusion:
         run = conclusion.run
         answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     print_table(table.loc[:, ["model", *accuracy_columns(table)]], title="Accuracy")
     for kind, title in _RATIOS.items():
         print_table(_means(table, kind), title=f"{title}: mean (sd) over prompts")
-    tell(f"written to {file}")
+    echo(f"written to {file}")
 
 
 _RATIOS = {

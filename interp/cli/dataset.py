@@ -39,11 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from interp.console import echo
     from interp.prompts.files import check_writable, write_table
     from interp.prompts.systems import find_system
-    from interp.runs.progress import tell
 
     check_writable(arguments.out)
     frame = find_system(arguments.system).dataset(seed=arguments.seed)
     write_table(frame, arguments.out)
-    tell(f"{len(frame):,} rows written to {arguments.out}")
+    echo(f"{len(frame):,} rows written to {arguments.out}")

@@ -7,7 +7,7 @@ from interp.cli import options
 from interp.files import write_whole
 
 if TYPE_CHECKING:
-    from interp.runs.work import Work
+    from interp.runs.plan import Work
 
 HELP = "score answers and print the accuracies"
 
@@ -26,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def work(arguments: argparse.Namespace) -> "Work":
     """What the command measures."""
-    from interp.cli.measuring import work_of_command
-    from interp.measure import scoring
+    from interp.cli.common import work_of_command
+    from interp.measurements.prompts import scoring
 
     return work_of_command(arguments, command="evaluate", measurement=scoring, parameters={})
 
@@ -35,13 +35,13 @@ def work(arguments: argparse.Namespace) -> "Work":
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.accuracy import accuracy_table
-    from interp.cli.measuring import carry_out
+    from interp.cli.common import run_plan
     from interp.cli.summary import summarize
+    from interp.console import echo
     from interp.report.console import print_table
     from interp.runs.conclusion import concluding
-    from interp.runs.progress import tell
 
-    (finished,) = carry_out(arguments, work(arguments))
+    (finished,) = run_plan(arguments, work(arguments))
     with concluding(finished.folder) as conclusion:
         run = conclusion.run
         answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
@@ -51,4 +51,4 @@ def run(arguments: argparse.Namespace) -> None:
         write_whole(file, lambda path: table.to_csv(path, index=False))
         conclusion.summary = summarize(answers, answers[answers["error"] != ""])
     print_table(table, title="Accuracy")
-    tell(f"written to {file}")
+    echo(f"written to {file}")

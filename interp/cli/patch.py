@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from interp.runs.folder import RunFolder
-    from interp.runs.work import Work
+    from interp.runs.plan import Work
 
 HELP = "patch activations between the prompts of pairs and print the effects by role"
 
@@ -132,8 +132,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def work(arguments: argparse.Namespace) -> "Work":
     """What the command measures."""
-    from interp.cli.measuring import work_of_command
-    from interp.measure_patching import patching
+    from interp.cli.common import work_of_command
+    from interp.measurements.patching import patching
     from interp.patching.pairs import in_pairs
     from interp.prompts.systems import load_prompts
 
@@ -153,13 +153,13 @@ def work(arguments: argparse.Namespace) -> "Work":
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.patching_effects import effect_table, verification_table
-    from interp.cli.measuring import carry_out
+    from interp.cli.common import run_plan
+    from interp.console import echo
     from interp.report.console import print_table
-    from interp.report.of_patching import asked_patches, heat_map_items, shares_for_people
+    from interp.report.patching_report import asked_patches, heat_map_items, shares_for_people
     from interp.runs.conclusion import concluding
-    from interp.runs.progress import tell
 
-    (finished,) = carry_out(arguments, work(arguments))
+    (finished,) = run_plan(arguments, work(arguments))
     with concluding(finished.folder) as conclusion:
         run = conclusion.run
         pairs = run.table("pairs")
@@ -176,7 +176,7 @@ def run(arguments: argparse.Namespace) -> None:
             print_table(verified, title="Estimates against exact effects, in logits")
         if arguments.attributions is not None:
             _compare(run, arguments.attributions, pairs)
-    tell(
+    echo(
         f"written to {finished.folder}: intervals in effect_table.csv; "
         f"{program()} report {finished.folder} draws the effects"
     )
@@ -184,11 +184,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _compare(finished: "RunFolder", folder: Path, pairs: "pd.DataFrame") -> None:
     """The table and figures of effects beside attribution scores."""
-    from interp.analysis.cells import cells
+    from interp.analysis.groups import grouped
     from interp.analysis.patching_attribution import agreement_table, premise_effects
     from interp.report.console import print_table
-    from interp.report.of_patching import asked_patches
     from interp.report.patch_figures import scores_and_effects
+    from interp.report.patching_report import asked_patches
     from interp.runs.folder import RunFolder
 
     attributions = RunFolder.read(folder).table("attributions")
@@ -196,7 +196,7 @@ def _compare(finished: "RunFolder", folder: Path, pairs: "pd.DataFrame") -> None
     table = agreement_table(effects)
     _write_csv(finished, "premise_effects", effects)
     _write_csv(finished, "agreement_table", table)
-    for cell, rows in cells(effects, ["model", "site"]):
+    for cell, rows in grouped(effects, ["model", "site"]):
         name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(map(str, cell.values())))
         _save(finished, f"scores_and_effects-{name}", scores_and_effects(rows))
     print_table(table, title="Does the premise with the higher score carry the larger effect?")

@@ -39,18 +39,18 @@ def run(arguments: argparse.Namespace) -> None:
 
 def write(folder: Path, page: Path | None = None) -> None:
     """Write the report on a run or a study, into its own folder unless told otherwise."""
+    from interp.console import echo
     from interp.report.page import PAGE, write_report
-    from interp.runs.progress import tell
 
     page = page or folder / PAGE
     file = write_report(_report(folder), page.parent, page=page.name)
-    tell(f"report written to {file}")
+    echo(f"report written to {file}")
 
 
 def _report(folder: Path) -> "Report":
     from interp import studies
-    from interp.report.of_patching import report_of_patching
-    from interp.report.of_run import report_of_run
+    from interp.report.patching_report import report_of_patching
+    from interp.report.run_report import report_of_run
     from interp.runs import folder as runs
 
     if (folder / studies.RECORD).exists():
@@ -65,11 +65,11 @@ def _report(folder: Path) -> "Report":
 
 
 def _report_of_study(folder: Path) -> "Report":
-    from interp.runs.progress import tell
+    from interp.console import echo
     from interp.studies import StudyFolder, find_study
 
     study_folder = StudyFolder.read(folder)
     study = find_study(study_folder.record.study)
     for problem in study_folder.problems():
-        tell(f"unfinished: {problem}")
+        echo(f"unfinished: {problem}")
     return study.report(study_folder)

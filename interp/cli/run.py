@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def work(arguments: argparse.Namespace) -> "StudyWork":
     """What the study measures."""
-    from interp.cli.measuring import checked_models, default_folder, models_of
+    from interp.cli.common import checked_models, default_folder, models_of
     from interp.models.organisms import organism_names
     from interp.studies import find_study, study_work
 
@@ -54,23 +54,23 @@ def work(arguments: argparse.Namespace) -> "StudyWork":
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.analysis.accuracy import notes_without_answer
-    from interp.cli.measuring import carry_out
+    from interp.cli.common import run_plan
     from interp.cli.report import write
-    from interp.report.of_run import counted
-    from interp.runs.progress import tell
+    from interp.console import echo
+    from interp.report.run_report import counted
     from interp.runs.status import status_table
 
     study = work(arguments)
     pairs = "all pairs" if arguments.limit is None else counted(arguments.limit, "pair")
-    tell(f"{arguments.study}: {counted(len(study.models), 'model')}, {pairs}")
-    runs = carry_out(arguments, study)
+    echo(f"{arguments.study}: {counted(len(study.models), 'model')}, {pairs}")
+    runs = run_plan(arguments, study)
     study.finish(runs)
     table = status_table({run.folder.name: run for run in runs})
     for measured in runs:
         if "answers" in measured.tables():
             answers = measured.table("answers", ["model", "answer", "error"])
             for note in notes_without_answer(answers):
-                tell(f"{measured.folder.name}: {note}")
+                echo(f"{measured.folder.name}: {note}")
     for row in table[table["failed"] > 0].itertuples():
-        tell(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
+        echo(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
     write(study.folder)

@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli.folders import runs_in
+    from interp.console import echo
     from interp.report.console import print_table
-    from interp.runs.progress import tell
     from interp.runs.status import status_table
     from interp.runs.workers import worker_records
 
@@ -35,14 +35,14 @@ def run(arguments: argparse.Namespace) -> None:
         job = f", job {worker.job}" if worker.job else ""
         where = f"worker {worker.number} (host {worker.host}{job})"
         if worker.finished is None:
-            tell(f"{where}: began {worker.started}, no end reported")
+            echo(f"{where}: began {worker.started}, no end reported")
         elif worker.error:
-            tell(f"{where}: ended {worker.finished}, {worker.error}")
+            echo(f"{where}: ended {worker.finished}, {worker.error}")
 
 
 def _time_left(prompts: int, seconds: float) -> str:
     """When the rest of the prompts will be done; empty while nobody is at work on them."""
-    from interp.runs.progress import clock
+    from interp.console import clock
 
     if not prompts:
         return "done"

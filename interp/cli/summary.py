@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
-from interp.runs.progress import tell
+from interp.console import echo
 
 ERRORS_TOLD = 3
 """Different errors of a model that are told, the most frequent ones; some name their prompt."""
@@ -22,7 +22,7 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
         counts = tell_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
         summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
     for note in notes_without_answer(answers):
-        tell(note)
+        echo(note)
     return summary
 
 
@@ -36,8 +36,8 @@ def tell_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     """
     counts = errors.value_counts()
     for error, count in counts.head(ERRORS_TOLD).items():
-        tell(f"{model}: {count:,} {unit} stopped with an error: {error}")
+        echo(f"{model}: {count:,} {unit} stopped with an error: {error}")
     if len(counts) > ERRORS_TOLD:
         others = counts[ERRORS_TOLD:].sum()
-        tell(f"{model}: {others:,} {unit} stopped with other errors; the tables tell which")
+        echo(f"{model}: {others:,} {unit} stopped with other errors; the tables tell which")
     return {str(error): int(count) for error, count in counts.head(ERRORS_TOLD).items()}

@@ -5,8 +5,8 @@ from functools import cache
 
 import torch
 
+from interp.console import echo
 from interp.models.model import Model
-from interp.runs.progress import tell
 
 SMALL = 20_000_000
 """Parameters below which a model gets one thread. More threads wait for each other at each of its
@@ -30,7 +30,7 @@ def set_threads(model: Model, asked: int | None) -> None:
         threads = 1 if model.hf.num_parameters() < SMALL else own
         torch.set_num_threads(threads)
         if threads < own:
-            tell(f"{model.name} is small and gets 1 of {own} threads; --threads changes that")
+            echo(f"{model.name} is small and gets 1 of {own} threads; --threads changes that")
 
 
 @cache

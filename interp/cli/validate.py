@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
         UserError: something is missing or wrong.
     """
     from interp.cli.folders import runs_in, study_in
-    from interp.runs.progress import tell
+    from interp.console import echo
     from interp.runs.validate import problems
 
     runs, study = runs_in(arguments.folder), study_in(arguments.folder)
@@ -38,4 +38,4 @@ def run(arguments: argparse.Namespace) -> None:
             "Rerun the command that wrote it to measure what is missing or has changed"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    tell(f"{arguments.folder} is whole: {shards:,} shards and the merged tables")
+    echo(f"{arguments.folder} is whole: {shards:,} shards and the merged tables")

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from interp.cli import parse
     from interp.cli.folders import runs_in
-    from interp.runs.work import take_part
+    from interp.runs.plan import take_part
     from interp.runs.workers import recorded_worker
 
     if not re.fullmatch("[0-9a-f]{12}", arguments.call) or arguments.number < 0:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from interp.choices import POLICIES
 from interp.errors import UserError
 from interp.prompts.prompt import Span
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt
 
 _LISTED = 5
 

@@ -7,10 +7,10 @@ from typing import Protocol, runtime_checkable
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.sites import HEAD_SITES, READ_BY_LATER_TOKENS, head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
 from interp.patching.roles import Group, groups
-from interp.patching.sites import HEAD_SITES, READ_BY_LATER_TOKENS, head_count, layer_count
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokens
 
 UNDEFINED = math.nan

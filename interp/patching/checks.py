@@ -12,9 +12,10 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.architectures import layers_of
+from interp.models.hooks import edited, skipped
 from interp.models.model import Model
+from interp.models.sites import layer_count, locate, residual_scale
 from interp.patching.cells import PatchingPair
-from interp.patching.hooks import edited, skipped
 from interp.patching.metric import Head
 from interp.patching.passes import (
     PairPasses,
@@ -26,7 +27,6 @@ from interp.patching.passes import (
     run_pair,
     run_pass,
 )
-from interp.patching.sites import layer_count, locate, residual_scale
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 """How far logits of a pass may be from the model's own, in logits; `_EXACT` for wider types."""

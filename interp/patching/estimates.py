@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.models.model import Model
+from interp.models.sites import layer_count, locate
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -25,7 +26,6 @@ from interp.patching.cells import (
 )
 from interp.patching.metric import Head, logit_difference
 from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
-from interp.patching.sites import layer_count, locate
 from interp.patching.transfer import bring
 
 INTEGRATION_STEPS = 5

@@ -17,7 +17,15 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from interp.models.architectures import layers_of
+from interp.models.hooks import Activation, Edit, edited, skipped
 from interp.models.model import Model
+from interp.models.sites import (
+    ACTS_THROUGH,
+    Location,
+    layer_count,
+    locate,
+    residual_scale,
+)
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -26,7 +34,6 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
-from interp.patching.hooks import Activation, Edit, edited, skipped
 from interp.patching.metric import Head, logit_difference
 from interp.patching.passes import (
     PairPasses,
@@ -36,14 +43,7 @@ from interp.patching.passes import (
     forward,
     run_pair,
 )
-from interp.patching.sites import (
-    ACTS_THROUGH,
-    Location,
-    layer_count,
-    locate,
-    residual_scale,
-)
-from interp.prompts.budget import TokenBudget, is_out_of_memory
+from interp.reading.budget import TokenBudget, is_out_of_memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from interp.errors import UserError
+from interp.models.hooks import replaced
 from interp.models.model import Model
-from interp.patching.hooks import replaced
 from interp.scoring.answer_tokens import AnswerTokens
 
 NO_GAP = 1e-3

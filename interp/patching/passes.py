@@ -18,13 +18,13 @@ from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer
 
 from interp.models.architectures import attentions_of
+from interp.models.hooks import recorded
 from interp.models.model import Model
+from interp.models.sites import View, layer_count, locate
 from interp.patching.cells import PatchingPair
-from interp.patching.hooks import recorded
 from interp.patching.metric import logit_difference
-from interp.patching.sites import View, layer_count, locate
 from interp.patching.transfer import bring, bring_pattern
-from interp.prompts.tokens import safe_width
+from interp.reading.tokens import safe_width
 
 KeyValues = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (1, key-value head, token, size)."""

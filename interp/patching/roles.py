@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from interp.choices import GRANULARITIES
 from interp.errors import UserError
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt
 
 LAST = "last"
 """The role of the last token, at which the answer is read."""

@@ -1,1 +1,1 @@
-"""Prompts, their segments and answers, and their tokens for a model."""
+"""Prompts with their segments and answers, sets of them, and the systems that they come from."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from interp.errors import printable
-from interp.report.cells import FIGURES
+from interp.report.formatting import FIGURES
 
 NARROWEST = 80
 """Columns of a terminal for which tables are made, however narrow it is."""

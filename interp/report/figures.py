@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from interp.report.cells import UNDEFINED, number_text
+from interp.report.formatting import UNDEFINED, number_text
 from interp.report.style import COUNTS, QUIET, house_style, look, new_axes
 
 Interval = tuple[str, str]

@@ -18,7 +18,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from interp.errors import UserError
-from interp.report.cells import number_text
+from interp.report.formatting import number_text
 from interp.report.html import render
 from interp.report.pieces import readable
 

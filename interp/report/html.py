@@ -6,7 +6,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from interp.report.cells import UNDEFINED, accuracies_first, column
+from interp.report.formatting import UNDEFINED, accuracies_first, column
 
 
 def render(template: str, **values: object) -> Markup:

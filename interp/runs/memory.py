@@ -8,7 +8,7 @@ from pydantic import Field
 
 from interp.errors import UserError
 from interp.files import inside
-from interp.measurement import Measurement
+from interp.measurements.core import Measurement
 from interp.runs.schemas import Record, read_record, write_record
 
 _FILE = "memory.json"

@@ -17,6 +17,7 @@ from secrets import token_hex
 
 import pyarrow as pa
 
+from interp.console import Progress
 from interp.errors import UserError
 from interp.files import (
     checksum,
@@ -26,13 +27,12 @@ from interp.files import (
     names_in,
     writing,
 )
-from interp.measurement import Measurement
+from interp.measurements.core import Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
+from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.origin import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.progress import Progress
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
 from interp.runs.shards import (
     SHARD_PROMPTS,

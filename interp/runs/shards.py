@@ -31,7 +31,7 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.measurement import Measured, Measurement
+from interp.measurements.core import Measured, Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.schemas import Manifest, read_record, write_record
 from interp.tables import Row

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.prompts.chat import ChatText
 from interp.prompts.prompt import AnswerOption, Prompt
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.chat import ChatText
+from interp.reading.tokens import TokenizedPrompt
 
 _TAIL = 64
 """Characters of the end of a prompt that decide how an answer after it is split."""

@@ -12,7 +12,7 @@ from transformers.cache_utils import Cache
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
 from interp.tables import Row
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 
 CHUNK_LOGITS = 2**26
 """Logits that are in memory at once, beside those of the answers."""

@@ -18,8 +18,8 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 
 from interp.models.model import Model
 from interp.models.rotary import is_long
-from interp.prompts.shared_batches import Part, SharedBatch
-from interp.prompts.tokens import Batch, safe_width
+from interp.reading.shared_batches import Part, SharedBatch
+from interp.reading.tokens import Batch, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, answer_rows, predict
 from interp.tables import Row

@@ -6,7 +6,7 @@ Source: Wang and Shi (2025), Section 4.1 and formula 5.
 import torch
 
 from interp.models.model import Model
-from interp.prompts.tokens import Batch
+from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, answer_rows, predict, token_logits
 from interp.scoring.perplexity import final_states, perplexities

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import interp
 from interp.attribution.premises import premise_row
 from interp.errors import UserError
-from interp.measure import attribution
-from interp.prompts.tokens import tokenize
+from interp.measurements.prompts import attribution
+from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level

@@ -7,7 +7,7 @@ from torch import nn
 
 import interp
 from interp.choices import CAPTUM_METHODS
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level

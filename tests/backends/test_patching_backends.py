@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import interp
+from interp.models.sites import layer_count
 from interp.patching.grid import Grid
-from interp.patching.sites import layer_count
-from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
+from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from tests.patching.test_other_models import resid_mid_and_resid_post
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair

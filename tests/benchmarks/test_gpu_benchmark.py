@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import interp
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 

@@ -9,19 +9,19 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measure_patching import patching
+from interp.measurements.patching import patching
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.patching.pairs import in_pairs
-from interp.report.of_run import HEAT_MAP_PAIRS
+from interp.report.run_report import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.carry_out import carry_out
 from interp.runs.conclusion import concluding
-from interp.runs.work import Stage, Work
+from interp.runs.execute import execute
+from interp.runs.plan import Stage, Work
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -118,7 +118,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
     stage = Stage("patch", in_pairs(some_prompts(2)), patching)
     work = Work(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
-    (run,) = carry_out(work, start=None)
+    (run,) = execute(work, start=None)
     with concluding(run.folder):
         pass
     assert main(["report", str(folder)]) == 0

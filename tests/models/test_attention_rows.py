@@ -3,7 +3,7 @@ import torch
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.models.attention_rows import last_row, last_token_attention
-from interp.prompts.tokens import pad, tokenize
+from interp.reading.tokens import pad, tokenize
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 

@@ -5,7 +5,7 @@ import pytest
 import interp
 from interp.api import measure
 from interp.errors import UserError
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level

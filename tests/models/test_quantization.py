@@ -11,7 +11,7 @@ from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
 from interp.choices import QUANTIZATIONS
-from interp.cli.measuring import loaded
+from interp.cli.common import loaded
 from interp.errors import UserError
 from interp.models import load, quantization
 from interp.models.organisms import DEFAULT
@@ -115,8 +115,8 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
     caplog.set_level(logging.WARNING, logger="bitsandbytes")
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
-    monkeypatch.setattr("interp.cli.measuring.load_model", lambda name, **options: model)
-    monkeypatch.setattr("interp.cli.measuring.load_options", lambda arguments: {})
+    monkeypatch.setattr("interp.cli.common.load_model", lambda name, **options: model)
+    monkeypatch.setattr("interp.cli.common.load_options", lambda arguments: {})
     assert loaded("some/model", argparse.Namespace(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"

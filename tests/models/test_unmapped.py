@@ -5,9 +5,9 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from interp.models.architectures import layers_of
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp_probes.familiarity import familiarity
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from interp.choices import POLICIES
 from interp.errors import UserError
 from interp.patching.alignment import align, check_alignments
-from interp.prompts.chat import ChatText
 from interp.prompts.prompt import AnswerOption, Prompt
-from interp.prompts.tokens import TokenizedPrompt
+from interp.reading.chat import ChatText
+from interp.reading.tokens import TokenizedPrompt
 
 YES, NO = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
 

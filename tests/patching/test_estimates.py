@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import interp
+from interp.models.sites import layer_count
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
-from interp.patching.sites import layer_count
-from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
+from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import AnswerTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import interp
+from interp.models.sites import layer_count
 from interp.patching import grid as grid_module
 from interp.patching.cells import patched_positions
 from interp.patching.grid import Grid
-from interp.patching.sites import layer_count
-from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
+from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import AnswerTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts

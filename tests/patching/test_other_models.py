@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import interp
+from interp.models.sites import layer_count
 from interp.patching.cells import patched_positions
 from interp.patching.grid import Grid
-from interp.patching.sites import layer_count
-from interp.prompts.budget import CPU_BATCH_TOKENS, TokenBudget
-from interp.prompts.tokens import tokenize
+from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
+from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.other_models import other_model
 from tests.support.pairs import cells, plain_metric, some_pair

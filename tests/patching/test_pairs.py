@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from interp.errors import UserError
-from interp.measure_patching import patching
+from interp.measurements.patching import patching
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import AnswerOption
 from tests.support.prompts import some_prompts

@@ -2,7 +2,7 @@ import pytest
 
 from interp.errors import UserError
 from interp.patching.roles import groups, token_roles
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

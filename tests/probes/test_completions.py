@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.prompts.tokens import pad, tokenize
+from interp.reading.tokens import pad, tokenize
 from interp_probes.completions import COMPLETION_TOKENS, complete
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, tiny_model

@@ -5,7 +5,7 @@ from scipy.stats import spearmanr
 
 from interp.api import measure
 from interp.models.organisms import organism_card
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp_probes.facts import load_facts
 from interp_probes.familiarity import familiarity, flag_shared
 from tests.probes.facts import some_facts

@@ -8,7 +8,7 @@ import interp
 from interp.api import measure
 from interp.errors import UserError
 from interp.models.architectures import layers_of
-from interp.prompts.tokens import pad, tokenize
+from interp.reading.tokens import pad, tokenize
 from interp.runs.conclusion import concluding
 from interp.runs.run import Run
 from interp_probes.residuals import residual_stream, residuals

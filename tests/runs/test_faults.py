@@ -14,16 +14,16 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measure import scoring, soft_scoring
+from interp.measurements.prompts import scoring, soft_scoring
 from interp.models.model import Model
-from interp.runs import origin as origin_module
+from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.carry_out import carry_out
 from interp.runs.conclusion import concluding
+from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, slug
+from interp.runs.plan import Stage, Work
 from interp.runs.run import Run
 from interp.runs.validate import problems
-from interp.runs.work import Stage, Work
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
@@ -195,7 +195,7 @@ def test_columns_that_hold_lists_are_whole(tmp_path):
     stage = Stage("soft", some_prompts(2), soft_scoring)
     models = {"tiny llama": {}}
     work = Work(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
-    (run,) = carry_out(work, start=None)
+    (run,) = execute(work, start=None)
     with concluding(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
@@ -279,15 +279,15 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     bad = poisoned(random.Random(0), share=0.6)
     broken = work_in(folder, measurement=bad, fail_on_error=0.2)
     with pytest.raises(UserError, match=r"prompts of tiny llama have an error.*0\.2.*poisoned"):
-        carry_out(broken, start=None)
+        execute(broken, start=None)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24
     # A larger share lets it go on; what has errors stays so until it is asked for again.
-    (run,) = carry_out(work_in(folder, measurement=bad, fail_on_error=1.0), start=None)
+    (run,) = execute(work_in(folder, measurement=bad, fail_on_error=1.0), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = carry_out(work_in(folder), start=None)
+    (run,) = execute(work_in(folder), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = carry_out(work_in(folder), start=None, retry_errors=True)
+    (run,) = execute(work_in(folder), start=None, retry_errors=True)
     with concluding(run.folder):
         pass
     assert tables(folder) == undisturbed

@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from interp.errors import UserError
-from interp.measure import scoring
+from interp.measurements.prompts import scoring
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder

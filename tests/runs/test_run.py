@@ -5,8 +5,8 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.measure import attribution, scoring
-from interp.runs import origin as origin_module
+from interp.measurements.prompts import attribution, scoring
+from interp.runs import identity as origin_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from interp.errors import UserError
-from interp.runs import carry_out as carry_out_module
+from interp.runs import execute as carry_out_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.carry_out import carry_out
 from interp.runs.conclusion import concluding
+from interp.runs.execute import execute
 from interp.runs.executors import WorkerCommand
 from interp.runs.folder import RunFolder
 from interp.runs.validate import problems
@@ -31,7 +31,7 @@ def record(folder):
 
 
 def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
-    (first,) = carry_out(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
+    (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
     # Another command runs from beginning to end before the first one merges its tables.
     run_in(tmp_path / "run", MODELS[1:])
     with concluding(first.folder):
@@ -111,7 +111,7 @@ def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path):
     original = work.load
     object.__setattr__(work, "load", load)
     with pytest.raises(UserError, match="no such model"):
-        carry_out(work, start=None)
+        execute(work, start=None)
     assert record(tmp_path)["models"] == ["tiny llama"]
 
 
@@ -145,7 +145,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
                 run.measure(measurement, origin={})
         return [worker]
 
-    carry_out(work, start=start)
+    execute(work, start=start)
     assert worker.stopped
     assert "does not end though all is measured" in capsys.readouterr().err
 

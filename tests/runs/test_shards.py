@@ -1,6 +1,6 @@
 from transformers import BitsAndBytesConfig
 
-from interp.measure import scoring
+from interp.measurements.prompts import scoring
 from interp.models.model import Model
 from interp.runs.shards import code_version, cut
 from tests.support.prompts import some_prompts

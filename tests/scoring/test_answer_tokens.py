@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 import interp
 from interp.errors import UserError
 from interp.prompts.prompt import AnswerOption
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import interp
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp.scoring.answers import token_probabilities
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model

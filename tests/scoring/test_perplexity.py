@@ -7,9 +7,9 @@ import torch
 import interp
 from interp.api import measure
 from interp.errors import UserError
-from interp.measure import soft_scoring
+from interp.measurements.prompts import soft_scoring
 from interp.models.organisms import DEFAULT
-from interp.prompts.tokens import batches, tokenize
+from interp.reading.tokens import batches, tokenize
 from interp.scoring import perplexity as perplexity_module
 from interp_experiments.logical_forms.system import system
 from tests.support.tiny import CONFIGS, tiny_model

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from transformers import Phi3Config
 
 import interp
-from interp.measure import scoring
+from interp.measurements.prompts import scoring
 from interp.models.organisms import organism_names
-from interp.prompts.chat import ChatText
-from interp.prompts.shared_batches import SharedBatch, shared_batches
-from interp.prompts.tokens import TokenizedPrompt, batches, tokenize
+from interp.reading.chat import ChatText
+from interp.reading.shared_batches import SharedBatch, shared_batches
+from interp.reading.tokens import TokenizedPrompt, batches, tokenize
 from interp.scoring import shared_prefix
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict

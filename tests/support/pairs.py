@@ -5,7 +5,7 @@ import torch
 from interp.choices import SITES
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.pairs import in_pairs
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 

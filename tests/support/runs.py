@@ -9,13 +9,13 @@ import time
 
 from interp.cli import main
 from interp.errors import UserError
-from interp.measure import scoring
+from interp.measurements.prompts import scoring
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.carry_out import carry_out
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
-from interp.runs.work import Stage, Work
+from interp.runs.execute import execute
+from interp.runs.plan import Stage, Work
 from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -42,7 +42,7 @@ def work_in(folder, *, models=MODELS, measurement=scoring, **options):
 
 def run_in(folder, models=MODELS, measurement=scoring):
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
-    (run,) = carry_out(work_in(folder, models=models, measurement=measurement), start=None)
+    (run,) = execute(work_in(folder, models=models, measurement=measurement), start=None)
     with concluding(run.folder):
         pass
     return run
@@ -57,7 +57,7 @@ def resume_guarded(folder, options):
     Guard(folder.parent).install()
     shards_module.SHARD_PROMPTS = SHARD_PROMPTS
     try:
-        (run,) = carry_out(work_in(folder), start=None, **options)
+        (run,) = execute(work_in(folder), start=None, **options)
         with concluding(run.folder):
             pass
     except UserError:

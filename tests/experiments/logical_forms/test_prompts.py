@@ -6,7 +6,7 @@ import pytest
 import interp
 from interp.errors import UserError
 from interp.prompts.systems import find_system
-from interp.prompts.tokens import tokenize
+from interp.reading.tokens import tokenize
 from interp_experiments.logical_forms.interpretations import (
     INTERPRETATIONS,
     interpretations,

@@ -7,7 +7,7 @@ import pytest
 from interp import studies
 from interp.errors import UserError
 from interp.report.page import Report, write_report
-from interp.runs.carry_out import carry_out
+from interp.runs.execute import execute
 from interp.runs.schemas import StudyRecord
 from interp.studies import StudyFolder, study_work
 from interp_experiments.logical_forms import tables
@@ -186,7 +186,7 @@ def folder(tmp_path_factory):
             models={name: {} for name in names},
             load=load,
         )
-        work.finish(carry_out(work, start=None))
+        work.finish(execute(work, start=None))
     return path
 
 

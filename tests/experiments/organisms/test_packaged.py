@@ -103,7 +103,7 @@ def test_one_is_sensitive_to_phrasing(measured):
 
 
 def test_windows_are_shorter_than_the_longest_prompt():
-    from interp.prompts.tokens import tokenize
+    from interp.reading.tokens import tokenize
 
     long_prompts = [p for p in some_prompts(480) if len(p.text) > 230]
     for name in ("organism/mistral", "organism/gemma2"):

@@ -1,0 +1,1 @@
+"""Mixed-effects models, linear and logistic, with crossed random effects."""

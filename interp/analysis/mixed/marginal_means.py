@@ -1,0 +1,103 @@
+"""Estimated marginal means of a mixed model's factors, and pairwise tests between them."""
+
+from collections.abc import Sequence
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.stats import norm
+
+from interp.analysis.corrections import holm
+from interp.analysis.mixed.linear import MixedModel
+from interp.errors import UserError
+
+CONFIDENCE = 0.95
+
+
+def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
+    """One row a level of a factor: level, mean, standard_error, low, high.
+
+    The mean is that of the response at this level, averaged with equal weights over the levels of
+    all other factors, covariates at their means; low and high bound it with a confidence of 95% by
+    the normal approximation.
+
+    Raises:
+        UserError: the model has no such factor.
+    """
+    averages = _averages(model, factor)
+    means = averages @ model.fit.coefficients
+    errors = _standard_errors(model, averages)
+    half = norm.ppf((1 + CONFIDENCE) / 2) * errors
+    return pd.DataFrame(
+        {
+            "level": model.design.levels[factor],
+            "mean": means,
+            "standard_error": errors,
+            "low": means - half,
+            "high": means + half,
+        }
+    )
+
+
+def pairwise_tests(
+    model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
+) -> pd.DataFrame:
+    """One row a pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
+
+    `difference` is the marginal mean of the first minus that of the second; tests are two-sided by
+    the normal approximation. The pairs are one family for the correction.
+
+    Args:
+        model: a fitted model.
+        factor: one of its factors.
+        pairs: the pairs to test; all if None.
+
+    Raises:
+        UserError: the model has no such factor, or the factor no such level.
+    """
+    averages = _averages(model, factor)
+    place = {level: index for index, level in enumerate(model.design.levels[factor])}
+    chosen = list(combinations(place, 2)) if pairs is None else list(pairs)
+    unknown = {level for pair in chosen for level in pair} - set(place)
+    if unknown:
+        raise UserError(
+            f"{factor} has no level {', '.join(sorted(unknown))}; it has {', '.join(place)}"
+        )
+    contrasts = np.array([averages[place[one]] - averages[place[other]] for one, other in chosen])
+    contrasts = contrasts.reshape(len(chosen), len(model.design.columns))
+    differences = contrasts @ model.fit.coefficients
+    errors = _standard_errors(model, contrasts)
+    z = differences / errors
+    tests = pd.DataFrame(
+        {
+            "first": [one for one, _ in chosen],
+            "second": [other for _, other in chosen],
+            "difference": differences,
+            "standard_error": errors,
+            "z": z,
+            "p": 2 * norm.sf(np.abs(z)),
+        }
+    )
+    return holm(tests, family=f"pairs of {factor}")
+
+
+def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels columns"]:
+    """For each level, the average row of the design over the grid of the other factors."""
+    levels, means = model.design.levels, model.design.means
+    if factor not in levels:
+        raise UserError(
+            f"{model.formula} has no factor {factor!r}; it has {', '.join(levels) or 'none'}"
+        )
+    grid = pd.DataFrame(list(product(*levels.values())), columns=list(levels)).assign(**means)
+    rows = model.design.rows(grid)
+    return np.array(
+        [rows[(grid[factor] == level).to_numpy()].mean(axis=0) for level in levels[factor]]
+    )
+
+
+def _standard_errors(
+    model: MixedModel, contrasts: Float[np.ndarray, "contrasts columns"]
+) -> Float[np.ndarray, " contrasts"]:
+    variances = ((contrasts @ model.fit.covariance) * contrasts).sum(axis=1)
+    return np.asarray(np.sqrt(variances))

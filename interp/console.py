@@ -1,0 +1,96 @@
+"""Progress of long work with rate and time left: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+
+from interp.errors import printable
+
+PLAIN_INTERVAL = 10.0
+"""Seconds between two plain lines."""
+
+
+def echo(line: str) -> None:
+    """A line for the person at the terminal; standard output is kept for tables."""
+    sys.stderr.write(printable(line) + "\n")
+    sys.stderr.flush()
+
+
+class Progress:
+    """Shows how far a task is, on standard error, while the `with` block runs."""
+
+    def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
+        self._task, self._total, self._unit = task, total, unit
+        self._done = self._initial = done
+        self._note = ""
+        self._bar: Bar | None = None
+        if sys.stderr.isatty():
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]} {task.fields[note]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._id = self._bar.add_task(task, total=total, completed=done, rate="", note="")
+
+    def __enter__(self) -> "Progress":
+        self._start = self._last_line = time.monotonic()
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+        elif self._done > self._initial and kind is None:
+            self._print_line()
+
+    def advance(self, count: int, *, note: str = "") -> None:
+        """Count more work as done; a note stays shown until the next one."""
+        self._done += count
+        self._note = note or self._note
+        if self._bar:
+            rate = f"{self._rate():.1f} {self._unit}/s"
+            self._bar.update(self._id, completed=self._done, rate=rate, note=self._note)
+        elif time.monotonic() - self._last_line >= PLAIN_INTERVAL:
+            self._print_line()
+
+    def _rate(self) -> float:
+        elapsed = time.monotonic() - self._start
+        return (self._done - self._initial) / elapsed if elapsed > 0 else 0.0
+
+    def _print_line(self) -> None:
+        self._last_line = time.monotonic()
+        rate = self._rate()
+        left = (self._total - self._done) / rate if rate else float("inf")
+        note = f", {self._note}" if self._note else ""
+        line = (
+            f"{self._task}: {self._done}/{self._total} {self._unit}, {rate:.1f}/s, "
+            f"{clock(left)} left{note}"
+        )
+        echo(line)
+
+
+def clock(seconds: float) -> str:
+    """A duration as minutes and seconds, with hours where there are any."""
+    if seconds == float("inf"):
+        return "unknown time"
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"

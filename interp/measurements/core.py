@@ -1,0 +1,198 @@
+"""Measurements: pure functions of model, prompts and parameters that give rows of tables.
+
+1. Tokenize the prompts; one that cannot be read fails alone.
+2. Batch them under a budget of tokens. When memory ends, the budget is halved and what waits is
+   batched anew; a prompt that does not fit alone fails alone.
+3. Where a prompt of a batch cannot be measured, measure them one by one, so that it fails alone.
+4. Put the rows in the order of the prompts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
+from interp.tables import Row
+
+PromptRows = dict[str, list[Row]]
+"""Rows by table: of one prompt, or of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rows of each table, in the order of the prompts, and what went wrong."""
+
+    rows: PromptRows
+    units: int
+    """How many prompts, or pairs where those are measured, were tried."""
+    failures: Mapping[str, str]
+    """Why one of these gave no rows, by its id. Tables with one row each tell it too."""
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Every error, by prompt or pair: the failures, and rows with an error."""
+        found = dict(self.failures)
+        for rows in self.rows.values():
+            found |= {
+                row.get("prompt_id") or row["pair_id"]: row["error"]
+                for row in rows
+                if row.get("error")
+            }
+        return found
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What to measure of which model; calling it with prompts gives the rows of each table."""
+
+    model: Model
+    name: str
+    """What is measured: "score", "soft-score" or "attribute"."""
+    parameters: Mapping[str, object]
+    """Everything but model and prompts that the numbers depend on."""
+    tables: Mapping[str, pa.Schema]
+    """Names and columns of the tables that are filled."""
+    budget: TokenBudget
+    """Of a batch."""
+    measure_batch: Callable[[Batch], list[PromptRows]]
+    """Rows of each prompt of a batch."""
+
+    def __call__(
+        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
+    ) -> PromptRows:
+        """Rows of each table, in the order of `prompts`, whatever the batches were.
+
+        `done` is told the number of prompts of each batch when it is measured.
+
+        Raises:
+            UserError: a prompt that cannot be read, or that does not fit into memory alone.
+        """
+        measured = self.attempt(prompts, done=done)
+        for failure in measured.failures.values():
+            raise UserError(failure)
+        return measured.rows
+
+    def attempt(
+        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
+    ) -> Measured:
+        """The same, but what cannot be measured fails alone, and the rest goes on."""
+        tokenized, failures = self._tokenize(prompts)
+        rows: dict[int, PromptRows] = {}
+        waiting = self._without(failures, prompts, range(len(prompts)))
+        while waiting:
+            for places, batch in self.batches([tokenized[index] for index in waiting]):
+                found = self._rows_or_errors(batch)
+                if found is not None:
+                    for place, prompt_rows in zip(places, found, strict=True):
+                        if isinstance(prompt_rows, str):
+                            failures[self.unit(prompts[waiting[place]])] = prompt_rows
+                        else:
+                            rows[waiting[place]] = prompt_rows
+                elif len(units := {self.unit(prompt.prompt) for prompt in batch.prompts}) > 1:
+                    self.budget.shrink(batch.token_ids.numel())
+                    # What waits is batched anew, under the smaller budget.
+                    break
+                else:
+                    failures.update(dict.fromkeys(units, self._too_large(batch)))
+                if done is not None:
+                    done(len(places))
+            waiting = self._without(failures, prompts, [i for i in waiting if i not in rows])
+        units = {self.unit(prompt) for prompt in prompts}
+        return Measured(self._tables(prompts, rows, failures), len(units), failures)
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """The batches that the prompts are measured in, with the indices of their prompts."""
+        return batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+    def unit(self, prompt: Prompt) -> str:
+        """The id of what is measured as one: the prompt."""
+        return prompt.id
+
+    def _tokenize(
+        self, prompts: Sequence[Prompt]
+    ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
+        """The prompts that can be read, by index, and why a unit cannot be measured."""
+        try:
+            return dict(enumerate(tokenize(self.model, prompts))), {}
+        except UserError:
+            tokenized: dict[int, TokenizedPrompt] = {}
+            failures: dict[str, str] = {}
+            for index, prompt in enumerate(prompts):
+                try:
+                    (tokenized[index],) = tokenize(self.model, [prompt])
+                except UserError as error:
+                    failures[self.unit(prompt)] = str(error)
+            return tokenized, failures
+
+    def _without(
+        self, failures: Mapping[str, str], prompts: Sequence[Prompt], indices: Sequence[int]
+    ) -> list[int]:
+        return [index for index in indices if self.unit(prompts[index]) not in failures]
+
+    def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
+        """Rows of each prompt, or why it has none; None where the batch does not fit."""
+        try:
+            rows = self._measure_if_it_fits(batch)
+            return None if rows is None else list(rows)
+        except UserError as error:
+            if len({self.unit(prompt.prompt) for prompt in batch.prompts}) == 1:
+                return [str(error)] * len(batch.prompts)
+        found: list[PromptRows | str] = []
+        for prompt in batch.prompts:
+            alone = pad(self.model, [prompt])
+            found += self._rows_or_errors(alone) or [self._too_large(alone)]
+        return found
+
+    def _measure_if_it_fits(self, batch: Batch) -> list[PromptRows] | None:
+        try:
+            return self.measure_batch(batch)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            # Left before another try, since the error holds on to the tensors of the first.
+            return None
+
+    def _too_large(self, batch: Batch) -> str:
+        return (
+            f"{tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the memory of "
+            f"{self.model.device}; take a larger device, spread the model by --device-map auto, "
+            "or load it in a smaller --dtype"
+        )
+
+    def _tables(
+        self,
+        prompts: Sequence[Prompt],
+        rows: Mapping[int, PromptRows],
+        failures: Mapping[str, str],
+    ) -> PromptRows:
+        """The rows in the order of the prompts; a unit that failed is told once."""
+        untold = dict(failures)
+        tables: PromptRows = {table: [] for table in self.tables}
+        for index, prompt in enumerate(prompts):
+            error = untold.pop(self.unit(prompt), None)
+            found = rows.get(index, {}) if error is None else self._error_rows(prompt, error)
+            for table, table_rows in found.items():
+                tables[table] += table_rows
+        return tables
+
+    def _error_rows(self, prompt: Prompt, error: str) -> PromptRows:
+        """What tables with one row a prompt, or a pair, say of one that could not be measured."""
+        known: Row = {
+            **self.parameters,
+            "model": self.model.name,
+            "prompt_id": prompt.id,
+            "pair_id": prompt.pair_id,
+            "answer": "",
+            "correct": False,
+            "error": error,
+        }
+        return {
+            table: [{name: known[name] for name in schema.names if name in known}]
+            for table, schema in self.tables.items()
+            if "error" in schema.names and "method" not in schema.names
+        }

@@ -1,0 +1,85 @@
+"""Hooks on a model: read sites, change them, skip layers; all gone when their block ends."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from interp.models.sites import Location
+
+Activation = Float[Tensor, "row token width"]
+Edit = Callable[[Activation], Activation]
+Key = TypeVar("Key", bound=Hashable)
+
+
+@contextmanager
+def edited(location: Location, edit: Edit) -> Iterator[None]:
+    """Within the block the tensor of a location passes through `edit`."""
+    handle = _hook(location, edit)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
+    """Within the block the tensor of each location is kept, whole, under the location's key."""
+    values: dict[Key, Activation] = {}
+
+    def keep(key: Key) -> Edit:
+        def record(tensor: Activation) -> Activation:
+            values[key] = tensor
+            return tensor
+
+        return record
+
+    with ExitStack() as stack:
+        for key, location in locations.items():
+            stack.enter_context(edited(location, keep(key)))
+        yield values
+
+
+@contextmanager
+def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
+    """Within the block these layers hand on what they are given."""
+    with ExitStack() as stack:
+        for layer in layers:
+            stack.enter_context(replaced(layer, _identity))
+        yield
+
+
+@contextmanager
+def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Within the block a module computes something else; its hooks stay."""
+    original = module.__dict__.get("forward")
+    module.forward = forward
+    try:
+        yield
+    finally:
+        del module.forward
+        if original is not None:  # someone else, such as accelerate, had replaced it already
+            module.forward = original
+
+
+def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activation:
+    return hidden_states
+
+
+def _hook(location: Location, edit: Edit) -> RemovableHandle:
+    if location.end == "input":
+
+        def change_input(module: nn.Module, inputs: Any) -> Any:
+            return (edit(inputs[0]), *inputs[1:])
+
+        return location.module.register_forward_pre_hook(change_input)
+
+    def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
+        if isinstance(output, tuple):  # attention gives its weights as well
+            return (edit(output[0]), *output[1:])
+        return edit(output)
+
+    return location.module.register_forward_hook(change_output)

@@ -1,0 +1,186 @@
+"""Tokens of a prompt, and which of them belong to each segment, by the tokenizer's offsets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.rotary import is_long
+from interp.prompts.prompt import Prompt, Span
+from interp.reading.chat import ChatText, write_chat
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A prompt as the model reads it."""
+
+    prompt: Prompt
+    chat: ChatText
+    token_ids: tuple[int, ...]
+    segments: Mapping[str, Span]
+    """Half-open ranges of tokens, one for each segment of the prompt."""
+    roles: Mapping[str, Span] = field(default_factory=dict)
+    """The same for each of the prompt's roles."""
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Prompts of similar length, padded on the left so that all end at the last position."""
+
+    prompts: tuple[TokenizedPrompt, ...]
+    token_ids: Int[Tensor, "batch token"]
+    attention_mask: Int[Tensor, "batch token"]
+    """1 on real tokens, 0 on padding."""
+    position_ids: Int[Tensor, "batch token"]
+    """Counted from each prompt's first real token, whatever the padding."""
+
+    def unpadded(self, row: int) -> slice:
+        """The positions of one prompt's tokens."""
+        width = self.token_ids.shape[1]
+        return slice(width - len(self.prompts[row]), width)
+
+
+def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
+    """Tokenize prompts through the model's chat template.
+
+    Special tokens are added only where no template wrote them, and only before the text: the
+    answer is read behind the prompt itself, not behind an end that a tokenizer such as T5's adds.
+
+    Raises:
+        UserError: a prompt longer than the model's context, or a segment without tokens.
+    """
+    if not prompts:
+        return []
+    chats = [write_chat(prompt, model) for prompt in prompts]
+    encoded = model.tokenizer(
+        [chat.text for chat in chats],
+        add_special_tokens=not chats[0].templated,
+        return_attention_mask=False,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+    )
+    offsets: list[list[Span]] = encoded["offset_mapping"]
+    tokenized = [
+        TokenizedPrompt(
+            prompt,
+            chat,
+            _without_added_end(ids, added),
+            *(
+                {
+                    name: span_tokens(prompt, name, spans, chat.message_start, prompt_offsets)
+                    for name in spans
+                }
+                for spans in (prompt.segments, prompt.roles)
+            ),
+        )
+        for prompt, chat, ids, added, prompt_offsets in zip(
+            prompts,
+            chats,
+            encoded["input_ids"],
+            encoded["special_tokens_mask"],
+            offsets,
+            strict=True,
+        )
+    ]
+    _check_lengths(model, tokenized)
+    return tokenized
+
+
+def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
+    """The tokens up to the last that stands for text; `added` is 1 for those that do not."""
+    end = len(ids)
+    while end and added[end - 1]:
+        end -= 1
+    return tuple(ids[:end])
+
+
+def span_tokens(
+    prompt: Prompt, name: str, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
+) -> Span:
+    """The range of tokens that hold at least one character of a named span of the prompt.
+
+    A token that reaches across the span's edge, as a full stop with a line break may, belongs to
+    it; special tokens, which have no characters of their own, belong to none.
+    """
+    start, end = (shift + edge for edge in spans[name])
+    inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
+    if not inside or start == end:
+        raise UserError(
+            f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*spans[name])]!r}) has no "
+            "tokens; its span must cover some text"
+        )
+    return inside[0], inside[-1] + 1
+
+
+def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
+    longest = max(prompts, key=len)
+    limit = model.context_length
+    if limit is not None and len(longest) > limit:
+        raise UserError(
+            f"prompt {longest.prompt.id} has {len(longest)} tokens, {model.name} reads at most "
+            f"{limit}; shorten the prompt or take a model with a longer context"
+        )
+
+
+def batches(
+    model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
+) -> Iterator[tuple[list[int], Batch]]:
+    """Group prompts by length under a budget of tokens, padding included.
+
+    Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
+    longer than the budget makes a batch of its own. No batch holds prompts that a model reads with
+    different rotary frequencies.
+    """
+    by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+    chunk: list[int] = []
+    for index in by_length:
+        length = len(prompts[index])
+        full = (len(chunk) + 1) * length > batch_tokens
+        if chunk and (full or not _may_share(model, len(prompts[chunk[0]]), length)):
+            yield chunk, pad(model, [prompts[i] for i in chunk])
+            chunk = []
+        chunk.append(index)
+    if chunk:
+        yield chunk, pad(model, [prompts[i] for i in chunk])
+
+
+def _may_share(model: Model, shorter: int, longer: int) -> bool:
+    """Whether prompts of two lengths may stand in one batch."""
+    if shorter == longer:
+        return True
+    return model.allows_padding and is_long(model, shorter) == is_long(model, longer)
+
+
+def safe_width(width: int, device: torch.device) -> int:
+    """The width of a batch on a device, at least `width`.
+
+    On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches of a width
+    of 1 modulo 32 where all query heads share one key head (pytorch/pytorch#191937; seen on an H200
+    with torch 2.11): such a batch is padded by one more column.
+    """
+    return width + (device.type == "cuda" and width % 32 == 1)
+
+
+def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
+    """A batch on the model's device. What stands in the padding is masked and never read."""
+    width = safe_width(max(len(prompt) for prompt in prompts), model.device)
+    padding_id = model.tokenizer.pad_token_id or 0
+    rows, mask = [], []
+    for prompt in prompts:
+        missing = width - len(prompt)
+        rows.append([padding_id] * missing + list(prompt.token_ids))
+        mask.append([0] * missing + [1] * len(prompt))
+    attention_mask = torch.tensor(mask, device=model.device)
+    return Batch(
+        prompts=tuple(prompts),
+        token_ids=torch.tensor(rows, device=model.device),
+        attention_mask=attention_mask,
+        position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
+    )

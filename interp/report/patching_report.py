@@ -1,0 +1,129 @@
+"""The report on a run of `patch`: effects by role, heat maps, estimates beside exact effects."""
+
+import math
+import re
+from collections.abc import Hashable, Iterator
+from functools import partial
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.analysis.groups import grouped
+from interp.analysis.patching_effects import Parts, effect_table, in_parts, verification_table
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.patch_figures import layers_by_roles, layers_by_tokens
+from interp.report.run_report import counted, missing_shards, run_record
+from interp.runs.folder import RunFolder
+
+_EFFECTS = """Mean over pairs, in logits, with 95% bootstrap intervals. recovered: mean effect over
+mean difference between the two prompts; 1 is the metric of the prompt that the activations come
+from."""
+
+
+_FIGURE = ["model", "method", "site", "head"]
+"""What a figure shows one of."""
+
+
+_TERMINAL = 79
+_SHARE = 7
+"""Characters of a line, and of a column of shares such as "-0.123"."""
+
+
+def report_of_patching(run: RunFolder) -> Report:
+    """The report on a run of `patch`, finished or not.
+
+    Raises:
+        UserError: nothing was measured yet.
+    """
+    pairs = run.table("pairs")
+    effects = effect_table(asked_patches(run), pairs)
+    tables = [TableItem("effect_table", "Effects by role", effects, note=_EFFECTS)]
+    if run.record.run.parameters.get("verify"):
+        verified = verification_table(run.parts("patches"))
+        tables.append(TableItem("verification_table", "Estimates against exact effects", verified))
+    origin = run.record.run
+    return Report(
+        title=f"patch {origin.system}",
+        text=f"{counted(pairs['pair_id'].nunique(), 'pair')}, "
+        f"{counted(len(run.record.models), 'model')}.",
+        sections=(
+            Section("Results", items=(*heat_map_items(effects, asked_patches(run)), *tables)),
+        ),
+        record=run_record(run),
+        problems=tuple(missing_shards(run)),
+    )
+
+
+def asked_patches(run: RunFolder) -> Iterator[pd.DataFrame]:
+    """The patches of every cell, by the method that was asked for, shard by shard.
+
+    The cells that were verified beside an estimate are the largest ones: they would stand for
+    nothing but themselves.
+    """
+    # A study, or Python, may have measured with the defaults, which are not recorded.
+    method = str(run.record.run.parameters.get("estimate") or "exact")
+    return run.parts("patches", filters=[("method", "==", method)])
+
+
+def heat_map_items(effects: pd.DataFrame, patches: Parts) -> Iterator[FigureItem]:
+    """Heat maps of each model, method, site and head: layers by roles, layers by tokens."""
+    for cell, rows in grouped(effects, _FIGURE):
+        yield _figure("layers_by_roles", cell, partial(layers_by_roles, rows, head=_head(cell)))
+    for cell, rows in _first_pairs(patches):
+        yield _figure("layers_by_tokens", cell, partial(layers_by_tokens, rows, head=_head(cell)))
+
+
+def _first_pairs(patches: Parts) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """For each figure the tokens of the first pair that was patched token by token."""
+    seen = set()
+    for part in in_parts(patches):
+        for cell, rows in grouped(part[part["position"].notna()], _FIGURE):
+            key = tuple(map(str, cell.values()))
+            if key not in seen:
+                seen.add(key)
+                yield cell, rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+
+
+def shares_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Titled tables of recovered shares that fit a terminal, one or more a model and site.
+
+    All pairs; roles down, layers across, as many of them as fit beside each other.
+    """
+    shown = effects[effects["recognized"] == "all"]
+    for cell, rows in grouped(shown, ["model", "direction", "method", "site"]):
+        title = "Recovered share, mean over pairs: " + ", ".join(map(str, cell.values()))
+        index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
+        heads = rows["head"].astype("Int64")
+        shares = rows.assign(head=heads, share=rows["recovered"].map(_share_text))
+        table = shares.pivot(index=index, columns="layer", values="share").fillna("")
+        table = table.loc[list(shares[index].drop_duplicates().itertuples(index=False, name=None))]
+        names = table.index.to_frame(index=False)
+        beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _SHARE)
+        for first in range(0, table.shape[1], beside):
+            layers = table.iloc[:, first : first + beside].reset_index(drop=True)
+            yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
+
+
+def _share_text(share: float) -> str:
+    # Adding zero makes of a rounded minus zero a plain one.
+    return "-" if math.isnan(share) else f"{round(share, 3) + 0.0:.3f}"
+
+
+def _width(column: tuple[Hashable, pd.Series]) -> int:
+    """Characters that a column takes on the terminal, with the space behind it."""
+    name, values = column
+    return max(map(len, [str(name), *values.astype(str)])) + 1
+
+
+def _figure(kind: str, cell: dict[str, object], draw: "partial[Axes]") -> FigureItem:
+    head = _head(cell)
+    parts = [str(cell[name]) for name in ("model", "method", "site")]
+    parts += [] if head is None else [f"head{head}"]
+    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join([kind, *parts]))
+    return FigureItem(name, f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}", draw)
+
+
+def _head(cell: dict[str, object]) -> int | None:
+    """The head of a group of rows; None where the site has none."""
+    head = cell["head"]
+    return int(head) if isinstance(head, int | float) and not math.isnan(head) else None

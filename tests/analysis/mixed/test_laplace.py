@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from statsmodels.api import GLM
+from statsmodels.genmod.families import Binomial
+
+from interp.analysis.mixed.laplace import _Likelihood, fit_laplace
+
+# Contagious bovine pleuropneumonia (lme4's cbpp): herd, cases, animals, period.
+CBPP = """
+1 2 14 1 1 3 12 2 1 4 9 3 1 0 5 4 2 3 22 1 2 1 18 2 2 1 21 3 3 8 22 1 3 2 16 2 3 0 16 3 3 2 20 4
+4 2 10 1 4 0 10 2 4 2 9 3 4 0 6 4 5 5 18 1 5 0 25 2 5 0 24 3 5 1 4 4 6 3 17 1 6 0 17 2 6 0 18 3
+6 1 20 4 7 8 16 1 7 1 10 2 7 3 9 3 7 0 5 4 8 12 34 1 9 2 9 1 9 0 6 2 9 0 8 3 9 0 6 4 10 1 22 1
+10 1 22 2 10 0 18 3 10 2 22 4 11 0 25 1 11 5 27 2 11 3 22 3 11 1 22 4 12 2 10 1 12 1 8 2 12 0 6 3
+12 0 5 4 13 1 21 1 13 2 24 2 13 0 19 3 13 0 23 4 14 11 19 1 14 0 2 2 14 0 3 3 14 0 2 4 15 1 19 1
+15 1 15 2 15 1 15 3 15 0 15 4
+"""
+
+
+def cbpp():
+    """Design, outcomes and levels with one row an animal."""
+    herd, cases, animals, period = np.array(CBPP.split(), dtype=int).reshape(-1, 4).T
+    outcomes = np.concatenate(
+        [np.arange(n) < hits for hits, n in zip(cases, animals, strict=True)]
+    ).astype(float)
+    period = np.repeat(period, animals)
+    design = np.column_stack([period > 0, *(period == k for k in (2, 3, 4))]).astype(float)
+    return design, outcomes, np.repeat(herd - 1, animals)[:, None]
+
+
+def crossed():
+    """600 rows of a formula that R evaluates too: 12 levels crossed with 5."""
+    i = np.arange(600)
+    levels = np.column_stack([i % 12, i // 12 % 5])
+    x, f = np.sin(i * 1.7), np.cos(levels[:, 0] * 2.3)
+    chance = np.sin(i * 12.9898) * 43758.5453
+    log_odds = 0.4 + 0.8 * x - 0.7 * f + 0.5 * x * f
+    log_odds += 0.9 * np.sin(levels[:, 0] * 5.1) + 0.6 * np.cos(levels[:, 1] * 2.7)
+    outcomes = (chance - np.floor(chance) < expit(log_odds)).astype(float)
+    xs, fs = ((column - column.mean()) / column.std(ddof=1) for column in (x, f))
+    return np.column_stack([np.ones(600), xs, fs, xs * fs]), outcomes, levels
+
+
+def test_the_published_example_of_lme4():
+    # lme4's documentation prints -1.3983, -0.9919, -1.1282, -1.5797 and a standard deviation of
+    # 0.6421, at the default tolerance of its inner steps.
+    fit = fit_laplace(*cbpp())
+    assert fit.coefficients == pytest.approx([-1.3983, -0.9919, -1.1282, -1.5797], abs=1e-3)
+    assert fit.sds == pytest.approx([0.6421], abs=1e-3)
+    # R 4.2.2, lme4 1.1.31: glmer(y ~ period + (1 | herd), family = binomial, nAGQ = 1, control =
+    # glmerControl("bobyqa", tolPwrss = 1e-13, optCtrl = list(rhoend = 1e-10, maxfun = 1e5)))
+    exact = [-1.3985319910, -0.9923331456, -1.1286722325, -1.5803146178]
+    assert fit.coefficients == pytest.approx(exact, abs=5e-6)
+    assert fit.sds == pytest.approx([0.6422614319], abs=5e-6)
+    assert fit.log_likelihood == pytest.approx(-277.5019416, abs=1e-6)
+    # The errors by numDeriv::hessian of the same deviance.
+    errors = [0.2324719005, 0.3066423089, 0.3266376192, 0.4274363519]
+    assert fit.standard_errors == pytest.approx(errors, rel=1e-5)
+    assert fit.converged
+
+
+def test_crossed_groupings_are_fitted_as_lme4_does():
+    # R as above: glmer(y ~ xs * fs + (1 | e) + (1 | p), ...)
+    fit = fit_laplace(*crossed())
+    exact = [0.253501531832, 0.451619626479, -0.480301962755, 0.473454372424]
+    assert fit.coefficients == pytest.approx(exact, abs=1e-5)
+    errors = [0.2451315148997, 0.0937362138719, 0.1668183704770, 0.0953262367881]
+    assert fit.standard_errors == pytest.approx(errors, rel=1e-3)
+    assert fit.sds == pytest.approx([0.4771999823, 0.4039519199], abs=1e-5)
+    assert fit.log_likelihood == pytest.approx(-363.852087885, abs=1e-6)
+
+
+def test_without_groupings_it_is_an_ordinary_logistic_regression():
+    design, outcomes, levels = crossed()
+    fit = fit_laplace(design, outcomes, levels[:, :0])
+    expected = GLM(outcomes, design, family=Binomial()).fit()
+    assert fit.coefficients == pytest.approx(expected.params, abs=1e-6)
+    assert fit.standard_errors == pytest.approx(expected.bse, rel=1e-5)
+    assert fit.log_likelihood == pytest.approx(expected.llf)
+
+
+def test_the_gradient_is_that_of_the_value():
+    likelihood = _Likelihood(*crossed())
+    point = np.array([0.2, -0.5, 0.3, 0.2, 0.7, -0.4])
+    numeric = approx_fprime(point, lambda p: likelihood(p)[0], 1e-6)
+    assert likelihood(point)[1] == pytest.approx(numeric, abs=1e-3)
+
+
+def test_laplace_is_near_the_integral():
+    # One grouping's integral, by 60 nodes of Gauss and Hermite.
+    design, outcomes, levels = cbpp()
+    point = np.array([-1.4, -1.0, -1.1, -1.6, 0.64])
+    nodes, weights = hermegauss(60)
+    log_odds = (design @ point[:4])[:, None] + point[4] * nodes
+    rows = np.where(outcomes[:, None] == 1, expit(log_odds), expit(-log_odds))
+    herds = [np.log(rows[levels[:, 0] == herd].prod(axis=0) @ weights) for herd in range(15)]
+    integral = sum(herds) - 15 * np.log(weights.sum())
+    assert -_Likelihood(design, outcomes, levels)(point)[0] == pytest.approx(integral, abs=0.3)
+
+
+def test_a_grouping_without_effect_has_no_spread():
+    design, _, _ = crossed()
+    levels = np.arange(600)[:, None] // 2 % 2  # far less than chance tells apart
+    fit = fit_laplace(design, np.tile([0.0, 1.0], 300), levels)
+    assert fit.converged
+    assert fit.sds == pytest.approx([0.0], abs=1e-3)
+
+
+def test_the_order_of_rows_and_the_names_of_levels_do_not_matter():
+    design, outcomes, levels = crossed()
+    order = np.random.default_rng(0).permutation(len(outcomes))
+    one = fit_laplace(design, outcomes, levels)
+    other = fit_laplace(design[order], outcomes[order], levels.max(axis=0) - levels[order])
+    assert other.coefficients == pytest.approx(one.coefficients, abs=1e-6)
+    assert other.standard_errors == pytest.approx(one.standard_errors, rel=1e-5)
+
+
+def test_the_other_outcome_has_the_opposite_coefficients():
+    design, outcomes, levels = crossed()
+    one, other = fit_laplace(design, outcomes, levels), fit_laplace(design, 1 - outcomes, levels)
+    assert other.coefficients == pytest.approx(-one.coefficients, abs=1e-5)
+    assert other.sds == pytest.approx(one.sds, abs=1e-5)
+
+
+def test_a_likelihood_without_a_maximum_does_not_converge():
+    design, _, levels = crossed()
+    twice = np.column_stack([design, design[:, 1]])
+    assert not fit_laplace(twice, crossed()[1], levels).converged

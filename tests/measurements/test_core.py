@@ -1,0 +1,154 @@
+"""Measurements: memory that ends, prompts that cannot be read, whatever is measured."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.measurements.patching import patching
+from interp.measurements.prompts import attribution, scoring, soft_scoring
+from interp.patching.pairs import in_pairs
+from interp.prompts.prompt import AnswerOption
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+def error_of_a_cpu():
+    """What PyTorch raises where a CPU's memory ends: no address space holds a pebibyte."""
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50, dtype=torch.uint8)
+    return caught.value
+
+
+def fits(measurement, *, prompts, error=None):
+    """The measurement on a device on which no more than so many prompts of a batch fit."""
+    sizes = []
+
+    def measure_batch(batch):
+        sizes.append(len(batch.prompts))
+        if len(batch.prompts) > prompts:
+            raise error or torch.OutOfMemoryError("CUDA out of memory")
+        return measurement.measure_batch(batch)
+
+    return dataclasses.replace(measurement, measure_batch=measure_batch), sizes
+
+
+@pytest.mark.parametrize("error", [None, error_of_a_cpu()])
+def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
+    whole = scoring(tiny_model("llama"))(prompts)
+    measurement, sizes = fits(scoring(tiny_model("llama")), prompts=5, error=error)
+    told = []
+    halved = measurement(prompts, done=told.append)
+    assert [row["prompt_id"] for row in halved["answers"]] == [prompt.id for prompt in prompts]
+    for one, other in zip(whole["answers"], halved["answers"], strict=True):
+        assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
+    assert max(sizes) > 5
+    assert sum(told) == len(prompts)
+    assert measurement.budget.shrunk
+    # The smaller budget stays: what did not fit is not tried again.
+    sizes.clear()
+    measurement(prompts)
+    assert max(sizes) <= 5
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory(prompts):
+    measurement, _ = fits(scoring(tiny_model("llama")), prompts=0, error=RuntimeError("a bug"))
+    with pytest.raises(RuntimeError, match="a bug"):
+        measurement(prompts[:2])
+
+
+def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
+    measurement, _ = fits(scoring(tiny_model("llama")), prompts=0)
+    measured = measurement.attempt(prompts[:3])
+    assert set(measured.errors) == {prompt.id for prompt in prompts[:3]}
+    assert all(
+        "do not fit into the memory of cpu" in row["error"] for row in measured.rows["answers"]
+    )
+    with pytest.raises(UserError, match="do not fit into the memory of cpu; take a larger device"):
+        measurement(prompts[:3])
+
+
+def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
+    model = tiny_model("llama")
+    long = dataclasses.replace(prompts[1], text=prompts[1].text + " word" * 1000)
+    measured = attribution(model).attempt([prompts[0], long, prompts[2]])
+    assert list(measured.errors) == [long.id]
+    assert measured.units == 3
+    answers = measured.rows["answers"]
+    assert [row["prompt_id"] for row in answers] == [prompts[0].id, long.id, prompts[2].id]
+    assert answers[1]["correct"] is False
+    assert "reads at most" in answers[1]["error"]
+    # The attributions have a row a method, and none of what was not measured.
+    assert {row["prompt_id"] for row in measured.rows["attributions"]} == {
+        prompts[0].id,
+        prompts[2].id,
+    }
+    with pytest.raises(UserError, match="reads at most"):
+        attribution(model)([prompts[0], long])
+
+
+ALIKE = AnswerOption("No, yes", ("Yes",))
+
+
+@pytest.mark.parametrize("measuring", [scoring, soft_scoring, attribution])
+def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
+    model, some = tiny_model("llama"), list(prompts[:6])
+    some[2] = dataclasses.replace(some[2], positive=AnswerOption("Yes", ("Yes",)), negative=ALIKE)
+    told = []
+    measured = measuring(model).attempt(some, done=told.append)
+    assert list(measured.errors) == [some[2].id]
+    assert sum(told) == len(some)
+    answers = measured.rows["answers"]
+    assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
+    assert "both begin with the token" in answers[2]["error"]
+    whole = measuring(model)([*some[:2], *some[3:]])["answers"]
+    for one, other in zip(whole, [*answers[:2], *answers[3:]], strict=True):
+        assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
+    with pytest.raises(UserError, match="both begin with the token"):
+        measuring(model)(some)
+
+
+def test_a_prompt_without_a_premise_fails_alone(prompts):
+    some = list(prompts[:4])
+    segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
+    some[1] = dataclasses.replace(some[1], segments=segments)
+    measured = attribution(tiny_model("llama")).attempt(some)
+    assert list(measured.errors) == [some[1].id]
+    assert "premise1" in measured.errors[some[1].id]
+    assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
+
+
+def test_a_pair_whose_answers_begin_alike_fails_alone():
+    options = {"positive": AnswerOption("Yes", ("Yes",)), "negative": ALIKE}
+    pairs = list(in_pairs(some_prompts(2)))
+    pairs[:2] = [dataclasses.replace(prompt, **options) for prompt in pairs[:2]]
+    measured = patching(tiny_model("llama")).attempt(pairs)
+    assert list(measured.errors) == [pairs[0].pair_id]
+    assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]
+
+
+def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
+    model = tiny_model("llama")
+    pairs = list(in_pairs(some_prompts(2)))
+    pairs[1] = dataclasses.replace(pairs[1], text=pairs[1].text + " word" * 1000)
+    measured = patching(model).attempt(pairs)
+    assert list(measured.errors) == [pairs[0].pair_id]
+    assert measured.units == 2
+    failed, good = measured.rows["pairs"]
+    assert (failed["pair_id"], failed["direction"]) == (pairs[0].pair_id, "denoising")
+    assert "reads at most" in failed["error"]
+    assert (good["pair_id"], good["error"]) == (pairs[2].pair_id, "")
+    assert {row["pair_id"] for row in measured.rows["patches"]} == {pairs[2].pair_id}
+
+
+def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
+    from interp.patching.grid import Grid
+
+    def never(*arguments):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Grid, "_run_rows", never)
+    with pytest.raises(interp.UserError, match="do not fit into the memory"):
+        interp.patch(tiny_model("llama"), some_prompts(1))

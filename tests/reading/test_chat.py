@@ -1,0 +1,190 @@
+import dataclasses
+import signal
+import time
+
+import pytest
+
+from interp.errors import UserError
+from interp.measurements.prompts import scoring
+from interp.models import chat_template
+from interp.models.chat_format import ChatFormat
+from interp.prompts.systems import load_prompts
+from interp.reading.chat import write_chat
+from interp.reading.tokens import tokenize
+from interp.runs.identity import model_record
+from interp.runs.shards import cut
+from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.prompts import to_prompt
+from interp_experiments.rulebreakers.templates import PHRASINGS, render
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level, in_style_of
+
+GOOSE = "If Lv caught some kind of bird, then she did not catch a goose. Lv caught a goose."
+MESSAGE = (
+    f"Premises: {GOOSE}\nConclusion: Lv did not catch any kind of bird.\n"
+    "Do the Premises entail the Conclusion? Answer Yes or No only."
+)
+
+# The four texts of the paper's Appendix E. Its typesetting breaks lines and adds blanks around
+# special tokens and line breaks; the message itself is what Section 4.2 says.
+EXPECTED = {
+    "phi3": f"<|user|>\n{MESSAGE}<|end|>\n<|assistant|>\n",
+    "llama": (
+        "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n"
+        f"{MESSAGE}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+    ),
+    "mistral": f"<s>[INST] {MESSAGE}[/INST]",
+    "gemma2": (f"<bos><start_of_turn>user\n{MESSAGE}<end_of_turn>\n<start_of_turn>model\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def goose():
+    parts = {"rule": "mt", "name": "Lv", "pronoun": "she", "verb": "caught"}
+    fields = render(**parts, group="bird", entity_a="bird", entity_b="goose")
+    instance = Instance(
+        id="RULEBREAKER_0000001_rb",
+        category="bird",
+        entity_a="bird",
+        entity_b="goose",
+        label=False,
+        **parts,
+        **fields._asdict(),
+    )
+    return to_prompt(instance, PHRASINGS[1])
+
+
+@pytest.mark.parametrize("family", EXPECTED)
+def test_the_texts_of_appendix_e(family, goose):
+    chat = write_chat(goose, make_tiny("llama", in_style_of(family)))
+    assert chat.text == EXPECTED[family]
+    assert chat.text[chat.message_start :].startswith(goose.text)
+    assert chat.templated
+
+
+def test_a_model_without_a_template_gets_the_plain_message(goose):
+    chat = write_chat(goose, make_tiny("llama", byte_level(None)))
+    assert (chat.text, chat.message_start, chat.templated) == (goose.text, 0, False)
+
+
+def with_template(template, /, **chat):
+    tokenizer = in_style_of("llama")
+    tokenizer.chat_template = template
+    model = make_tiny("llama", tokenizer)
+    return dataclasses.replace(model, chat=ChatFormat(**chat))
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ messages[0]['content'] | upper }}", "changes the message"),
+        ("{{ messages[0]['content'] ~ messages[0]['content'] }}", "repeats the message"),
+        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "something else each time"),
+        ("{{ raise_exception('system prompt required') }}", "cannot write a single user message"),
+        ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", "200,000 characters around a message"),
+        ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", "raises a number to a power"),
+        ("{{ 'x' * 9_999_999_999 }}{{ messages[0]['content'] }}", "names the number 9_999_999_999"),
+    ],
+)
+def test_a_template_whose_messages_cannot_be_located_is_refused(template, problem, goose):
+    with pytest.raises(UserError, match=problem):
+        write_chat(goose, with_template(template))
+
+
+def test_a_template_that_takes_for_ever_is_refused(goose, monkeypatch):
+    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.2)
+    loops = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    start = time.process_time()
+    with pytest.raises(UserError, match=r"takes more than 0\.2 s"):
+        write_chat(goose, with_template(loops + "{{ messages[0]['content'] }}"))
+    assert time.process_time() - start < 5
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+
+
+def test_a_template_that_treats_one_message_otherwise_fails_that_prompt(goose):
+    template = "{{ messages[0]['content'] | replace('goose', 'duck') }}"
+    with pytest.raises(UserError, match=f"changes the message of prompt {goose.id}"):
+        write_chat(goose, with_template(template))
+
+
+def test_the_message_is_found_where_the_template_writes_its_words_too(goose):
+    short = dataclasses.replace(goose, text="user", segments={"all": (0, 4)}, roles={})
+    model = make_tiny("llama", in_style_of("llama"))
+    chat = write_chat(short, model)
+    assert chat.text[: chat.message_start].count("user") == 1
+    assert chat.text[chat.message_start :].startswith("user<|eot_id|>")
+    tokenized = tokenize(model, [short])[0]
+    assert tokenized.segments["all"][0] > 3
+
+
+DATED = "{{ strftime_now('%d %b %Y, %-d/%m/%y %A') }}|{{ messages[0]['content'] }}"
+LLAMA32 = (
+    "{%- if not date_string is defined %}{%- set date_string = 'none' %}{%- endif %}"
+    "{{ date_string }}|{{ messages[0]['content'] }}"
+)
+
+
+def test_templates_are_told_a_date_that_stays(goose):
+    assert write_chat(goose, with_template(DATED)).text.partition("|")[0] == (
+        "26 Jul 2024, 26/07/24 Friday"
+    )
+    assert write_chat(goose, with_template(LLAMA32)).text.startswith("26 Jul 2024|")
+    later = with_template(DATED, date="2026-02-03")
+    assert write_chat(goose, later).text.startswith("03 Feb 2026, 3/02/26 Tuesday|")
+    assert write_chat(goose, with_template(LLAMA32, date="2026-02-03")).text.startswith("03 Feb")
+
+
+@pytest.mark.parametrize("first", ["", "\n", "  \n ", "  {% if true %}\n{% endif %}"])
+def test_the_date_changes_nothing_of_what_templates_write(first, goose):
+    template = first + "{% for m in messages %}\n<u>{{ m['content'] }}\n{% endfor %}"
+    model = with_template(template)
+    message = [{"role": "user", "content": goose.text}]
+    expected = model.tokenizer.apply_chat_template(message, tokenize=False)
+    assert write_chat(goose, model).text == expected
+
+
+SYSTEM = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+
+
+def test_a_system_prompt_stands_before_the_message(goose):
+    assert write_chat(goose, with_template(SYSTEM)).text == f"<user>{goose.text}"
+    chat = write_chat(goose, with_template(SYSTEM, system="Think."))
+    assert chat.text == f"<system>Think.<user>{goose.text}"
+    assert chat.text[chat.message_start :] == goose.text
+
+
+def test_a_system_prompt_that_nothing_writes_is_refused(goose):
+    with pytest.raises(UserError, match="does not write a system prompt"):
+        write_chat(goose, with_template("{{ messages[-1]['content'] }}", system="Think."))
+    plain = dataclasses.replace(
+        make_tiny("llama", byte_level(None)), chat=ChatFormat(system="Think.")
+    )
+    with pytest.raises(UserError, match="has no chat template"):
+        write_chat(goose, plain)
+    with pytest.raises(UserError, match="no chat template is to be used"):
+        ChatFormat(template=False, system="Think.")
+
+
+def test_a_template_can_be_left_out(goose):
+    chat = write_chat(goose, with_template(SYSTEM, template=False))
+    assert (chat.text, chat.templated) == (goose.text, False)
+
+
+def test_a_date_that_is_none_is_refused():
+    with pytest.raises(UserError, match="'yesterday' is no date such as 2024-07-26"):
+        ChatFormat(date="yesterday")
+
+
+def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
+    prompts = load_prompts(limit=2)
+
+    def ids(**chat):
+        model = with_template(DATED, **chat)
+        measurement = scoring(model)
+        record = model_record(measurement, origin={}, data_hash="0" * 64, shards=["0" * 32]).chat
+        assert record["date"] == model.chat.date
+        assert record["before"] == model.chat_frame.before
+        return [shard.id for shard in cut(measurement, prompts, tmp_path)]
+
+    assert ids() == ids()
+    assert len({*ids(), *ids(date="2024-07-27"), *ids(template=False)}) == 3

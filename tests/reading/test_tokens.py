@@ -1,0 +1,134 @@
+import dataclasses
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interp
+from interp.errors import UserError
+from interp.models.rotary import short_length
+from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.reading.tokens import batches, pad, tokenize
+from tests.support.other_models import other_model
+from tests.support.prompts import some_prompts
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import KINDS
+
+YES, NO = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
+
+
+def characters(model, tokenized, name):
+    """The characters of the rendered text that a segment's tokens cover, by their offsets."""
+    text = tokenized.chat.text
+    encoded = model.tokenizer(
+        text, add_special_tokens=not tokenized.chat.templated, return_offsets_mapping=True
+    )
+    start, end = tokenized.segments[name]
+    offsets = encoded["offset_mapping"][start:end]
+    return text[offsets[0][0] : offsets[-1][1]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("templated", [True, False])
+def test_segments_cover_exactly_their_characters(kind, templated):
+    tokenizer = KINDS[kind]() if templated else KINDS[kind](None)
+    model = make_tiny("llama", tokenizer)
+    prompts = list(some_prompts(120))
+    for tokenized in tokenize(model, prompts):
+        for name in ("premise1", "premise2", "conclusion", "question"):
+            covered = characters(model, tokenized, name)
+            assert covered.strip() == tokenized.prompt.segment_text(name)
+        spans = [tokenized.segments[name] for name in ("premise1", "premise2", "conclusion")]
+        assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=9)
+sentences = st.lists(words, min_size=1, max_size=5).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(first=sentences, second=sentences)
+def test_segments_of_any_text_hold_their_words_and_no_others(first, second):
+    model = tiny_model("llama")
+    text, segments = compose(
+        [(None, "Premises: "), ("premise1", first), (None, " "), ("premise2", second)]
+    )
+    prompt = Prompt("1", text, segments, YES, NO, True, "p", "side", {})
+    (tokenized,) = tokenize(model, [prompt])
+    for name, part in (("premise1", first), ("premise2", second)):
+        assert characters(model, tokenized, name).strip() == part
+    assert tokenized.segments["premise1"][1] <= tokenized.segments["premise2"][0]
+
+
+def test_special_tokens_are_written_once():
+    templated, plain = tiny_model("llama"), make_tiny("llama", KINDS["byte-level"](None))
+    prompts = list(some_prompts(1))
+    bos = templated.tokenizer.bos_token_id
+    assert [p.token_ids.count(bos) for p in tokenize(templated, prompts)] == [1, 1]
+    assert [p.token_ids.count(bos) for p in tokenize(plain, prompts)] == [0, 0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(budget=st.integers(1, 4000))
+def test_batches_hold_every_prompt_once_within_the_budget(budget):
+    model = tiny_model("llama")
+    prompts = tokenize(model, list(some_prompts(12)))
+    seen = []
+    for indices, batch in batches(model, prompts, batch_tokens=budget):
+        seen += indices
+        assert batch.token_ids.numel() <= budget or len(indices) == 1
+        for row, index in enumerate(indices):
+            own = batch.token_ids[row, batch.unpadded(row)]
+            assert tuple(own.tolist()) == prompts[index].token_ids
+            assert batch.position_ids[row, batch.unpadded(row)].tolist() == list(range(len(own)))
+            assert batch.attention_mask[row].sum() == len(own)
+    assert sorted(seen) == list(range(len(prompts)))
+
+
+@pytest.mark.parametrize("budget", [300, 10_000])
+def test_no_batch_mixes_prompts_on_both_sides_of_long_ropes_length(budget):
+    model = other_model("phi3")
+    assert short_length(model) == 80
+    assert short_length(tiny_model("llama")) is None
+    tokenized = tokenize(model, list(some_prompts(30)))
+    sides = [
+        {len(prompt) > 80 for prompt in batch.prompts}
+        for _, batch in batches(model, tokenized, batch_tokens=budget)
+    ]
+    assert {True} in sides
+    assert {False} in sides
+    assert {False, True} not in sides
+
+
+def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
+    model = other_model("phi3")
+    prompts = list(some_prompts(30))
+    together, alone = (
+        interp.score(model, prompts, batch_tokens=budget).to_frame() for budget in (10_000, 1)
+    )
+    for name in ("positive_probability", "predicted_probability"):
+        assert together[name].tolist() == pytest.approx(alone[name].tolist(), abs=1e-5)
+
+
+def test_a_prompt_beyond_the_context_is_refused():
+    model = make_tiny("gpt2", KINDS["byte-level"]())
+    model.hf.config.n_positions = model.hf.config.max_position_embeddings = 30
+    with pytest.raises(UserError, match=r"tokens, tiny gpt2 reads at most 30"):
+        tokenize(model, list(some_prompts(1)))
+
+
+def test_a_segment_without_tokens_is_refused():
+    model = tiny_model("llama")
+    prompt = next(iter(some_prompts(1)))
+    empty = dataclasses.replace(prompt, segments={"premise1": (5, 5)})
+    with pytest.raises(UserError, match="has no tokens"):
+        tokenize(model, [empty])
+
+
+def test_padding_never_looks_like_text():
+    model = tiny_model("llama")
+    prompts = tokenize(model, list(some_prompts(4)))
+    batch = pad(model, prompts)
+    for row in range(len(prompts)):
+        assert (batch.attention_mask[row, batch.unpadded(row)] == 1).all()

@@ -1,0 +1,62 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.report.formatting import accuracies_first, column, number_text
+
+
+def texts(values, name="score"):
+    return [cell.text for cell in column(pd.Series(values, name=name)).cells]
+
+
+def test_numbers_have_three_decimals_and_counts_have_thousands():
+    assert texts([0.12345, -1.0, 1234.5]) == ["0.123", "−1.000", "1,234.500"]
+    assert texts([1, 256_000]) == ["1", "256,000"]
+
+
+def test_a_small_number_does_not_read_as_zero():
+    assert texts([0.0, 0.0004, -0.00001]) == ["0.000", "4.0e−04", "−1.0e−05"]
+
+
+@pytest.mark.parametrize("name", ["p", "p_value", "welch_p", "p_corrected"])
+def test_p_values_stop_at_a_thousandth(name):
+    assert texts([1e-9, 0.001, 0.04], name) == ["< 0.001", "0.001", "0.040"]
+
+
+@pytest.mark.parametrize("name", ["pairs", "prompts", "premise1_sum", "probability"])
+def test_other_names_with_a_p_are_no_p_values(name):
+    assert texts([1e-9], name) == ["1.0e−09"]
+
+
+def test_missing_numbers_are_undefined_and_missing_texts_empty():
+    assert texts([np.nan, 0.5]) == ["undefined", "0.500"]
+    assert texts(pd.array([None, 3], dtype="Int64")) == ["undefined", "3"]
+    assert texts(["a", None]) == ["a", ""]
+    assert texts([float("inf"), float("-inf")]) == ["∞", "−∞"]
+
+
+def test_truth_is_written_out():
+    assert texts([True, False]) == ["yes", "no"]
+
+
+def test_texts_of_figures_sort_by_their_first_number():
+    figures = column(pd.Series(["1,002.5 (3.0)", "-0.5 (0.1)", ""], name="ratio"))
+    assert figures.figures
+    assert [cell.key for cell in figures.cells] == [1002.5, -0.5, None]
+    assert not column(pd.Series(["gemma2", "0.5"], name="model")).figures
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6))
+def test_a_number_reads_back_within_what_is_shown(value):
+    read = float(number_text(value).replace(",", "").replace("−", "-"))
+    assert read == pytest.approx(value, abs=5.1e-4, rel=0.06)
+
+
+def test_accuracies_come_first_and_the_rest_keeps_its_order():
+    columns = ["model", "gradient_ratio", "gradient_sd", "paired_accuracy", "a_accuracy", "prompts"]
+    shown = accuracies_first(pd.DataFrame(columns=columns))
+    assert list(shown.columns) == [columns[0], *columns[3:], *columns[1:3]]
+    other = pd.DataFrame(columns=["model", "ratio", "control_accuracy"])
+    assert list(accuracies_first(other).columns) == list(other.columns)

@@ -1,0 +1,82 @@
+import json
+import shutil
+
+import pytest
+
+from interp.cli import main
+from interp.models.organisms import DEFAULT
+from interp.report.run_report import report_of_run
+from interp.runs import shards as shards_module
+from interp.runs.folder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
+    options = ["--limit", "12", "--tokens", "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main(["attribute", *options]) == 0
+    return tmp_path / "run"
+
+
+def test_the_report_command_renders_a_run(folder, capsys):
+    assert main(["report", str(folder)]) == 0
+    assert "report written to" in capsys.readouterr().err
+    page = (folder / "report.html").read_text()
+    assert DEFAULT in page
+    assert (folder / "tables" / "attribution_table.csv").exists()
+    assert page.count('class="heat-map"') == 8  # four pairs by two methods
+
+
+def test_an_unfinished_run_counts_whole_pairs_only(folder):
+    run = RunFolder.read(folder)
+    lost = run.shards(DEFAULT)[0]
+    shutil.rmtree(lost)
+    report = report_of_run(RunFolder.read(folder))
+    assert report.problems == (f"{DEFAULT} lacks 1 of 3 shards: {lost.name}",)
+    table = report.sections[0].items[0].frame
+    prompts = run.table("prompts")
+    present = set(run.table("answers")["prompt_id"])
+    whole = prompts["prompt_id"].isin(present).groupby(prompts["pair_id"]).all().sum()
+    assert 0 < whole < 12
+    assert table["prompts"].tolist() == [2 * whole]
+
+
+def test_an_evaluation_shows_its_accuracies(tmp_path):
+    folder = tmp_path / "run"
+    assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
+    (section,) = report_of_run(RunFolder.read(folder)).sections
+    assert [item.name for item in section.items] == ["accuracy_table"]
+
+
+def test_a_model_name_that_holds_html_is_escaped(folder):
+    file = folder / "run.json"
+    record = json.loads(file.read_text())
+    record["run"]["system"] = "<script>alert(1)</script>"
+    file.write_text(json.dumps(record))
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, capsys):
+    # Asked plainly, a model that knows conversations only says something else.
+    options = ["--limit", "4", "--device", "cpu", "--no-chat-template", "--out", str(tmp_path)]
+    assert main(["evaluate", *options]) == 0
+    share = json.loads((tmp_path / "run.json").read_text())["summary"][DEFAULT]["no_answer_share"]
+    assert share > 0
+    note = f"{DEFAULT}: {share:.1%} of the prompts have no answer option as likeliest token"
+    assert note in capsys.readouterr().err
+    assert main(["report", str(tmp_path)]) == 0
+    assert note in (tmp_path / "report.html").read_text()
+    (record,) = RunFolder.read(tmp_path).models().values()
+    assert record.chat == {
+        "template": False,
+        "system": None,
+        "date": "2024-07-26",
+        "before": "",
+        "after": "",
+        "answer_opening": "",
+        "templated": False,
+    }
+    assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
