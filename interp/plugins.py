@@ -2,11 +2,17 @@
 
 from importlib.metadata import EntryPoint, entry_points
 
+OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
+"""The packages of this project."""
+
 SYSTEMS = "interp.systems"
 """Entry points of this group name an object that follows `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
 """Entry points of this group name an object that follows `interp.studies.Study`."""
+
+MEASUREMENTS = "interp.measurements"
+"""Entry points of this group name specs, subclasses of `interp.measurements.spec.Spec`."""
 
 COMMANDS = "interp.commands"
 """Entry points of this group name modules with further commands, made like those of interp.cli."""

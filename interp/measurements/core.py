@@ -8,11 +8,12 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from interp.errors import UserError
+from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
@@ -51,16 +52,16 @@ class Measurement:
     """What to measure of which model; calling it with prompts gives the rows of each table."""
 
     model: Model
-    name: str
-    """What is measured: "score", "soft-score" or "attribute"."""
-    parameters: Mapping[str, object]
-    """Everything but model and prompts that the numbers depend on."""
+    spec: Spec
+    """What is measured, and how."""
     tables: Mapping[str, pa.Schema]
     """Names and columns of the tables that are filled."""
     budget: TokenBudget
     """Of a batch."""
     measure_batch: Callable[[Batch], list[PromptRows]]
     """Rows of each prompt of a batch."""
+    error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
+    """What the tables say of a prompt that could not be measured, and why; nothing if not given."""
 
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
@@ -175,24 +176,7 @@ class Measurement:
         tables: PromptRows = {table: [] for table in self.tables}
         for index, prompt in enumerate(prompts):
             error = untold.pop(self.unit(prompt), None)
-            found = rows.get(index, {}) if error is None else self._error_rows(prompt, error)
+            found = rows.get(index, {}) if error is None else self.error_rows(prompt, error)
             for table, table_rows in found.items():
                 tables[table] += table_rows
         return tables
-
-    def _error_rows(self, prompt: Prompt, error: str) -> PromptRows:
-        """What tables with one row a prompt, or a pair, say of one that could not be measured."""
-        known: Row = {
-            **self.parameters,
-            "model": self.model.name,
-            "prompt_id": prompt.id,
-            "pair_id": prompt.pair_id,
-            "answer": "",
-            "correct": False,
-            "error": error,
-        }
-        return {
-            table: [{name: known[name] for name in schema.names if name in known}]
-            for table, schema in self.tables.items()
-            if "error" in schema.names and "method" not in schema.names
-        }

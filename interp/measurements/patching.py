@@ -1,13 +1,13 @@
 """Patching as a measurement of prompts that come in pairs."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from interp.choices import DIRECTIONS, ESTIMATES, GRANULARITIES, PATCHING_BACKENDS, POLICIES
-from interp.errors import UserError, unknown
+from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.patch import Patch
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.models.sites import check_sites
@@ -21,7 +21,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.tables import SCHEMAS
+from interp.tables import SCHEMAS, Row
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
@@ -36,8 +36,7 @@ EXACT = "exact"
 class PairMeasurement(Measurement):
     """A measurement whose batches are the two prompts of a pair, clean before corrupt."""
 
-    policy: str
-    """How tokens are aligned where they differ in number."""
+    spec: Patch
 
     def unit(self, prompt: Prompt) -> str:
         """The id of what is measured as one: the pair."""
@@ -50,7 +49,7 @@ class PairMeasurement(Measurement):
             UserError: prompts that do not stand pair by pair, pairs that the policy does not align.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
-        check_alignments(pairs, self.policy)
+        check_alignments(pairs, self.spec.policy)
         for index, pair in enumerate(pairs):
             yield [2 * index, 2 * index + 1], pad(self.model, pair)
 
@@ -66,46 +65,29 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
     return one, other
 
 
-def patching(
-    model: Model,
-    *,
-    sites: Sequence[str] = ("resid_pre",),
-    granularity: str = "role",
-    direction: str = "denoising",
-    policy: str = "last",
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    estimate: str | None = None,
-    verify: int = 0,
-    backend: str = "native",
-    remote: bool = False,
-    batch_tokens: int | None = None,
-) -> PairMeasurement:
+def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
     """Measure what activations of one prompt of each pair do to the answer to the other.
 
     Raises:
-        UserError: an unknown choice, a site, layer or head that the model lacks, choices that
-            exclude each other.
+        UserError: a site, layer or head that the model lacks.
     """
-    _check_choices(granularity, direction, policy, estimate, backend)
-    _check_combination(estimate, verify, backend, remote)
-    check_sites(model, sites, layers=layers, heads=heads)
+    check_sites(model, spec.sites, layers=spec.layers, heads=spec.heads)
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
     budget = token_budget(model, batch_tokens)
-    exact = _exact_backend(model, backend, remote=remote, budget=budget)
-    estimator = None if estimate is None else Estimator(model, estimate=estimate)
+    exact = _exact_backend(model, spec, budget)
+    estimator = None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
     answer_tokens = AnswerTokenizer(model)
-    checks = _checks(sites, estimate, verify, backend)
+    checks = _checks(spec)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
-        base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
+        base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
         pair = PatchingPair.aligned(
             base,
             source,
             answer_tokens(base),
-            policy=policy,
+            policy=spec.policy,
             whole=is_long(model, max(len(base), len(source))),
         )
         with model.measuring():
@@ -114,45 +96,45 @@ def patching(
                 checks[-1](model, pair)
                 checks.pop()
         cells = list(
-            cells_of(model, base, sites, granularity=granularity, layers=layers, heads=heads)
+            cells_of(
+                model,
+                base,
+                spec.sites,
+                granularity=spec.granularity,
+                layers=spec.layers,
+                heads=spec.heads,
+            )
         )
-        results = list(_patched(exact, estimator, pair, cells, verify=verify))
+        results = list(_patched(exact, estimator, pair, cells, verify=spec.verify))
         patches = [
             row
             for method, chosen, metrics in results
-            for row in patch_rows(model, pair, chosen, metrics, direction=direction, method=method)
+            for row in patch_rows(
+                model, pair, chosen, metrics, direction=spec.direction, method=method
+            )
         ]
-        summary = pair_row(model, pair, results[0][2], direction=direction, cells=len(cells))
+        summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         # The rows of a pair stand with its first prompt.
         return [{"pairs": [summary], "patches": patches}, {"pairs": [], "patches": []}]
 
-    parameters = {
-        "sites": list(sites),
-        "granularity": granularity,
-        "direction": direction,
-        "policy": policy,
-        "layers": None if layers is None else list(layers),
-        "heads": None if heads is None else list(heads),
-        "estimate": estimate,
-        "verify": verify,
-        "backend": backend,
-    }
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": spec.direction}
+        return {"pairs": [{**key, "error": error}]}
+
     tables = {name: SCHEMAS[name] for name in ("pairs", "patches")}
-    return PairMeasurement(model, "patch", parameters, tables, budget, measure_batch, policy)
+    return PairMeasurement(model, spec, tables, budget, measure_batch, error_rows)
 
 
-def _checks(
-    sites: Sequence[str], estimate: str | None, verify: int, backend: str
-) -> list[Callable[[Model, PatchingPair], None]]:
+def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     """What must hold of a model for its patching to be right."""
-    exact = estimate is None or verify > 0
+    exact = spec.estimate is None or spec.verify > 0
     checks: list[Callable[[Model, PatchingPair], None]] = []
-    if exact and backend == "native" and "pattern" in sites:
+    if exact and spec.backend == "native" and "pattern" in spec.sites:
         checks.append(check_patterns)
-    if backend == "native" or estimate is not None:
+    if spec.backend == "native" or spec.estimate is not None:
         checks.append(check_passes)
-    if backend != "transformer-lens" or estimate is not None:
-        checks.append(partial(check_sums, sites=sites))
+    if spec.backend != "transformer-lens" or spec.estimate is not None:
+        checks.append(partial(check_sums, sites=spec.sites))
     return checks
 
 
@@ -182,41 +164,13 @@ def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
     return defined[:count]
 
 
-def _exact_backend(model: Model, backend: str, *, remote: bool, budget: TokenBudget) -> Backend:
-    if backend == "transformer-lens":
+def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
+    if spec.backend == "transformer-lens":
         from interp.backends.transformer_lens import TransformerLensBackend
 
         return TransformerLensBackend(model)
-    if backend == "nnsight":
+    if spec.backend == "nnsight":
         from interp.backends.nnsight import NnsightBackend
 
-        return NnsightBackend(model, remote=remote)
+        return NnsightBackend(model, remote=spec.remote)
     return Grid(model, budget=budget)
-
-
-def _check_choices(
-    granularity: str, direction: str, policy: str, estimate: str | None, backend: str
-) -> None:
-    choices: list[tuple[str, str, Iterable[str]]] = [
-        ("granularity", granularity, GRANULARITIES),
-        ("direction", direction, DIRECTIONS),
-        ("policy", policy, POLICIES),
-        ("backend", backend, PATCHING_BACKENDS),
-    ]
-    if estimate is not None:
-        choices.append(("estimate", estimate, ESTIMATES))
-    for kind, got, known in choices:
-        if got not in known:
-            raise UserError(unknown(kind, got, known))
-
-
-def _check_combination(estimate: str | None, verify: int, backend: str, remote: bool) -> None:
-    if verify < 0:
-        raise UserError(f"{verify} cells to verify; expected 0 or more")
-    if verify and estimate is None:
-        raise UserError(
-            "cells are to be verified, but nothing is estimated: exact patching needs no "
-            "verification; give an estimate too, or leave verify out"
-        )
-    if remote and backend != "nnsight":
-        raise UserError(f"the backend {backend} does not run remotely; give the backend nnsight")

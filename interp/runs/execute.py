@@ -1,4 +1,4 @@
-"""Execute work in this process, or start workers and watch the folders until all is measured.
+"""Execute a plan in this process, or start workers and watch the folders until all is measured.
 
 1. In this process: take part as the only worker.
 2. Otherwise open the folders, start the workers, and watch shards appear until all workers end.
@@ -12,7 +12,7 @@ from pathlib import Path
 from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.runs.executors import Worker
-from interp.runs.plan import POLL, Work, take_part
+from interp.runs.plan import POLL, Plan, take_part
 from interp.runs.run import Run
 from interp.runs.shards import manifests
 from interp.runs.workers import INTERRUPTED, recorded_worker, worker_records
@@ -22,85 +22,85 @@ PATIENCE = 10.0
 
 
 def execute(
-    work: Work, *, start: Callable[[], Sequence[Worker]] | None, retry_errors: bool = False
+    plan: Plan, *, start: Callable[[], Sequence[Worker]] | None, retry_errors: bool = False
 ) -> list[Run]:
     """Measure everything; what was finished before is not measured again.
 
     Args:
-        work: what to measure.
+        plan: what to measure.
         start: starts workers; without it all is measured in this process.
         retry_errors: measure shards that hold errors again.
 
     Raises:
-        UserError: from the work or its workers, or workers that ended before all was done.
+        UserError: from the plan or its workers, or workers that ended before all was done.
     """
-    if start is None and not work.begun():
-        return _take_part_alone(work)
-    runs = _open(work, retry_errors)
-    if not _anything_to_do(work, runs):
+    if start is None and not plan.begun():
+        return _take_part_alone(plan)
+    runs = _open(plan, retry_errors)
+    if not _anything_to_do(plan, runs):
         return runs
     if start is None:
-        return _take_part_alone(work)
-    work.begin(runs)
-    with _forgetting_models(work, runs):
-        _watch(work, runs, start())
+        return _take_part_alone(plan)
+    plan.begin(runs)
+    with _forgetting_models(plan, runs):
+        _watch(plan, runs, start())
     return runs
 
 
-def _open(work: Work, retry_errors: bool) -> list[Run]:
-    runs = work.open()
+def _open(plan: Plan, retry_errors: bool) -> list[Run]:
+    runs = plan.open()
     if retry_errors:
         count = sum(run.forget_errors() for run in runs)
         echo(f"{count:,} shards with errors are measured again")
     return runs
 
 
-def _take_part_alone(work: Work) -> list[Run]:
+def _take_part_alone(plan: Plan) -> list[Run]:
     with ExitStack() as on_record:
 
         def open_runs() -> list[Run]:
-            runs = work.open()
-            work.begin(runs)
-            on_record.enter_context(recorded_worker(work.folder, work.call, 0))
-            on_record.enter_context(_forgetting_models(work, runs))
+            runs = plan.open()
+            plan.begin(runs)
+            on_record.enter_context(recorded_worker(plan.folder, plan.call, 0))
+            on_record.enter_context(_forgetting_models(plan, runs))
             return runs
 
-        return take_part(work, 0, open_runs)
+        return take_part(plan, 0, open_runs)
 
 
 @contextmanager
-def _forgetting_models(work: Work, runs: Sequence[Run]) -> Iterator[None]:
+def _forgetting_models(plan: Plan, runs: Sequence[Run]) -> Iterator[None]:
     """Within the block a UserError takes the models that nobody has begun off the record."""
     try:
         yield
     except UserError:
         for run in runs:
-            run.forget_models(list(work.models))
+            run.forget_models(list(plan.models))
         raise
 
 
-def _anything_to_do(work: Work, runs: Sequence[Run]) -> bool:
-    return not work.complete(runs) or any(
-        run.offers(name, origin) for run in runs for name, origin in work.models.items()
+def _anything_to_do(plan: Plan, runs: Sequence[Run]) -> bool:
+    return not plan.complete(runs) or any(
+        run.offers(name, origin) for run in runs for name, origin in plan.models.items()
     )
 
 
-def _watch(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     """Show the progress until every worker has ended; stop them when this process is stopped."""
     seen: set[Path] = set()
-    done = _newly_done(work, runs, seen)
-    total = sum(len(run.prompts) for run in runs) * len(work.models)
+    done = _newly_done(plan, runs, seen)
+    total = sum(len(run.prompts) for run in runs) * len(plan.models)
     try:
         with Progress(f"{len(workers)} workers", total=total, done=done) as progress:
-            while any(worker.running() for worker in workers) and not work.complete(runs):
+            while any(worker.running() for worker in workers) and not plan.complete(runs):
                 time.sleep(POLL)
-                progress.advance(_newly_done(work, runs, seen))
+                progress.advance(_newly_done(plan, runs, seen))
         _wait(workers)
     except BaseException:
         for worker in workers:
             worker.stop()
         raise
-    _check(work, runs, workers)
+    _check(plan, runs, workers)
 
 
 def _wait(workers: Sequence[Worker]) -> None:
@@ -114,23 +114,23 @@ def _wait(workers: Sequence[Worker]) -> None:
             worker.stop()
 
 
-def _newly_done(work: Work, runs: Sequence[Run], seen: set[Path]) -> int:
+def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
     """Prompts of the shards that are done and were not seen yet, all runs and models together."""
-    found = {shard for run in runs for model in work.models for shard in run.done(model)} - seen
+    found = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
     seen.update(found)
     return sum(manifest.prompts for manifest in manifests(found))
 
 
-def _check(work: Work, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     """Tell how workers failed; an error if their share was not done by others.
 
     Raises:
         UserError: not all was measured.
     """
-    records = worker_records(work.folder, work.call)
+    records = worker_records(plan.folder, plan.call)
     errors = {record.number: record.error for record in records}
     problems = [line for worker in workers if (line := _problem(worker, errors))]
-    if not work.complete(runs):
+    if not plan.complete(runs):
         told = "\n".join(problems) or "the workers ended early"
         raise UserError(
             f"not all was measured. {told}\nWhat is done stays; rerun the same command to resume"

@@ -7,37 +7,31 @@ from pathlib import Path
 
 from interp.errors import UserError, shortened
 from interp.measurements.core import Measurement
+from interp.measurements.spec import Spec
+from interp.options import flag
 from interp.prompts.prompt_set import PromptSet
+from interp.runs.code import code_version
 from interp.runs.schemas import ModelRecord, RunIdentity
-from interp.runs.shards import code_version, column_types
+from interp.runs.shards import column_types
 
 _SELECTION = ("pairs", "spread_seed")
 """What the description of prompts says where a limit chose them."""
 
 
-def run_identity(
-    prompts: PromptSet, measurement: str, parameters: Mapping[str, object]
-) -> RunIdentity:
+def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
     """What a run is, as its record holds it."""
     return RunIdentity.model_validate(
         {
-            "measurement": measurement,
-            "parameters": _as_json(parameters),
+            "measurement": spec.name,
+            "parameters": spec.identity(),
             "system": prompts.system,
             "seed": prompts.seed,
             "prompts": len(prompts),
             "data": prompts.description,
             "data_hash": prompts.content_hash(),
-            "code": code_version(),
+            "code": code_version(tuple(spec.modules())),
         }
     )
-
-
-def _as_json(value: object) -> object:
-    """A value with tuples as lists, as JSON holds them."""
-    if isinstance(value, Mapping):
-        return {key: _as_json(item) for key, item in value.items()}
-    return [_as_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def model_record(
@@ -63,7 +57,7 @@ def model_record(
             "attn_implementation": model.attn_implementation,
             "chat": {**asdict(model.chat), **asdict(model.chat_frame)},
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
-            "origin": _as_json(origin),
+            "origin": dict(origin),
             "data_hash": data_hash,
             "shards": shards,
         }
@@ -135,13 +129,11 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
     """How a command line gives a parameter, such as "with --target gold"."""
-    option = {"token_scores": "--tokens", "sites": "--site"}.get(name)
-    option = option or f"--{name.replace('_', '-')}"
     value = parameters.get(name)
     if value in (None, False):
-        return f"without {option}"
+        return f"without {flag(name)}"
     values = [] if value is True else value if isinstance(value, list) else [value]
-    return " ".join(["with", option, *(shortened(str(one)) for one in values)])
+    return " ".join(["with", flag(name), *(shortened(str(one)) for one in values)])
 
 
 def _without_selection(run: RunIdentity) -> tuple[object, ...]:

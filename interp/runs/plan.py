@@ -1,4 +1,4 @@
-"""Work: models and what is measured of each; a worker takes part in it until all is done.
+"""A plan: models and what is measured of each; a worker takes part in it until all is done.
 
 1. A worker takes the models in turn, each worker beginning with another one.
 2. It loads a model only if there is something to do for it, and measures in each stage the shards
@@ -6,7 +6,6 @@
 3. When all that is left is claimed by others, it waits: for the shards, or for a claim to expire.
 """
 
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 
 from interp.console import echo
 from interp.measurements.core import Measurement
+from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.environment import now, versions
@@ -33,15 +33,11 @@ class Stage:
 
     name: str
     prompts: PromptSet
-    measurement: Callable[..., Measurement]
-    """What to measure of a model: called with it, the parameters, and batch_tokens, a budget or
-    None."""
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    """What the numbers depend on beside model and prompts."""
+    spec: Spec
 
 
 @dataclass(frozen=True)
-class Work:
+class Plan:
     """What is to be measured, and where it is kept."""
 
     folder: Path
@@ -52,8 +48,8 @@ class Work:
     """What each model is loaded from, by name: where it is, and how it is loaded."""
     load: Callable[[str], Model]
     """Loads a model by name."""
-    arguments: tuple[str, ...] | None = None
-    """The command and its options, for workers in other processes; None for a call from Python."""
+    command: str | None = None
+    """The command line, for the record; None for a call from Python."""
     batch_tokens: int | None = None
     fail_on_error: float = 1.0
     call: str = field(default_factory=lambda: token_hex(6))
@@ -73,8 +69,7 @@ class Work:
             Run.open(
                 folder,
                 stage.prompts,
-                measurement=stage.name,
-                parameters=stage.parameters,
+                stage.spec,
                 models=list(self.models),
                 fail_on_error=self.fail_on_error,
             )
@@ -94,7 +89,7 @@ class Work:
         """What records say of this call when it begins."""
         return Call(
             id=self.call,
-            command=None if self.arguments is None else shlex.join(["interp", *self.arguments]),
+            command=self.command,
             models=list(self.models),
             started=now(),
             versions=versions(),
@@ -110,8 +105,7 @@ class Work:
             Run.join(
                 folder,
                 stage.prompts,
-                measurement=stage.name,
-                parameters=stage.parameters,
+                stage.spec,
                 fail_on_error=self.fail_on_error,
             )
             for folder, stage in self.stages.items()
@@ -125,15 +119,14 @@ class Work:
         """What is measured of a model, stage by stage.
 
         Raises:
-            UserError: a choice that the model or the measurement does not know.
+            UserError: something that the model lacks, such as a layer.
         """
         return [
-            stage.measurement(model, **stage.parameters, batch_tokens=self.batch_tokens)
-            for stage in self.stages.values()
+            stage.spec.bind(model, batch_tokens=self.batch_tokens) for stage in self.stages.values()
         ]
 
 
-def take_part(work: Work, number: int, open_runs: Callable[[], list[Run]]) -> list[Run]:
+def take_part(plan: Plan, number: int, open_runs: Callable[[], list[Run]]) -> list[Run]:
     """Measure, as the worker of a number, until every shard is done; returns the runs.
 
     `open_runs` is called when the first model has been loaded and its options are found to be
@@ -142,32 +135,32 @@ def take_part(work: Work, number: int, open_runs: Callable[[], list[Run]]) -> li
     Raises:
         UserError: from loading, measuring or writing.
     """
-    names = list(work.models)
+    names = list(plan.models)
     first, *rest = names[number % len(names) :] + names[: number % len(names)]
-    measurements = work.measurements(work.load(first))
+    measurements = plan.measurements(plan.load(first))
     runs = open_runs()
-    measured = _measure(runs, measurements, work.models[first])
+    measured = _measure(runs, measurements, plan.models[first])
     # Before the next model is loaded: two may not fit into memory.
     del measurements
-    measured |= _measure_each(work, runs, rest)
+    measured |= _measure_each(plan, runs, rest)
     waiting = False
-    while not work.complete(runs):
+    while not plan.complete(runs):
         if not measured:
             if not waiting:
                 echo("waiting for what other workers have claimed")
             waiting = True
             time.sleep(POLL)
-        measured = _measure_each(work, runs, [first, *rest])
+        measured = _measure_each(plan, runs, [first, *rest])
     return runs
 
 
-def _measure_each(work: Work, runs: Sequence[Run], names: Sequence[str]) -> bool:
+def _measure_each(plan: Plan, runs: Sequence[Run], names: Sequence[str]) -> bool:
     """Measure the models for which there is something to do; whether there was."""
     measured = False
     for name in names:
-        if any(run.offers(name, work.models[name]) for run in runs):
-            measurements = work.measurements(work.load(name))
-            measured |= _measure(runs, measurements, work.models[name])
+        if any(run.offers(name, plan.models[name]) for run in runs):
+            measurements = plan.measurements(plan.load(name))
+            measured |= _measure(runs, measurements, plan.models[name])
             del measurements
     return measured
 

@@ -28,6 +28,7 @@ from interp.files import (
     writing,
 )
 from interp.measurements.core import Measurement
+from interp.measurements.spec import Spec
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
@@ -35,7 +36,6 @@ from interp.runs.identity import check_same_model, check_same_run, model_record,
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
 from interp.runs.shards import (
-    SHARD_PROMPTS,
     Shard,
     cut,
     damage,
@@ -43,6 +43,9 @@ from interp.runs.shards import (
     write,
     write_parquet,
 )
+
+_ROWS = 1000
+"""Rows of the prompts table that are made at once."""
 
 
 @dataclass
@@ -59,9 +62,8 @@ class Run(RunFolder):
         cls,
         folder: Path,
         prompts: PromptSet,
+        spec: Spec,
         *,
-        measurement: str,
-        parameters: Mapping[str, object],
         models: Sequence[str] = (),
         fail_on_error: float = 1.0,
     ) -> "Run":
@@ -70,15 +72,14 @@ class Run(RunFolder):
         Args:
             folder: where everything goes.
             prompts: what is measured.
-            measurement: name of what is measured of them.
-            parameters: what else the numbers depend on.
+            spec: what is measured of them.
             models: names of the models, in the order of the tables; others join when measured.
             fail_on_error: stop when a larger share of a model's prompts has an error.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
         """
-        identity = run_identity(prompts, measurement, parameters)
+        identity = run_identity(prompts, spec)
         take_folder(folder, RECORD)
         with Claims(folder, ("claims",)).alone("record"):
             earlier = read_record(inside(folder, RECORD), RunRecord)
@@ -102,9 +103,8 @@ class Run(RunFolder):
         cls,
         folder: Path,
         prompts: PromptSet,
+        spec: Spec,
         *,
-        measurement: str,
-        parameters: Mapping[str, object],
         fail_on_error: float,
     ) -> "Run":
         """Join, as a worker, a run that another process has opened.
@@ -113,7 +113,7 @@ class Run(RunFolder):
             UserError: the folder holds no run, or a different one.
         """
         record = RunFolder.read(folder).record
-        check_same_run(folder, record.run, run_identity(prompts, measurement, parameters))
+        check_same_run(folder, record.run, run_identity(prompts, spec))
         return cls(folder, record, prompts, fail_on_error)
 
     def begin(self, call: Call) -> None:
@@ -159,7 +159,7 @@ class Run(RunFolder):
         done = sum(shard.end - shard.start for shard in shards if shard.done)
         waiting = [shard for shard in shards if not shard.done]
         measured = False
-        title = f"{measurement.name} {name}"
+        title = f"{measurement.spec.name} {name}"
         with Progress(title, total=len(self.prompts), done=done) as progress:
             for shard in waiting:
                 with claims.take(shard.id) as mine:
@@ -265,10 +265,10 @@ class Run(RunFolder):
         schema = pa.Table.from_pylist([prompt_row(self.prompts[0])]).schema
         parts = (
             pa.Table.from_pylist(
-                [prompt_row(prompt) for prompt in self.prompts[start : start + SHARD_PROMPTS]],
+                [prompt_row(prompt) for prompt in self.prompts[start : start + _ROWS]],
                 schema=schema,
             )
-            for start in range(0, len(self.prompts), SHARD_PROMPTS)
+            for start in range(0, len(self.prompts), _ROWS)
         )
         file = inside(self.folder, PROMPTS)
         write_parquet(file, schema, parts)

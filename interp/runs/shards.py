@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,12 +31,9 @@ from interp.files import (
 )
 from interp.measurements.core import Measured, Measurement
 from interp.prompts.prompt_set import PromptSet, prompt_record
+from interp.runs.code import code_version
 from interp.runs.schemas import Manifest, read_record, write_record
 from interp.tables import Row
-
-SHARD_PROMPTS = 240
-"""Prompts in a shard; what is lost at most when a worker is killed, and what workers share out.
-Data sets hold what belongs together in tens or twenties, which this number does not cut."""
 
 MANIFEST = "manifest.json"
 
@@ -67,29 +62,40 @@ class Shard:
 
 
 def cut(measurement: Measurement, prompts: PromptSet, folder: Path) -> list[Shard]:
-    """The shards of a model's run, in the order of the prompts."""
-    model = measurement.model
-    home = measurement.measure_batch.__module__.partition(".")[0]
+    """The shards of a model's run, in the order of the prompts.
+
+    A shard has as many prompts as the spec says, and those more that belong to its last group.
+    """
+    model, spec = measurement.model, measurement.spec
     origin = [
-        *(code_version(package) for package in sorted({"interp", home})),
+        code_version(tuple(spec.modules())),
         model.identity,
         model.dtype,
         model.quantization,
         model.attn_implementation,
         asdict(model.chat_frame),
-        measurement.name,
-        dict(measurement.parameters),
+        spec.name,
+        spec.identity(),
         sorted(measurement.tables),
     ]
     shards = []
-    for start in range(0, len(prompts), SHARD_PROMPTS):
-        end = min(start + SHARD_PROMPTS, len(prompts))
+    start = 0
+    while start < len(prompts):
+        end = _end_of_group(prompts, start + spec.shard_prompts)
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))
+        start = end
     return shards
+
+
+def _end_of_group(prompts: PromptSet, end: int) -> int:
+    """The first index from `end` on at which a group of prompts ends."""
+    while end < len(prompts) and prompts[end].pair_id == prompts[end - 1].pair_id:
+        end += 1
+    return min(end, len(prompts))
 
 
 def write(shard: Shard, measurement: Measurement, measured: Measured, *, seconds: float) -> None:
@@ -264,15 +270,3 @@ def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> N
                 writer.write_table(part)
 
     write_whole(file, stream)
-
-
-@cache
-def code_version(package: str = "interp") -> str:
-    """A hash over a package's source: other code's results are never taken for this one's."""
-    (location,) = import_module(package).__path__
-    root = Path(location)
-    digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        digest.update(str(file.relative_to(root)).encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()

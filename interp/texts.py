@@ -1,18 +1,16 @@
-"""The texts that options take: each function reads one, or says what was expected.
+"""The texts that options take: a function for each kind reads one, or raises a ValueError.
 
 Whatever can be known to be wrong from the text alone is refused here, before anything is loaded.
 """
 
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
 from datetime import date as dates
 from pathlib import Path
 
 from interp.choices import DTYPE_ALIASES, DTYPES
-from interp.errors import UserError, shortened, unknown
-from interp.models.chat_format import DEFAULT_DATE
-from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+from interp.errors import shortened, unknown
+from interp.plugins import SYSTEMS, plugins
 
 MOST_PAIRS = 10**9
 """The largest value of --limit; `all` has no limit."""
@@ -47,28 +45,15 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in known:
-            raise ArgumentTypeError(unknown(kind, text, known))
+            raise ValueError(unknown(kind, text, known))
         return text
 
     return read
 
 
-def some_of(kind: str, known: Iterable[str]) -> Callable[[str], list[str]]:
-    """Names that must be among the known ones, separated by commas."""
-    read_one = one_of(kind, known)
-
-    def read(text: str) -> list[str]:
-        found = names(text)
-        if not found:
-            raise ArgumentTypeError(f"no {kind} given; expected some of {', '.join(known)}")
-        return [read_one(name) for name in found]
-
-    return read
-
-
-def names(text: str) -> list[str]:
+def names(text: str) -> tuple[str, ...]:
     """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
@@ -78,7 +63,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
         # Python refuses to convert thousands of digits; so many are beyond any bound.
         number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,30}", text) else None
         if number is None or not least <= number <= most:
-            raise ArgumentTypeError(
+            raise ValueError(
                 f"got {shortened(text)!r}, expected a whole number from {least:,} to {most:,}"
             )
         return number
@@ -86,28 +71,33 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
-def numbers(text: str) -> list[int]:
+def numbers(text: str) -> tuple[int, ...]:
     """Numbers and ranges of them, separated by commas: 0,2,5 or 0-2."""
     found: list[int] = []
     for part in names(text):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last >= MOST_LAYERS:
-            raise ArgumentTypeError(
+            raise ValueError(
                 f"got {shortened(part)!r}, expected numbers such as 0,2,5 or a range such as 0-2"
             )
         found += range(first, last + 1)
-    return found
+    return tuple(found)
 
 
-def limit(text: str) -> int | None:
-    """The value of --limit: a number of pairs, or None for "all"."""
+def limit(text: str) -> int | str:
+    """The value of --limit: a number of pairs, or "all"."""
     if text == "all":
-        return None
+        return text
     try:
         return whole_number(1, MOST_PAIRS)(text)
-    except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"{error} pairs, or all") from error
+    except ValueError as error:
+        raise ValueError(f"{error} pairs, or all") from error
+
+
+def system(text: str) -> str:
+    """The name of an installed system."""
+    return one_of("system", plugins(SYSTEMS))(text)
 
 
 def share(text: str) -> float:
@@ -117,7 +107,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{shortened(text)!r} is no share between 0 and 1")
+        raise ValueError(f"{shortened(text)!r} is no share between 0 and 1")
     return value
 
 
@@ -126,7 +116,7 @@ def iso_date(text: str) -> str:
     try:
         dates.fromisoformat(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"{shortened(text)!r} is no date such as {DEFAULT_DATE}") from error
+        raise ValueError(f"{shortened(text)!r} is no date such as 2024-07-26") from error
     return text
 
 
@@ -134,7 +124,7 @@ def dtype(text: str) -> str:
     """A type of numbers, by its name or a short one such as fp16."""
     name = DTYPE_ALIASES.get(text, text)
     if name not in DTYPES:
-        raise ArgumentTypeError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))
+        raise ValueError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))
     return name
 
 
@@ -143,37 +133,17 @@ def device(text: str) -> str:
     name = re.sub(r"^gpu\b", "cuda", text)
     kind, _, index = name.partition(":")
     if kind not in DEVICES or not re.fullmatch(r"[0-9]{0,3}", index) or name.endswith(":"):
-        raise ArgumentTypeError(
-            f"{unknown('device', text, DEVICES)}; a number may follow, as in cuda:1"
-        )
+        raise ValueError(f"{unknown('device', text, DEVICES)}; a number may follow, as in cuda:1")
     return name
-
-
-def model(text: str) -> str:
-    """The name of a model: packaged ones are known, and a name near one of those is refused."""
-    path(text)
-    if text.startswith(PREFIX):
-        try:
-            organism_folder(text)
-        except UserError as error:
-            raise ArgumentTypeError(str(error)) from error
-    elif "/" not in text and not Path(text).is_dir():
-        near = nearest_organism(text)
-        if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
-            raise ArgumentTypeError(
-                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
-                "hub name such as org/model, or organism/NAME"
-            )
-    return text
 
 
 def path(text: str) -> Path:
     """A path that the file system can hold."""
     if not text:
-        raise ArgumentTypeError("got an empty name, expected a file or a folder")
+        raise ValueError("got an empty name, expected a file or a folder")
     longest = max(len(part.encode()) for part in text.split("/"))
     if longest > _LONGEST_NAME or len(text.encode()) > _LONGEST_PATH:
-        raise ArgumentTypeError(
+        raise ValueError(
             f"{shortened(text)!r} is too long for the file system; expected at most "
             f"{_LONGEST_NAME} bytes a name"
         )
@@ -192,7 +162,7 @@ def folder(text: str) -> Path:
     for part in (found, *found.parents):
         if part.exists():
             if not part.is_dir():
-                raise ArgumentTypeError(f"{shortened(str(part))!r} is a file; expected a folder")
+                raise ValueError(f"{shortened(str(part))!r} is a file; expected a folder")
             break
     return found
 
@@ -201,10 +171,10 @@ def slurm_option(text: str) -> tuple[str, str]:
     """A SLURM option and its value."""
     option, sign, value = text.partition("=")
     if not option or not sign:
-        raise ArgumentTypeError(
+        raise ValueError(
             f"{shortened(text)!r} is no option such as partition=gpu or gpus-per-node=1"
         )
     if not text.isprintable():
         # A line break would begin a line of its own in the job's script.
-        raise ArgumentTypeError(f"{shortened(text)!r} holds a line break or a control character")
+        raise ValueError(f"{shortened(text)!r} holds a line break or a control character")
     return option.removeprefix("--").replace("-", "_"), value

@@ -1,0 +1,95 @@
+"""Activation patching, as data: what is patched, where, and in which direction."""
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from interp import texts
+from interp.errors import UserError
+from interp.measurements.spec import Spec
+from interp.options import FromText
+
+if TYPE_CHECKING:
+    from interp.measurements.core import Measurement
+    from interp.models.model import Model
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
+
+SiteName = Literal[
+    "resid_pre",
+    "resid_mid",
+    "resid_post",
+    "attn_out",
+    "mlp_out",
+    "z",
+    "q",
+    "k",
+    "v",
+    "pattern",
+]
+Indices = Annotated[
+    tuple[Annotated[int, Field(ge=0, lt=texts.MOST_LAYERS)], ...], Field(min_length=1)
+]
+
+
+class Patch(Spec):
+    """The effect on the answer of activations that come from the other prompt of a pair."""
+
+    name: ClassVar[str] = "patch"
+    shard_prompts: ClassVar[int] = 60
+    numberless: ClassVar[frozenset[str]] = frozenset({"remote"})
+    results: ClassVar[str] = "interp.report.results:of_patches"
+    report: ClassVar[str] = "interp.report.patching_report:report_of_patching"
+
+    sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
+        "resid_pre",
+    )
+    """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
+    granularity: Literal["role", "segment", "position", "all"] = "role"
+    """what is patched at once: the tokens of each role or segment together, each position alone, or
+    all tokens"""
+    direction: Literal["denoising", "noising"] = "denoising"
+    """denoising: clean activations into the corrupt prompt; noising: the other way"""
+    clean: str | None = None
+    """the clean side of a pair (default: the system's first)"""
+    policy: Literal["last", "mean", "all"] = "last"
+    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
+    pairs"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers, such as 0,2,5 or 0-2 (default: all)"""
+    heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which heads, such as 0,2,5 or 0-2 (default: all)"""
+    estimate: Literal["gradient", "integrated"] | None = None
+    """estimate all effects from one backward pass (gradient) or five (integrated) instead of
+    running each patch"""
+    verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
+    """run the K cells with the largest estimates of each pair exactly"""
+    backend: Literal["native", "transformer-lens", "nnsight"] = "native"
+    """native, transformer-lens or nnsight"""
+    remote: bool = False
+    """run a hub model on NDIF's servers, by nnsight"""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Patch":
+        if self.verify and self.estimate is None:
+            raise UserError(
+                "cells are to be verified, but nothing is estimated: exact patching needs no "
+                "verification; give an estimate too, or leave verify out"
+            )
+        if self.remote and self.backend != "nnsight":
+            raise UserError(
+                f"the backend {self.backend} does not run remotely; give the backend nnsight"
+            )
+        return self
+
+    def load(self, source: "PromptSource") -> "PromptSet":
+        """The prompts pair by pair, the clean one before the corrupt one."""
+        from interp.patching.pairs import in_pairs
+
+        return in_pairs(source.load(), clean=self.clean)
+
+    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
+        """The measurement of a model."""
+        from interp.measurements.patching import patching
+
+        return patching(model, self, batch_tokens=batch_tokens)

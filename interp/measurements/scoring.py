@@ -1,0 +1,57 @@
+"""Answers of a model: what is measured for `Evaluate`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.evaluate import Evaluate
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.shared_batches import SharedBatch, shared_batches
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import error_row, score_batch
+from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
+from interp.tables import SCHEMAS
+
+
+@dataclass(frozen=True)
+class AnswerMeasurement(Measurement):
+    """A measurement of answers alone, for which tokens that prompts share are read once.
+
+    Soft scores need the final state of every token, attributions a gradient: these read each prompt
+    whole.
+    """
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches of prompts that begin alike where that saves enough, and of others by length."""
+        longest = max((len(prompt) for prompt in prompts), default=0)
+        if not readable_in_parts(self.model, longest):
+            return super().batches(prompts)
+        return shared_batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+
+def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers: probabilities of the options, prediction, correctness."""
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            if isinstance(batch, SharedBatch):
+                rows = score_shared_batch(model, batch, answer_tokens)
+            else:
+                rows = score_batch(model, batch, answer_tokens)
+            return [{"answers": [row]} for row in rows]
+
+    tables = {"answers": SCHEMAS["answers"]}
+    budget = token_budget(model, batch_tokens)
+    return AnswerMeasurement(
+        model, spec, tables, budget, measure_batch, partial(answer_error, model)
+    )
+
+
+def answer_error(model: Model, prompt: Prompt, error: str) -> PromptRows:
+    """What the answers table says of a prompt that could not be measured."""
+    return {"answers": [error_row(model, prompt, error)]}

@@ -1,0 +1,23 @@
+"""Soft scores, as data: what is measured of answers that are compared in probability."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from interp.measurements.spec import Spec
+
+if TYPE_CHECKING:
+    from interp.measurements.core import Measurement
+    from interp.models.model import Model
+
+
+class SoftScore(Spec):
+    """Answers, soft accuracy, and the perplexity of the prompt."""
+
+    name: ClassVar[str] = "soft-score"
+    results: ClassVar[str] = "interp.report.results:of_answers"
+    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+
+    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
+        """The measurement of a model."""
+        from interp.measurements.soft_scoring import soft_scoring
+
+        return soft_scoring(model, self, batch_tokens=batch_tokens)

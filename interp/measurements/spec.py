@@ -1,0 +1,85 @@
+"""Specs: what to measure, as data that can be checked, written down and sent to a worker.
+
+A spec knows no model. It is checked when it is made, and bound to a model only to run.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import JsonValue
+
+from interp.errors import UserError, unknown
+from interp.options import Options
+from interp.plugins import MEASUREMENTS, plugins
+
+if TYPE_CHECKING:
+    from interp.measurements.core import Measurement
+    from interp.models.model import Model
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
+
+
+class Spec(Options):
+    """A measurement: its options, and what it makes of a model.
+
+    A subclass sets `name` and defines `bind`. One that is registered under the entry point group
+    `interp.measurements` can be run by workers and reported on from its folder.
+    """
+
+    name: ClassVar[str]
+    """What is measured, such as "evaluate"."""
+    shard_prompts: ClassVar[int] = 240
+    """Prompts in a shard: what is lost at most when a worker is killed, and what workers share
+    out. The more a prompt costs, the fewer."""
+    numberless: ClassVar[frozenset[str]] = frozenset()
+    """Options that no number depends on, such as where something is computed."""
+    results: ClassVar[str] = ""
+    """Where the function is that makes small tables of a finished run: "module:function"."""
+    report: ClassVar[str] = ""
+    """Where the function is that makes a report of a run folder: "module:function"."""
+
+    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
+        """The measurement of a model, under a budget of tokens in a batch.
+
+        Raises:
+            UserError: something that this model lacks, such as a layer.
+        """
+        raise NotImplementedError
+
+    def load(self, source: "PromptSource") -> "PromptSet":
+        """The prompts that are measured.
+
+        Raises:
+            UserError: they cannot be loaded, or lack what is measured of them.
+        """
+        prompts = source.load()
+        self.check(prompts)
+        return prompts
+
+    def check(self, prompts: "PromptSet") -> None:
+        """Refuse prompts that lack what is measured of them.
+
+        Raises:
+            UserError: they do.
+        """
+
+    def identity(self) -> dict[str, JsonValue]:
+        """Everything but model and prompts that the numbers depend on, defaults included."""
+        return self.model_dump(mode="json", exclude=set(self.numberless))
+
+    def modules(self) -> Sequence[str]:
+        """The modules whose code, with all that it imports, the numbers depend on."""
+        return (type(self).__module__,)
+
+
+def find_spec(name: str) -> type[Spec]:
+    """The spec that is registered under a name.
+
+    Raises:
+        UserError: there is none.
+    """
+    points = plugins(MEASUREMENTS)
+    if name not in points:
+        raise UserError(unknown("measurement", name, points))
+    spec: type[Spec] = points[name].load()
+    return spec

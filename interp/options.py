@@ -1,0 +1,97 @@
+"""Options as data: one frozen class says what a flag, a key of YAML and an argument may be.
+
+A field's type and docstring are its documentation everywhere: `interp.cli.fields` makes flags of
+them, `--config` reads them from YAML, Python gives them by name, and records hold them as JSON.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from interp.errors import UserError, shortened, unknown
+
+
+class Options(BaseModel):
+    """Options that go together. Two of them are equal if all options are.
+
+    Raises:
+        UserError: an option that there is not, or a value that it cannot have.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refused_in_words(cls, given: Any, handler: ModelWrapValidatorHandler["Options"]) -> Any:
+        if isinstance(given, Mapping):
+            # YAML and JSON know lists alone.
+            given = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+        try:
+            return handler(given)
+        except ValidationError as error:
+            raise UserError(_explained(cls, error)) from None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Every option with its value, as JSON holds it."""
+        return self.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class FromText:
+    """Marks a field that a text may be given for: a flag's, or one in YAML or Python."""
+
+    read: Callable[[str], Any]
+    """The value of a text; raises ValueError for one that is none."""
+    metavar: str | None = None
+    """What stands for the value in the help."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
+
+    def _value(self, given: Any) -> Any:
+        return self.read(given) if isinstance(given, str) else given
+
+
+def choices(annotation: Any) -> tuple[str, ...]:
+    """The values of a Literal, also of one in a tuple or beside None; none for other types."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(choice for part in get_args(annotation) for choice in choices(part))
+
+
+def flag(name: str) -> str:
+    """The flag of an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _explained(options: type[Options], error: ValidationError) -> str:
+    """The first problem, in one line that names the option."""
+    problem = error.errors(include_url=False, include_context=True)[0]
+    name = str(problem["loc"][0]) if problem["loc"] else options.__name__
+    got = problem["input"]
+    field = options.model_fields.get(name)
+    if problem["type"] == "extra_forbidden":
+        return unknown("option", name, options.model_fields)
+    if problem["type"] == "missing":
+        return f"{options.__name__} needs {name}: {_what(field)}"
+    if problem["type"] == "literal_error" and field is not None:
+        return unknown(name, str(got), choices(field.annotation))
+    reason = problem["msg"].removeprefix("Value error, ")
+    return f"{name} is {shortened(repr(got), 100)}: {reason[0].lower()}{reason[1:]}"
+
+
+def _what(field: FieldInfo | None) -> str:
+    return (field.description or "") if field else ""
