@@ -28,7 +28,7 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
-from interp.measurements.prompts import attribution
+from interp.measurements.attribute import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
@@ -120,8 +120,8 @@ def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callab
 def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
     """From prompts to merged tables on disk."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.open(Path(folder) / "run", prompts, measurement="attribute", parameters={})
-        run.measure(attribution(model, batch_tokens=budget))
+        run = Run.open(Path(folder) / "run", prompts, Attribute())
+        run.measure(Attribute().bind(model, batch_tokens=budget))
         run.merge_tables()
 
 

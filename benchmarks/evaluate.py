@@ -26,7 +26,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
 from interp.measurements.core import Measurement
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.reading.budget import CPU_BATCH_TOKENS
 from interp.reading.prefixes import families
@@ -78,7 +78,7 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
     """Measure both ways; `instances` counts rulebreakers and their counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
-    measurement = scoring(model)
+    measurement = Evaluate().bind(model)
     ways: dict[object, Callable[[], list[Row]]] = {
         budget: plain(measurement, prompts, budget) for budget in PLAIN_BUDGETS
     }

@@ -35,10 +35,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import interp
-from interp.api import measure
+from interp.api import collect
 from interp.errors import UserError
 from interp.files import write_whole
-from interp.measurements.prompts import attribution, scoring
+from interp.measurements.attribute import Attribute
+from interp.measurements.evaluate import Evaluate
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
@@ -46,7 +47,6 @@ from interp.reading.chat import write_chat
 from interp.reading.tokens import tokenize
 from interp.report.console import print_table
 from interp.runs.environment import now, versions
-from interp.runs.shards import SHARD_PROMPTS
 
 SHAPES = {
     "llama-3-8b": {
@@ -72,20 +72,21 @@ PEAK_SHAPES = {
     "cuda": ((8192, 8192, 8192), (16_384, 4096, 14_336), (16_384, 14_336, 4096)),
     "cpu": ((512, 512, 512),),
 }
+SHARD_PROMPTS = Evaluate.shard_prompts
 PEAK_PRODUCTS = 20
 REPEATS = 5
 PLAIN_BATCH = 128
 INSEQ_PROMPTS = 16
 SWEEP = (
-    (scoring, 8192, 960),
-    (scoring, 16_384, 960),
-    (scoring, 32_768, 1920),
-    (scoring, 65_536, 3840),
-    (attribution, 4096, 960),
-    (attribution, 8192, 960),
-    (attribution, 16_384, 960),
+    (Evaluate(), 8192, 960),
+    (Evaluate(), 16_384, 960),
+    (Evaluate(), 32_768, 1920),
+    (Evaluate(), 65_536, 3840),
+    (Attribute(), 4096, 960),
+    (Attribute(), 8192, 960),
+    (Attribute(), 16_384, 960),
 )
-"""Measurement, budget of tokens a batch, prompts that it is given at a time."""
+"""What is measured, budget of tokens a batch, prompts that it is given at a time."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -206,16 +207,18 @@ def timed_rows(
     bench: "Bench", prompts: Sequence[Prompt], *, sweep: bool
 ) -> Iterator[dict[str, Any]]:
     model = bench.model
-    evaluate, attribute = scoring(model), attribution(model)
-    yield bench.row("evaluate", lambda part: measure(evaluate, part), prompts, gradient=False)
-    yield bench.row("attribute", lambda part: measure(attribute, part), prompts, gradient=True)
+    evaluate, attribute = Evaluate().bind(model), Attribute().bind(model)
+    yield bench.row("evaluate", lambda part: collect(evaluate, part), prompts, gradient=False)
+    yield bench.row("attribute", lambda part: collect(attribute, part), prompts, gradient=True)
     yield bench.row("tokenizing alone", lambda part: tokenize(model, part), prompts)
     yield bench.row("plain transformers", lambda part: plain(model, part), prompts, gradient=False)
     yield inseq_row(bench, prompts[:INSEQ_PROMPTS])
     for kind, batch_tokens, at_a_time in SWEEP if sweep else ():
-        measurement, part = kind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
-        name = f"{measurement.name}, {batch_tokens:,} tokens, {len(part):,} prompts at a time"
-        yield bench.row(name, measurement, part, gradient=kind is attribution, warm_up=len(part))
+        measurement, part = kind.bind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
+        name = f"{kind.name}, {batch_tokens:,} tokens, {len(part):,} prompts at a time"
+        yield bench.row(
+            name, measurement, part, gradient=isinstance(kind, Attribute), warm_up=len(part)
+        )
 
 
 @dataclass(frozen=True)
@@ -339,7 +342,7 @@ def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
     """
     name = "inseq, saliency and attention"
     try:
-        measurement = attribution(bench.model, backend="inseq", target="gold")
+        measurement = Attribute(backend="inseq", target="gold").bind(bench.model)
     except UserError:
         return {"work": name, "prompts": 0, "prompts_per_second": None}
     return bench.row(name, measurement, prompts)

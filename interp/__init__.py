@@ -1,6 +1,7 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`.
+The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`, and
+`run`, which does all that the command line does.
 """
 
 from typing import TYPE_CHECKING
@@ -8,37 +9,57 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from interp.api import Attributions, Patches, Scores, attribute, patch, score
+    from interp.api import attribute, patch, run, score
     from interp.errors import UserError
+    from interp.frames import Attributions, Patches, Scores, Tables
+    from interp.measurements.attribute import Attribute
+    from interp.measurements.evaluate import Evaluate
+    from interp.measurements.patch import Patch
+    from interp.measurements.soft_score import SoftScore
+    from interp.measurements.spec import Spec
     from interp.models.load import load_model
     from interp.models.model import Model
     from interp.prompts.systems import load_prompts
 
-__all__ = [
-    "Attributions",
-    "Model",
-    "Patches",
-    "Scores",
-    "UserError",
-    "attribute",
-    "load_model",
-    "load_prompts",
-    "patch",
-    "score",
-]
-
 _HOMES = {
-    "Attributions": "interp.api",
+    "Attribute": "interp.measurements.attribute",
+    "Attributions": "interp.frames",
+    "Evaluate": "interp.measurements.evaluate",
     "Model": "interp.models.model",
-    "Patches": "interp.api",
-    "Scores": "interp.api",
+    "Patch": "interp.measurements.patch",
+    "Patches": "interp.frames",
+    "Scores": "interp.frames",
+    "SoftScore": "interp.measurements.soft_score",
+    "Spec": "interp.measurements.spec",
+    "Tables": "interp.frames",
     "UserError": "interp.errors",
     "attribute": "interp.api",
     "load_model": "interp.models.load",
     "load_prompts": "interp.prompts.systems",
     "patch": "interp.api",
+    "run": "interp.api",
     "score": "interp.api",
 }
+
+__all__ = [
+    "Attribute",
+    "Attributions",
+    "Evaluate",
+    "Model",
+    "Patch",
+    "Patches",
+    "Scores",
+    "SoftScore",
+    "Spec",
+    "Tables",
+    "UserError",
+    "attribute",
+    "load_model",
+    "load_prompts",
+    "patch",
+    "run",
+    "score",
+]
 
 
 def __getattr__(name: str) -> "Any":

@@ -1,224 +1,161 @@
-"""The calls for notebooks: measure prompts in memory and get tables."""
+"""The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 
-from interp.analysis.accuracy import accuracy_table
-from interp.analysis.attribution_table import attribution_table
-from interp.choices import METHODS
 from interp.console import Progress
-from interp.errors import UserError, shortened
+from interp.errors import UserError, shortened, unknown
+from interp.frames import Attributions, Patches, Result, Scores, made_of, result_of
+from interp.jobs import Job, execute_job, finish, finish_study
+from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.patching import patching
-from interp.measurements.prompts import attribution, scoring
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.patch import Patch
+from interp.measurements.spec import Spec
+from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.patching.pairs import in_pairs
+from interp.options import Options
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import prompt_row
-from interp.report.notebook import attributions_html, scores_html
-from interp.runs.shards import SHARD_PROMPTS
+from interp.prompts.prompt_set import PromptSet, prompt_row
+from interp.prompts.source import PromptSource
+from interp.report.page import write_report
+from interp.runs.folder import RunFolder
+from interp.runs.running import Execution, Running
+from interp.studies import Study, StudyFolder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_Kind = TypeVar("_Kind", Scores, Attributions, Patches)
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Answers of one model to prompts."""
+def run(
+    what: Spec | Study,
+    *,
+    models: Model | str | Sequence[Model | str],
+    prompts: Sequence[Prompt] | None = None,
+    **options: Any,
+) -> "Result | StudyFolder":
+    """Measure some models: all that the command line can do, from Python.
 
-    prompts: pd.DataFrame
-    """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
-    answers: pd.DataFrame
-    """The answers table (`interp.tables`): one row a prompt."""
+    Args:
+        what: what is measured, such as `Attribute(methods=("attention",))`, or a study.
+        models: from `load_model`, or names that are loaded one after the other.
+        prompts: from `load_prompts`, or any sequence of prompts. Without them they are loaded as
+            the options of `PromptSource` say: system, data, limit, seed.
+        options: those of `PromptSource`, `Loading` (dtype, device ...), `Running` (batch_tokens
+            ...) and `Execution` (out, executor, workers ...), under the names of the flags. With
+            `out` results go to a run folder, where the same call resumes; a measurement without it
+            stays in memory. Workers in other processes need names of models and no prompts.
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a prompt."""
-        return self.answers
+    Returns:
+        One result over all models; of a study, its folder, in which a report was written.
 
-    def summary(self) -> pd.DataFrame:
-        """One row: paired accuracy, accuracy of each side, number of prompts."""
-        return accuracy_table(self.answers, self.prompts, _sides(self.prompts))
-
-    def _repr_html_(self) -> str | None:
-        # Without prompts there is nothing to sum up, and the notebook shows the plain text.
-        return None if self.answers.empty else scores_html(self.summary())
-
-
-@dataclass(frozen=True, slots=True)
-class Attributions:
-    """Answers of one model to prompts, and what they are attributed to."""
-
-    prompts: pd.DataFrame
-    """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
-    answers: pd.DataFrame
-    """The answers table: one row a prompt."""
-    attributions: pd.DataFrame
-    """The attributions table: one row a prompt and method."""
-    token_scores: pd.DataFrame | None = None
-    """The token_scores table: one row a prompt, method and token; None if not asked for."""
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a prompt and method."""
-        return self.attributions
-
-    def summary(self) -> pd.DataFrame:
-        """One row: mean and standard deviation of each method's ratio, next to the accuracies."""
-        sides = _sides(self.prompts)
-        return attribution_table(self.attributions, self.answers, self.prompts, sides)
-
-    def _repr_html_(self) -> str | None:
-        if self.answers.empty:
-            return None
-        return attributions_html(
-            self.summary(),
-            prompts=self.prompts,
-            answers=self.answers,
-            token_scores=self.token_scores,
+    Raises:
+        UserError: an option that there is not, or a value that it cannot have; models or prompts
+            that cannot be found, loaded or measured.
+    """
+    source, loading, running, execution = _parted(options)
+    chosen = [models] if isinstance(models, str | Model) else list(models)
+    job = Job.of(
+        what,
+        models=tuple(model if isinstance(model, str) else model.name for model in chosen),
+        prompts=source,
+        loading=loading,
+        running=running,
+    )
+    given = {model.name: model for model in chosen if isinstance(model, Model)}
+    if isinstance(what, Spec) and prompts is not None:
+        _check_prompts(prompts)
+    if isinstance(what, Spec) and execution.out is None:
+        _check_inline(execution)
+        found = what.load(source) if prompts is None else what.arranged(prompts)
+        return _in_memory(what, job, given, found)
+    if execution.executor != "inline" and (given or prompts is not None):
+        raise UserError(
+            f"the executor {execution.executor} starts other processes, which cannot see models "
+            "and prompts of this one; give names of models, and a system with its options"
         )
+    chosen_prompts = None if prompts is None else PromptSet.of(prompts)
+    plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
+    runs = execute_job(job, plan, execution)
+    if isinstance(what, Spec):
+        finish(plan.folder, type(what))
+        return result_of(what, RunFolder.read(plan.folder).all_tables())
+    finish_study(plan, runs)
+    write_report(what.report(StudyFolder.read(plan.folder)), plan.folder)
+    return StudyFolder.read(plan.folder)
 
 
-@dataclass(frozen=True, slots=True)
-class Patches:
-    """What patches did to the answers of one model."""
+def _with_options_of(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Give a call the options of a spec as its signature and documentation."""
 
-    patches: pd.DataFrame
-    """The patches table: one row a pair, method and cell."""
-    pairs: pd.DataFrame
-    """The pairs table: one row a pair."""
+    def documented(call: Callable[P, R]) -> Callable[P, R]:
+        own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
+        options = [
+            Parameter(
+                name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation
+            )
+            for name, field in spec.model_fields.items()
+        ]
+        call.__signature__ = Signature([*own, *options])  # type: ignore[attr-defined]
+        lines = [f"    {name}: {field.description}" for name, field in spec.model_fields.items()]
+        call.__doc__ = "\n".join([str(call.__doc__), "", "Args:", *_ARGUMENTS, *lines, *_RAISES])
+        return call
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a pair, method and cell."""
-        return self.patches
-
-
-def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None) -> Scores:
-    """Answers of a model: probabilities of the options, prediction, correctness.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts.
-        batch_tokens: budget of tokens a batch, padding included.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, a prompt that the model cannot read, answers that cannot be told apart.
-    """
-    _check(model, prompts)
-    tables = measure(scoring(model, batch_tokens=batch_tokens), prompts)
-    return Scores(_prompts_table(prompts), **tables)
+    return documented
 
 
+_ARGUMENTS = (
+    "    model: from `load_model`, or `Model(name, hf, tokenizer)`.",
+    "    prompts: from `load_prompts`, or any sequence of prompts.",
+    "    batch_tokens: budget of tokens in a batch, padding included.",
+)
+
+_RAISES = (
+    "",
+    "Raises:",
+    "    UserError: no model, no list of prompts with ids of their own, an unknown choice, a",
+    "        prompt that the model cannot read, answers that cannot be told apart.",
+)
+
+
+@_with_options_of(Evaluate)
+def score(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Scores:
+    """Answers of a model: probabilities of the options, prediction, correctness."""
+    return _measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
+
+
+@_with_options_of(Attribute)
 def attribute(
-    model: Model,
-    prompts: Sequence[Prompt],
-    *,
-    methods: Sequence[str] = METHODS,
-    target: str = "predicted",
-    backend: str = "native",
-    token_scores: bool = False,
-    batch_tokens: int | None = None,
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and how much of each answer comes from either premise.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts with premise1 and premise2.
-        methods: some of "gradient" (input gradient) and "attention"; and by captum, prompt by
-            prompt: "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion".
-        target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
-            the positive and the negative answer.
-        backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).
-        token_scores: also keep the score of every token.
-        batch_tokens: budget of tokens a batch, padding included.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, an unknown choice, a prompt without premises or that the model cannot read,
-            answers that cannot be told apart.
-    """
-    _check(model, prompts)
-    _check_lists(methods=methods)
-    measurement = attribution(
-        model,
-        methods=methods,
-        target=target,
-        backend=backend,
-        token_scores=token_scores,
-        batch_tokens=batch_tokens,
-    )
-    return Attributions(_prompts_table(prompts), **measure(measurement, prompts))
+    """Answers of a model, and how much of each answer comes from either premise."""
+    return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
+@_with_options_of(Patch)
 def patch(
-    model: Model,
-    prompts: Sequence[Prompt],
-    *,
-    sites: Sequence[str] = ("resid_pre",),
-    granularity: str = "role",
-    direction: str = "denoising",
-    policy: str = "last",
-    clean: str | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    estimate: str | None = None,
-    verify: int = 0,
-    backend: str = "native",
-    remote: bool = False,
-    batch_tokens: int | None = None,
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations that come from each prompt's counterpart.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: both sides of pairs, in any order.
-        sites: some of `interp.models.sites.SITES`, such as "resid_pre", "attn_out", "z".
-        granularity: what is patched at once: the tokens of a "role" or of a "segment", each
-            "position" alone, or "all" tokens.
-        direction: "denoising" (clean activations into the corrupt prompt) or "noising".
-        policy: where differing spans have unequal numbers of tokens: "last", "mean" or "all"
-            (`interp.patching.alignment.POLICIES`).
-        clean: the side whose prompts are clean; that of the first prompt if not given.
-        layers: the layers to patch; all if not given.
-        heads: the heads to patch, of sites that have heads; all if not given.
-        estimate: "gradient" or "integrated" to estimate the effects instead of running each patch.
-        verify: run so many of the cells with the largest estimates exactly, for each pair.
-        backend: "native", "transformer-lens" or "nnsight".
-        remote: run a model of the hub on NDIF's servers, by nnsight.
-        batch_tokens: budget of tokens in one forward pass; it shrinks when memory ends.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, an unknown choice, prompts that are no pairs, pairs that the policy does not
-            align, a site, layer or head that the model lacks.
-    """
-    _check(model, prompts)
-    _check_lists(sites=sites, layers=layers, heads=heads)
-    measurement = patching(
-        model,
-        sites=sites,
-        granularity=granularity,
-        direction=direction,
-        policy=policy,
-        layers=layers,
-        heads=heads,
-        estimate=estimate,
-        verify=verify,
-        backend=backend,
-        remote=remote,
-        batch_tokens=batch_tokens,
-    )
-    return Patches(**measure(measurement, in_pairs(prompts, clean=clean)))
+    """The effect on a model's answers of activations that come from each prompt's counterpart."""
+    return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
-def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
+def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
     """The tables of a measurement of prompts, in memory, by name."""
     rows: PromptRows = {table: [] for table in measurement.tables}
-    title = f"{measurement.name} {measurement.model.name}"
+    step = measurement.spec.shard_prompts
+    title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
-        for start in range(0, len(prompts), SHARD_PROMPTS):
-            end = min(start + SHARD_PROMPTS, len(prompts))
-            chunk = list(prompts[start:end])
-            part = measurement(chunk, done=progress.advance)
+        for start in range(0, len(prompts), step):
+            # A multiple of two: pairs stay whole.
+            part = measurement(list(prompts[start : start + step]), done=progress.advance)
             for table, table_rows in part.items():
                 rows[table] += table_rows
     return {
@@ -227,12 +164,72 @@ def measure(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     }
 
 
-def _check(model: object, prompts: object) -> None:
-    """Refuse what would fail far from here, or be measured without a word."""
+def _measured(
+    kind: type[_Kind],
+    spec: Spec,
+    model: Model,
+    prompts: Sequence[Prompt],
+    batch_tokens: int | None,
+) -> _Kind:
+    """The result of one measurement of one model, in memory."""
+    _check_model(model)
+    _check_prompts(prompts)
+    arranged = spec.arranged(prompts)
+    tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
+    return made_of(kind, {"prompts": _prompts_table(arranged), **tables})
+
+
+def _in_memory(
+    spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
+) -> Result:
+    """The result over all models of a job, one model in memory at a time."""
+    parts = []
+    for name in job.models or job.default_models():
+        model = given[name] if name in given else job.load_model(name)
+        parts.append(collect(spec.bind(model, batch_tokens=job.running.batch_tokens), prompts))
+    joined = {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
+    }
+    return result_of(spec, {"prompts": _prompts_table(prompts), **joined})
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
+    """Options of prompts, loading, running and execution, each where it belongs."""
+    kinds: tuple[type[Options], ...] = (PromptSource, Loading, Running, Execution)
+    known = [name for kind in kinds for name in kind.model_fields]
+    for name in options:
+        if name not in known:
+            raise UserError(unknown("option", name, known))
+
+    def chosen(kind: type[Options]) -> dict[str, Any]:
+        return {name: options[name] for name in kind.model_fields if name in options}
+
+    return (
+        PromptSource(**chosen(PromptSource)),
+        Loading(**chosen(Loading)),
+        Running(**chosen(Running)),
+        Execution(**chosen(Execution)),
+    )
+
+
+def _check_inline(execution: Execution) -> None:
+    if execution != Execution():
+        raise UserError(
+            "without out, results stay in memory and everything is measured in this process; give "
+            "out, a folder, to have workers or to retry errors"
+        )
+
+
+def _check_model(model: object) -> None:
+    """Refuse what would fail far from here."""
     if not isinstance(model, Model):
         raise UserError(
             f"model is {_described(model)}; expected a Model, as interp.load_model gives it"
         )
+
+
+def _check_prompts(prompts: object) -> None:
+    """Refuse what would fail far from here, or be measured without a word."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
             f"prompts is {_described(prompts)}; expected a list of prompts, as "
@@ -255,22 +252,9 @@ def _check(model: object, prompts: object) -> None:
             )
 
 
-def _check_lists(**arguments: object) -> None:
-    """Refuse a string or a number where a list belongs."""
-    for name, value in arguments.items():
-        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
-            raise UserError(
-                f"{name} is {_described(value)}; expected a list, such as [{value!r:.60}]"
-            )
-
-
 def _described(value: object) -> str:
     return f"{shortened(repr(value), 100)}, a {type(value).__name__}"
 
 
 def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:
     return pd.DataFrame([prompt_row(prompt) for prompt in prompts])
-
-
-def _sides(prompts: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(prompts["side"].unique())

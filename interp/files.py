@@ -115,12 +115,18 @@ def make_folder(root: Path, *parts: str) -> Path:
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
-            try:
-                path.mkdir()
-            except FileExistsError:
-                if not is_folder(path):
-                    raise UserError(f"{path} is no folder; remove it") from None
+            _make_one(path)
     return inside(root, *parts)
+
+
+def _make_one(path: Path) -> None:
+    while not is_folder(path):
+        try:
+            path.mkdir()
+        except FileExistsError:
+            # Another process may have made it just now, or removed what was there.
+            if os.path.lexists(path) and not is_folder(path):
+                raise UserError(f"{path} is no folder; remove it") from None
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:

@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 from interp.errors import UserError, unknown
 from interp.files import inside, is_folder
+from interp.options import Options
 from interp.plugins import STUDIES, plugins
+from interp.prompts.source import PromptSource
 from interp.report.page import Report
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.environment import now
 from interp.runs.folder import RunFolder
-from interp.runs.plan import Stage, Work
+from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.workers import peak_of_workers
@@ -74,24 +76,29 @@ class StudyFolder:
         return lines if self.record.finished else [*lines, "study.json: the study is not finished"]
 
 
-@runtime_checkable
-class Study(Protocol):
-    """The measurements of a paper or a question, and the report on them."""
+class Study(Options):
+    """The measurements of a paper or a question, and the report on them.
 
-    default_limit: int
+    A subclass sets the names below, has its own options as fields, and is registered under the
+    entry point group `interp.studies`.
+    """
+
+    name: ClassVar[str]
+    default_limit: ClassVar[int]
     """Pairs that are taken unless told otherwise."""
-
-    organisms: str | None
+    organisms: ClassVar[str | None] = None
     """Without any model named, the packaged organisms for this system are measured; all if None."""
 
-    def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
         """What is measured of every model."""
+        raise NotImplementedError
 
     def report(self, folder: StudyFolder) -> Report:
         """Tables and figures from what the study has on disk."""
+        raise NotImplementedError
 
 
-def find_study(name: str) -> Study:
+def find_study(name: str) -> type[Study]:
     """The study of that name.
 
     Raises:
@@ -100,18 +107,35 @@ def find_study(name: str) -> Study:
     points = plugins(STUDIES)
     if name not in points:
         raise UserError(unknown("study", name, points))
-    study: Study = points[name].load()
+    study: type[Study] = points[name].load()
     return study
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyWork(Work):
-    """The work of a study."""
+class StudyPlan(Plan):
+    """The plan of a study: one run folder per stage, and a record of the whole."""
 
     study: str
     """Its name."""
     options: Mapping[str, object]
     """What its stages were made with."""
+
+    @classmethod
+    def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
+        """The plan of a study; models of earlier calls stay in it.
+
+        Raises:
+            UserError: data that cannot be read.
+        """
+        pairs = source.pairs(study.default_limit)
+        chosen = {"limit": pairs, "seed": source.seed, "data": source.data}
+        return cls(
+            folder=folder,
+            stages={folder / stage.name: stage for stage in study.stages(source)},
+            study=study.name,
+            options={**chosen, **study.as_json()},
+            **plan,
+        )
 
     def open(self) -> list[Run]:
         """Take the study's folder and those of its stages.
@@ -167,8 +191,8 @@ class StudyWork(Work):
             UserError: it holds another one.
         """
         # Where the data lies may change; whether it is the same is for the stages to tell.
-        same = earlier.options.get("seed") == self.options["seed"]
-        if earlier.study != self.study or not same or _shrinks(earlier.options, self.options):
+        before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
+        if earlier.study != self.study or before != now or _shrinks(earlier.options, self.options):
             raise UserError(
                 f"{self.folder} belongs to a different study: {earlier.study} with "
                 f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
@@ -186,6 +210,10 @@ class StudyWork(Work):
             write_record(self.folder / RECORD, record)
 
 
+def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
 def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
     """Whether the limit has become smaller; None is all."""
     before, limit = (
@@ -194,36 +222,4 @@ def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
     )
     return (
         not (isinstance(before, int | float) and isinstance(limit, int | float)) or limit < before
-    )
-
-
-def study_work(
-    name: str,
-    folder: Path,
-    *,
-    limit: int | None,
-    seed: int,
-    data: str | None,
-    **work: Any,
-) -> StudyWork:
-    """What a study measures.
-
-    Args:
-        name: name of the study.
-        folder: where its runs and its record go.
-        limit: pairs to take; all if None.
-        seed: decides data and selection.
-        data: published data in place of generated.
-        work: models, load and more, as `Work` has them; models of earlier calls stay in the study.
-
-    Raises:
-        UserError: an unknown study, or data that cannot be read.
-    """
-    stages = find_study(name).stages(limit=limit, seed=seed, data=data)
-    return StudyWork(
-        folder=folder,
-        stages={folder / stage.name: stage for stage in stages},
-        study=name,
-        options={"limit": limit, "seed": seed, "data": data},
-        **work,
     )

@@ -167,8 +167,8 @@ def folder(text: str) -> Path:
     return found
 
 
-def slurm_option(text: str) -> tuple[str, str]:
-    """A SLURM option and its value."""
+def slurm_option(text: str) -> str:
+    """An option of SLURM with its value, such as gpus_per_node=1."""
     option, sign, value = text.partition("=")
     if not option or not sign:
         raise ValueError(
@@ -177,4 +177,4 @@ def slurm_option(text: str) -> tuple[str, str]:
     if not text.isprintable():
         # A line break would begin a line of its own in the job's script.
         raise ValueError(f"{shortened(text)!r} holds a line break or a control character")
-    return option.removeprefix("--").replace("-", "_"), value
+    return f"{option.removeprefix('--').replace('-', '_')}={value}"

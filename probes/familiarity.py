@@ -13,6 +13,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
+from interp_probes.specs import Familiarity
 
 TABLE = pa.schema(
     [
@@ -27,7 +28,7 @@ TABLE = pa.schema(
 Familiarity is NaN where the model's logits are not finite."""
 
 
-def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) of facts.
 
     The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
@@ -66,7 +67,7 @@ def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement
         ]
 
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, "familiarity", {}, {"familiarity": TABLE}, budget, measure_batch)
+    return Measurement(model, spec, {"familiarity": TABLE}, budget, measure_batch)
 
 
 def _with_own_name_only(tokenized: TokenizedPrompt) -> TokenizedPrompt:

@@ -10,8 +10,9 @@ from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.tables import Row
-from interp_probes.completions import COMPLETION_TOKENS, complete
+from interp_probes.completions import complete
 from interp_probes.mentions import mentions
+from interp_probes.specs import Knowledge
 
 TABLE = pa.schema(
     [
@@ -30,7 +31,7 @@ FILTERED_GROUPS = ("geographical",)
 because models answer them in many correct ways, and excluded none (Appendix C)."""
 
 
-def knowledge(model: Model, *, batch_tokens: int | None = None) -> Measurement:
+def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
     """Measure which facts a model knows; the prompts are those of `probes.facts.load_facts`.
 
     Raises:
@@ -45,9 +46,8 @@ def knowledge(model: Model, *, batch_tokens: int | None = None) -> Measurement:
             for index, completion in enumerate(completions)
         ]
 
-    parameters = {"completion_tokens": COMPLETION_TOKENS}
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, "knowledge", parameters, {"knowledge": TABLE}, budget, measure_batch)
+    return Measurement(model, spec, {"knowledge": TABLE}, budget, measure_batch)
 
 
 def _row(model: Model, batch: Batch, index: int, completion: str) -> Row:

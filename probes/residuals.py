@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.scoring import answer_error
 from interp.models.architectures import layers_of
 from interp.models.model import Model
 from interp.reading.budget import token_budget
@@ -18,12 +20,7 @@ from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, predict
 from interp.tables import SCHEMAS, Row
-
-LAST_TOKEN = "last_token"
-"""The position of the prompt's last token, where the answer is read."""
-
-POSITIONS = (LAST_TOKEN, "premise2")
-"""Default positions; other names than last_token are segments, taken at their last token."""
+from interp_probes.specs import LAST_TOKEN, Residuals
 
 TABLE = pa.schema(
     [
@@ -38,22 +35,13 @@ TABLE = pa.schema(
 leaves layer l; the last one comes before the final norm."""
 
 
-def residuals(
-    model: Model, *, positions: Sequence[str] = POSITIONS, batch_tokens: int | None = None
-) -> Measurement:
-    """Measure answers and the residual stream at `positions` in the same forward pass.
-
-    Args:
-        model: the model.
-        positions: "last_token", or names of segments of the prompts.
-        batch_tokens: budget of tokens a batch, padding included.
+def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers and the residual stream at some positions in the same forward pass.
 
     Raises:
-        UserError: no position, or a budget of less than one token; when measured, a prompt without
-            a segment of that name.
+        UserError: when measured, a prompt without a segment of that name.
     """
-    if not positions:
-        raise UserError(f"no position given; expected {LAST_TOKEN} or names of segments")
+    positions = spec.positions
     answer_tokens = AnswerTokenizer(model)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -68,9 +56,8 @@ def residuals(
         ]
 
     tables = {"answers": SCHEMAS["answers"], "residuals": TABLE}
-    parameters = {"positions": list(positions)}
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, "residuals", parameters, tables, budget, measure_batch)
+    return Measurement(model, spec, tables, budget, measure_batch, partial(answer_error, model))
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import interp
-from interp.api import measure
+from interp.api import collect
 from interp.choices import QUANTIZATIONS
-from interp.measurements.prompts import soft_scoring
+from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT, organism_names
 from tests.support.placed import place
 from tests.support.prompts import some_prompts
@@ -72,7 +72,7 @@ def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path,
     assert placed.identity == on_cpu.identity
     expected, got = (interp.attribute(model, prompts) for model in (on_cpu, placed))
     np.testing.assert_allclose(expected.to_frame()["ratio"], got.to_frame()["ratio"], rtol=1e-3)
-    expected, got = (measure(soft_scoring(model), prompts) for model in (on_cpu, placed))
+    expected, got = (collect(SoftScore().bind(model), prompts) for model in (on_cpu, placed))
     for table, column in (("answers", "positive_probability"), ("soft_answers", "perplexity")):
         np.testing.assert_allclose(expected[table][column], got[table][column], rtol=1e-3)
 

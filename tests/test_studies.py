@@ -2,34 +2,36 @@
 
 import json
 import shutil
+from typing import ClassVar
 
 import pytest
 
-from interp import studies
 from interp.errors import UserError
-from interp.measurements.prompts import attribution, scoring
+from interp.measurements.attribute import Attribute
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
+from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section, TableItem, write_report
 from interp.runs import run as run_module
-from interp.runs import shards as shards_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.plan import Stage
-from interp.studies import StudyFolder, study_work
+from interp.studies import Study, StudyFolder, StudyPlan
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 MODELS = ("tiny llama", "tiny gpt2")
 
 
-class TwoStages:
-    default_limit = 4
-    organisms = None
+class TwoStages(Study):
+    name: ClassVar[str] = "two-stages"
+    default_limit: ClassVar[int] = 4
 
-    def stages(self, *, limit, seed, data):
-        prompts = some_prompts(limit)
+    def stages(self, source):
+        prompts = some_prompts(source.pairs(self.default_limit))
         return (
-            Stage("answers", prompts, scoring),
-            Stage("tokens", prompts[:4], attribution, {"token_scores": True}),
+            Stage("answers", prompts, Evaluate()),
+            Stage("tokens", prompts[:4], Attribute(keep_tokens=True)),
         )
 
     def report(self, folder):
@@ -41,21 +43,18 @@ class TwoStages:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 4)
-    monkeypatch.setattr(studies, "find_study", lambda name: TwoStages())
+    monkeypatch.setattr(Spec, "shard_prompts", 4)
 
 
 def measure(folder, *, models=MODELS, limit=4):
-    work = study_work(
-        "two-stages",
-        folder,
-        limit=limit,
-        seed=0,
-        data=None,
+    plan = StudyPlan.of(
+        TwoStages(),
+        PromptSource(limit=limit),
+        folder=folder,
         models={name: {} for name in models},
         load=lambda name: tiny_model(name.removeprefix("tiny ")),
     )
-    work.finish(execute(work, start=None))
+    plan.finish(execute(plan, start=None))
     return StudyFolder.read(folder)
 
 

@@ -1,15 +1,18 @@
 """The study of LogicalForms: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.errors import UserError
-from interp.measurements.prompts import soft_scoring
+from interp.measurements.soft_score import SoftScore
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.runs.plan import Stage
-from interp.studies import StudyFolder
+from interp.studies import Study, StudyFolder
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
@@ -18,7 +21,13 @@ from interp_experiments.logical_forms.forms import (
 )
 from interp_experiments.logical_forms.interpretations import INTERPRETATIONS
 from interp_experiments.logical_forms.results import MIN_ANSWERED, STAGES, Results, read_results
-from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
+from interp_experiments.logical_forms.system import (
+    LogicalForms,
+    distribution,
+    introduction,
+    nonsense,
+    system,
+)
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
@@ -26,17 +35,18 @@ DEFAULT_LIMIT = 480
 NOBODY = "no model both answers the questions and reads them better than guessing does"
 
 
-class LogicalFormsStudy:
+class LogicalFormsStudy(Study):
     """Section 4 and Appendix C of the paper."""
 
-    default_limit = DEFAULT_LIMIT
-    organisms = None
+    name: ClassVar[str] = "logical-forms"
+    default_limit: ClassVar[int] = DEFAULT_LIMIT
 
-    def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
 
         The extra sets have as many questions a form as the main one.
         """
+        limit = source.pairs(self.default_limit)
         pairs = len(main_forms()) // 2 * INTERPRETATIONS if limit is None else limit
         each = max(1, pairs // (len(main_forms()) // 2))
         limits = {
@@ -46,9 +56,12 @@ class LogicalFormsStudy:
             distribution: each * len(distribution_forms()),
         }
         return tuple(
-            Stage(name, chosen.prompts(seed=seed, data=data).spread(some, seed), soft_scoring)
+            Stage(name, self._chosen(chosen, source).spread(some, source.seed), SoftScore())
             for name, (chosen, some) in zip(STAGES, limits.items(), strict=True)
         )
+
+    def _chosen(self, system: LogicalForms, source: PromptSource) -> PromptSet:
+        return system.prompts(seed=source.seed, data=source.data)
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
@@ -336,6 +349,3 @@ def random_effect_items(found: tables.Effects | str) -> tuple[Item, ...]:
         TableItem("random_effects", "Random effects of each model", table),
         spread,
     )
-
-
-study = LogicalFormsStudy()

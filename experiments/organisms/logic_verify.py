@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from interp.api import measure as measured_tables
-from interp.measurements.prompts import soft_scoring
+from interp.api import collect
+from interp.measurements.soft_score import SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp_experiments.logical_forms.forms import (
@@ -60,7 +60,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
             for p in prompts
         ]
     )
-    scores = measured_tables(soft_scoring(model), prompts)["soft_answers"]
+    scores = collect(SoftScore().bind(model), prompts)["soft_answers"]
     return forms.merge(scores, on="prompt_id", validate="one_to_one")
 
 

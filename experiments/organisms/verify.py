@@ -9,16 +9,14 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
-from interp.api import measure as measure_in_memory
-from interp.api import score
+from interp.api import collect, score
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card
 from interp_experiments.rulebreakers.entities import EntityPair
 from interp_experiments.rulebreakers.facts import entity_group, fact_set
 from interp_experiments.rulebreakers.system import system
-from interp_probes.familiarity import familiarity
-from interp_probes.knowledge import knowledge
+from interp_probes.specs import Familiarity, Knowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,8 @@ def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
 
 def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
     prompts = fact_prompts(facts)
-    known = measure_in_memory(knowledge(model), prompts)["knowledge"]["known"]
-    table = measure_in_memory(familiarity(model), prompts)["familiarity"]
+    known = collect(Knowledge().bind(model), prompts)["knowledge"]["known"]
+    table = collect(Familiarity().bind(model), prompts)["familiarity"]
     frequency = [fact.frequency for fact in facts]
     return {
         "completion": round(float(known.mean()), 4),

@@ -1,21 +1,21 @@
 """The study of RULEBREAKERS: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.measurements.prompts import attribution
+from interp.measurements.attribute import Attribute, Target
+from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.run_report import counted, heat_maps
 from interp.runs.plan import Stage
-from interp.studies import StudyFolder
+from interp.studies import Study, StudyFolder
 from interp_experiments.rulebreakers import figures, tables
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results, read_results
 from interp_probes.facts import load_facts
-from interp_probes.familiarity import familiarity
-from interp_probes.knowledge import knowledge
-from interp_probes.residuals import residuals
+from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 2400
 """Pairs: each combination of rule, entity group, verb and phrasing ten times."""
@@ -27,24 +27,31 @@ EXAMPLE_PAIRS = 2
 """Pairs that are shown token by token, by every model and method."""
 
 
-class RulebreakersStudy:
+class RulebreakersStudy(Study):
     """Sections 5 and 6 of the paper, its appendices, and linear probes of the residual stream."""
 
-    default_limit = DEFAULT_LIMIT
-    organisms = "rulebreakers"
+    name: ClassVar[str] = "rulebreakers"
+    default_limit: ClassVar[int] = DEFAULT_LIMIT
+    organisms: ClassVar[str | None] = "rulebreakers"
 
-    def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
+    target: Target = "predicted"
+    """what is attributed: the predicted token, the gold answer, or the contrast of the positive and
+    the negative answer"""
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, what the models know, residual streams, examples."""
-        prompts = load_prompts("rulebreakers", limit=limit, seed=seed, data=data)
+        seed, data = source.seed, source.data
+        pairs = source.pairs(self.default_limit)
+        prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
         facts = load_facts("rulebreakers", data=data)
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
         return (
-            Stage("answers", prompts, attribution),
-            Stage("familiarity", facts, familiarity),
-            Stage("knowledge", facts, knowledge),
-            Stage("residuals", probed, residuals),
-            Stage("examples", examples, attribution, {"token_scores": True}),
+            Stage("answers", prompts, Attribute(target=self.target)),
+            Stage("familiarity", facts, Familiarity()),
+            Stage("knowledge", facts, Knowledge()),
+            Stage("residuals", probed, Residuals()),
+            Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
         )
 
     def report(self, folder: StudyFolder) -> Report:
@@ -313,6 +320,3 @@ def example_section(results: Results) -> Section:
             )
         ),
     )
-
-
-study = RulebreakersStudy()

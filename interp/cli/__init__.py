@@ -44,7 +44,7 @@ LONGEST_MESSAGE = 2000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    if hasattr(command, "work"):
+    if getattr(command, "MEASURES", False):
         # Importing torch takes seconds.
         sys.stderr.write("loading libraries and prompts ...\n")
         sys.stderr.flush()
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; the same command goes on where it stopped\n")
+        sys.stderr.write("interrupted; rerun the same command to resume\n")
         return INTERRUPTED
     return 0
 
@@ -78,6 +78,7 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
             name, help=command.HELP, description=command.HELP, examples=examples
         )
         if name in arguments:
+            own.given = arguments
             command.configure(own)
     parsed = parser.parse_args(arguments or ["--help"])
     parsed.argv = list(arguments)
@@ -87,7 +88,7 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
 def find_commands() -> dict[str, ModuleType]:
     """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments).
 
-    One that measures also has work(arguments), which tells what; workers call it.
+    One that measures has MEASURES, so that the time that libraries take to load is announced.
     """
     own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
     return own | {name: point.load() for name, point in plugins(GROUP).items()}

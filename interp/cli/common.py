@@ -1,164 +1,124 @@
-"""What commands that measure share: options in, work and its finished run folders out."""
+"""What commands that measure share: flags in, a job out, and its finished run folders."""
 
 import argparse
-import hashlib
-import json
-import logging
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
-from transformers.utils import logging as transformers_logging
-
-from interp.cli.options import load_options, unique_models
-from interp.cli.threads import set_threads
-from interp.console import echo
+from interp.cli.fields import add_options, check_config, config_file, given
 from interp.errors import UserError
-from interp.measurements.core import Measurement
-from interp.models.devices import check_placement
-from interp.models.load import find_model, load_model
-from interp.models.model import Model
-from interp.models.organisms import default_organism
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import load_prompts
-from interp.runs.execute import execute
-from interp.runs.executors import Worker, WorkerCommand, local
-from interp.runs.plan import Stage, Work
-from interp.runs.run import Run
+from interp.models.loading import Loading
+from interp.models.names import model_name
+from interp.options import Options
+from interp.prompts.source import PromptSource
+from interp.runs.running import Execution, Running
 
-Origin = Mapping[str, Any]
-"""What a model is loaded from, and how."""
+if TYPE_CHECKING:
+    from interp.jobs import Job
+    from interp.measurements.spec import Spec
+    from interp.report.results import Results
+    from interp.runs.plan import Plan
+    from interp.runs.run import Run
+    from interp.studies import Study
+
+_SHARED = (PromptSource, Loading, Running, Execution)
 
 
-def work_of_command(
-    arguments: argparse.Namespace,
+def add_measuring_options(
+    parser: argparse.ArgumentParser,
+    options: type[Options],
     *,
-    command: str,
-    measurement: Callable[..., Measurement],
-    parameters: Mapping[str, object],
-    prompts: PromptSet | None = None,
-) -> Work:
-    """The work of a command that makes one measurement of one prompt set.
+    default_models: str = "a packaged organism that learned the system's prompts",
+    without: tuple[str, ...] = (),
+) -> None:
+    """The flags of a command that measures.
 
     Args:
-        arguments: of the command line.
-        command: name of the run.
-        measurement: called with a model, the parameters and batch_tokens.
-        parameters: what the numbers depend on.
-        prompts: those of the command line if not given.
-
-    Raises:
-        UserError: models or prompts that cannot be had.
+        parser: of the command.
+        options: what is measured.
+        default_models: says in words which models are taken without any named.
+        without: options of the prompts that the command has no use for.
     """
-    models = checked_models(arguments, [default_organism(arguments.system)])
-    if prompts is None:
-        prompts = load_prompts(
-            arguments.system, limit=arguments.limit, seed=arguments.seed, data=arguments.data
-        )
-    folder = arguments.out or default_folder(
-        arguments, command, arguments.system, {**parameters, **prompts.description}
+    parser.add_argument(
+        "--config",
+        type=config_file,
+        default={},
+        metavar="FILE",
+        help="YAML file of options, under the names of their flags; flags override it",
     )
-    stage = Stage(command, prompts, measurement, parameters)
-    return Work(folder, {folder: stage}, **models_of(arguments, models))
+    models = parser.add_argument_group("models")
+    models.add_argument(
+        "--model",
+        nargs="+",
+        action="extend",
+        type=model_name,
+        default=argparse.SUPPRESS,
+        dest="models",
+        metavar="NAME",
+        help="hub name, local folder, or organism/NAME; several give one row each "
+        f"(default: {default_models})",
+    )
+    add_options(models, Loading)
+    add_options(parser.add_argument_group("prompts"), PromptSource, without=without)
+    add_options(parser.add_argument_group("measurement"), options)
+    add_options(parser.add_argument_group("run"), Running)
+    add_options(parser.add_argument_group("workers"), Execution)
 
 
-def models_of(arguments: argparse.Namespace, models: Mapping[str, Origin]) -> dict[str, Any]:
-    """What any work takes from the command line beside its stages."""
-    return {
-        "models": models,
-        "load": lambda name: loaded(name, arguments),
-        "arguments": tuple(arguments.argv),
-        "batch_tokens": arguments.batch_tokens,
-        "fail_on_error": arguments.fail_on_error,
-    }
-
-
-def run_plan(arguments: argparse.Namespace, work: Work) -> list[Run]:
-    """Measure everything by the executor of the command line.
-
-    Raises:
-        UserError: options that do not go together, or anything that stops the work.
-    """
-    start = _start(arguments, work)
-    for folder, stage in work.stages.items():
-        echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
-    return execute(work, start=start, retry_errors=arguments.retry_errors)
-
-
-def _start(arguments: argparse.Namespace, work: Work) -> Callable[[], Sequence[Worker]] | None:
-    executor, options = arguments.executor, dict(arguments.slurm_options)
-    command = WorkerCommand(work.folder, work.call, tuple(arguments.argv))
-    if options and executor != "slurm":
-        raise UserError("--slurm-option was given without --executor slurm")
-    if executor == "slurm":
-        from interp.runs.executors import slurm
-
-        return lambda: slurm.start(command, workers=arguments.workers or 1, options=options)
-    if executor == "local":
-        if re.search(r":\d", arguments.device or ""):
-            raise UserError(
-                f"--device {arguments.device} names one device, but with --executor local each "
-                "worker has its own; give --device cuda, cpu, or nothing"
-            )
-        on_gpus = arguments.device != "cpu"
-        return lambda: local.start(command, workers=arguments.workers, on_gpus=on_gpus)
-    if arguments.workers not in (None, 1):
-        raise UserError(
-            f"--workers {arguments.workers} needs --executor local or slurm; "
-            "without, all is measured in this process"
-        )
-    return None
-
-
-def checked_models(arguments: argparse.Namespace, default: Sequence[str]) -> dict[str, Origin]:
-    """The models of the command line, each found to be there before anything long begins.
-
-    Each with what it is loaded from and how, by which a later call knows it again.
+def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -> "Job":
+    """The job that a command line asks for.
 
     Raises:
-        UserError: a model that is named twice, cannot be found or is incomplete.
+        UserError: an option that there is not, or a value that it cannot have.
     """
-    if not sys.stderr.isatty():
-        # transformers gives this function no types.
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    options = load_options(arguments)
-    if arguments.executor == "inline":
-        # Other executors may start workers where there are other devices.
-        check_placement(arguments.device, arguments.device_map)
-    # Where a model is computed does not say what it is.
-    how = {name: value for name, value in options.items() if name not in ("device", "device_map")}
-    found: dict[str, Origin] = {}
-    for name in unique_models(arguments.models, default):
-        model = find_model(
-            name,
-            revision=arguments.revision,
-            allow_pickle=arguments.allow_pickle,
-            trust_remote_code=arguments.trust_remote_code,
-        )
-        found[name] = {**how, **model.source, "files": model.fingerprint}
-    return found
+    from interp.jobs import Job
+
+    known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
+    check_config(arguments.config, [*known, "models", "study"])
+    models: dict[str, Any] = {}
+    if "models" in arguments.config:
+        models = {"models": _names(arguments.config["models"])}
+    if hasattr(arguments, "models"):
+        models = {"models": tuple(arguments.models)}
+    return Job.of(
+        options(**given(arguments, options)),
+        prompts=PromptSource(**given(arguments, PromptSource)),
+        loading=Loading(**given(arguments, Loading)),
+        running=Running(**given(arguments, Running)),
+        **models,
+    )
 
 
-def loaded(name: str, arguments: argparse.Namespace) -> Model:
-    """A model, loaded as the command line says."""
-    model = load_model(name, **load_options(arguments))
-    for note in model.notes:
-        echo(note)
-    set_threads(model, arguments.threads)
-    if model.quantization is not None:
-        # bitsandbytes tells of every product in 8 bits that its inputs are cast.
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
-        echo(f"the weights of {name} are quantized: {model.quantization}")
-    return model
+def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]]":
+    """Measure everything that a job asks for, where the command line says.
+
+    Raises:
+        UserError: anything that stops the work.
+    """
+    from interp import jobs
+
+    execution = Execution(**given(arguments, Execution))
+    plan = job.plan(execution.out, command=shlex.join(["interp", *arguments.argv]))
+    return plan, jobs.execute_job(job, plan, execution)
 
 
-def default_folder(
-    arguments: argparse.Namespace, command: str, subject: str, parameters: Mapping[str, object]
-) -> Path:
-    """The folder of a command without --out: in runs/, named after command and options."""
-    options = [subject, arguments.data, arguments.limit, arguments.seed, dict(parameters)]
-    digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:8]
-    pairs = "all" if arguments.limit is None else str(arguments.limit)
-    return Path("runs") / f"{command}-{subject}-{pairs}-{digest}"
+def measure(arguments: argparse.Namespace, spec: "type[Spec]") -> "tuple[Run, Results]":
+    """Measure, write the small tables and print them."""
+    from interp.jobs import finish
+    from interp.report.console import print_table
+
+    _, (run,) = run_job(arguments, job_of(arguments, spec))
+    results = finish(run.folder, spec)
+    for title, table in results.shown:
+        print_table(table, title=title)
+    return run, results
+
+
+def _names(given: object) -> tuple[str, ...]:
+    """The models that a configuration file names."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"models is {given!r:.100}; expected a list of names")
+    try:
+        return tuple(map(model_name, names))
+    except ValueError as error:
+        raise UserError(str(error)) from error

@@ -2,8 +2,7 @@
 
 import argparse
 
-from interp.cli import values
-from interp.plugins import SYSTEMS, plugins
+from interp import texts
 
 HELP = "write a system's generated data set as Parquet, CSV or JSONL"
 
@@ -17,20 +16,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
         "system",
-        type=values.one_of("system", plugins(SYSTEMS)),
+        type=texts.system,
         metavar="SYSTEM",
         help="name of the system, such as rulebreakers",
     )
     parser.add_argument(
         "--out",
-        type=values.path,
+        type=texts.path,
         required=True,
         metavar="FILE",
         help="where to write; the suffix decides the format: .parquet, .csv or .jsonl",
     )
     parser.add_argument(
         "--seed",
-        type=values.whole_number(0, values.LARGEST_SEED),
+        type=texts.whole_number(0, texts.LARGEST_SEED),
         default=0,
         metavar="N",
         help="seed (default: 0)",

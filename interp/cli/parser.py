@@ -16,6 +16,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._examples = examples
+        self.given: Sequence[str] = ()
+        """The command line, for commands whose options depend on it."""
 
     def format_help(self) -> str:
         """The help, with the examples at its end."""
@@ -38,6 +40,14 @@ class Parser(argparse.ArgumentParser):
         """Tell a mistake in one line and end with exit code 2."""
         message = " ".join(message.removeprefix("argument ").split())
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """The value of a text; what `interp.texts` says of one that is none is kept."""
+        read = self._registry_get("type", action.type, action.type)
+        try:
+            return read(arg_string)
+        except (TypeError, ValueError) as error:
+            raise argparse.ArgumentError(action, str(error)) from error
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Whether a value is one of the choices; the nearest one is suggested if it is not."""

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interp.cli import values
+from interp import texts
 from interp.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ EXAMPLES = ("report runs/study", "report runs/study --out study.html")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+        "folder", type=texts.path, metavar="DIR", help="what a command wrote as --out"
     )
     parser.add_argument(
         "--out",
-        type=values.path,
+        type=texts.path,
         metavar="FILE",
         help="the page, in a folder that takes tables/ and figures/ too (default: DIR/report.html)",
     )
@@ -49,19 +49,37 @@ def write(folder: Path, page: Path | None = None) -> None:
 
 def _report(folder: Path) -> "Report":
     from interp import studies
-    from interp.report.patching_report import report_of_patching
-    from interp.report.run_report import report_of_run
     from interp.runs import folder as runs
 
     if (folder / studies.RECORD).exists():
         return _report_of_study(folder)
     if (folder / runs.RECORD).exists():
-        found = runs.RunFolder.read(folder)
-        return (report_of_patching if "patches" in found.tables() else report_of_run)(found)
+        return _report_of_run(folder)
     raise UserError(
         f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
         "give a folder that a command of interp wrote"
     )
+
+
+def _report_of_run(folder: Path) -> "Report":
+    """The report of a run, as what was measured in it makes one.
+
+    Raises:
+        UserError: there is no report of such a run.
+    """
+    from interp.measurements.spec import find_spec
+    from interp.report.results import resolved
+    from interp.runs.folder import RunFolder
+
+    run = RunFolder.read(folder)
+    spec = find_spec(run.record.run.measurement)
+    if not spec.report:
+        raise UserError(
+            f"{folder} holds a run of {spec.name}, of which there is no report; its tables are the "
+            "CSV files in it"
+        )
+    report: Report = resolved(spec.report)(run)
+    return report
 
 
 def _report_of_study(folder: Path) -> "Report":
@@ -69,7 +87,7 @@ def _report_of_study(folder: Path) -> "Report":
     from interp.studies import StudyFolder, find_study
 
     study_folder = StudyFolder.read(folder)
-    study = find_study(study_folder.record.study)
+    study = find_study(study_folder.record.study)()
     for problem in study_folder.problems():
         echo(f"unfinished: {problem}")
     return study.report(study_folder)

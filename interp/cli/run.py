@@ -1,76 +1,85 @@
 """`python -m interp run STUDY`: every measurement of a study, its tables, figures and report."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import suppress
 
-from interp.cli import options, values
+from interp import texts
+from interp.cli.common import add_measuring_options, job_of, run_job
+from interp.cli.fields import config_file
+from interp.cli.parser import Parser
+from interp.errors import UserError
+from interp.options import Options
 from interp.plugins import STUDIES, plugins
-
-if TYPE_CHECKING:
-    from interp.studies import StudyWork
 
 HELP = "run a whole study: measure all models, make every table and figure, write one report"
 
 EXAMPLES = (
     "run rulebreakers --limit 60 --out runs/study",
     "run logical-forms --model org/model-a org/model-b --out runs/forms",
+    "run --config study.yaml",
 )
 
+MEASURES = True
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+
+def configure(parser: Parser) -> None:
+    """Add the options of the command, which are also those of the study that is named."""
     parser.add_argument(
         "study",
-        type=values.one_of("study", plugins(STUDIES)),
+        nargs="?",
+        type=texts.one_of("study", plugins(STUDIES)),
+        default=argparse.SUPPRESS,
         metavar="STUDY",
-        help="name of the study, such as rulebreakers",
+        help="name of the study, such as rulebreakers; a configuration file may name it too",
     )
-    options.add_model_options(parser, default="the packaged organisms")
-    options.add_data_option(parser)
-    options.add_selection_options(parser, default_limit="the study's own, told when it starts")
-    options.add_run_options(parser)
-
-
-def work(arguments: argparse.Namespace) -> "StudyWork":
-    """What the study measures."""
-    from interp.cli.common import checked_models, default_folder, models_of
-    from interp.models.organisms import organism_names
-    from interp.studies import find_study, study_work
-
-    study = find_study(arguments.study)
-    if not hasattr(arguments, "limit"):
-        arguments.limit = study.default_limit
-    models = checked_models(arguments, organism_names(study.organisms))
-    return study_work(
-        arguments.study,
-        arguments.out or default_folder(arguments, "run", arguments.study, {}),
-        limit=arguments.limit,
-        seed=arguments.seed,
-        data=arguments.data,
-        **models_of(arguments, models),
+    add_measuring_options(
+        parser,
+        _options(parser.given),
+        default_models="the packaged organisms",
+        without=("system",),
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from interp.analysis.accuracy import notes_without_answer
-    from interp.cli.common import run_plan
+    """Run the command.
+
+    Raises:
+        UserError: no study was named, or anything that stops it.
+    """
     from interp.cli.report import write
     from interp.console import echo
+    from interp.jobs import finish_study
     from interp.report.run_report import counted
-    from interp.runs.status import status_table
+    from interp.studies import find_study
 
-    study = work(arguments)
-    pairs = "all pairs" if arguments.limit is None else counted(arguments.limit, "pair")
-    echo(f"{arguments.study}: {counted(len(study.models), 'model')}, {pairs}")
-    runs = run_plan(arguments, study)
-    study.finish(runs)
-    table = status_table({run.folder.name: run for run in runs})
-    for measured in runs:
-        if "answers" in measured.tables():
-            answers = measured.table("answers", ["model", "answer", "error"])
-            for note in notes_without_answer(answers):
-                echo(f"{measured.folder.name}: {note}")
-    for row in table[table["failed"] > 0].itertuples():
-        echo(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
-    write(study.folder)
+    name = _named(arguments)
+    if name is None:
+        raise UserError(f"no study was named; expected one of {', '.join(plugins(STUDIES))}")
+    study = find_study(name)
+    job = job_of(arguments, study)
+    pairs = job.prompts.pairs(study.default_limit)
+    echo(f"{name}: {'all pairs' if pairs is None else counted(pairs, 'pair')}")
+    plan, runs = run_job(arguments, job)
+    finish_study(plan, runs)
+    write(plan.folder)
+
+
+def _options(given: Sequence[str]) -> type[Options]:
+    """The options of the study that a command line, or its configuration file, names."""
+    first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    first.add_argument("study", nargs="?", default=argparse.SUPPRESS)
+    first.add_argument("--config", type=config_file, default={})
+    with suppress(argparse.ArgumentError, ValueError):
+        name = _named(first.parse_known_args([word for word in given if word != "run"])[0])
+        if name in plugins(STUDIES):
+            from interp.studies import find_study
+
+            return find_study(name)
+    return Options
+
+
+def _named(arguments: argparse.Namespace) -> str | None:
+    """The study that was named, on the command line or else in the configuration file."""
+    name = getattr(arguments, "study", arguments.config.get("study"))
+    return name if isinstance(name, str) else None

@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from interp.cli import values
+from interp import texts
 
 HELP = "tell how far a run or a study is: done, running, failed, rate, time left"
 
@@ -13,7 +13,7 @@ EXAMPLES = ("status runs/all", "status runs/study")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+        "folder", type=texts.path, metavar="DIR", help="what a command wrote as --out"
     )
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from interp.cli import values
+from interp import texts
 from interp.errors import UserError
 
 HELP = "check every shard's checksums and columns, and the merged tables"
@@ -13,7 +13,7 @@ EXAMPLES = ("validate runs/all", "validate runs/study")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=values.path, metavar="DIR", help="what a command wrote as --out"
+        "folder", type=texts.path, metavar="DIR", help="what a command wrote as --out"
     )
 
 

@@ -1,19 +1,17 @@
 """Activation patching, as data: what is patched, where, and in which direction."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
 from interp import texts
 from interp.errors import UserError
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
-    from interp.prompts.prompt_set import PromptSet
-    from interp.prompts.source import PromptSource
 
 SiteName = Literal[
     "resid_pre",
@@ -82,11 +80,11 @@ class Patch(Spec):
             )
         return self
 
-    def load(self, source: "PromptSource") -> "PromptSet":
+    def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean one before the corrupt one."""
         from interp.patching.pairs import in_pairs
 
-        return in_pairs(source.load(), clean=self.clean)
+        return cast("Prompts", in_pairs(prompts, clean=self.clean))
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

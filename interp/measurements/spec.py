@@ -4,7 +4,7 @@ A spec knows no model. It is checked when it is made, and bound to a model only 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pydantic import JsonValue
 
@@ -15,8 +15,11 @@ from interp.plugins import MEASUREMENTS, plugins
 if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
+    from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
+
+Prompts = TypeVar("Prompts", bound="Sequence[Prompt]")
 
 
 class Spec(Options):
@@ -47,21 +50,20 @@ class Spec(Options):
         raise NotImplementedError
 
     def load(self, source: "PromptSource") -> "PromptSet":
-        """The prompts that are measured.
+        """The prompts of a source, as they are measured.
 
         Raises:
             UserError: they cannot be loaded, or lack what is measured of them.
         """
-        prompts = source.load()
-        self.check(prompts)
-        return prompts
+        return self.arranged(source.load())
 
-    def check(self, prompts: "PromptSet") -> None:
-        """Refuse prompts that lack what is measured of them.
+    def arranged(self, prompts: "Prompts") -> "Prompts":
+        """The prompts in the order in which they are measured.
 
         Raises:
-            UserError: they do.
+            UserError: they lack what is measured of them.
         """
+        return prompts
 
     def identity(self) -> dict[str, JsonValue]:
         """Everything but model and prompts that the numbers depend on, defaults included."""

@@ -57,6 +57,15 @@ class PromptSet(Sequence[Prompt]):
     def __iter__(self) -> Iterator[Prompt]:
         return map(self.build, self.numbers)
 
+    @classmethod
+    def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
+        """Prompts that are at hand as a set; one that is a set already stays as it is."""
+        if isinstance(prompts, PromptSet):
+            return prompts
+        held = list(prompts)
+        sides = tuple(dict.fromkeys(prompt.side for prompt in held))
+        return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
+
     def content_hash(self) -> str:
         """A hash over everything in the prompts, in order: the data that results depend on."""
         digest = hashlib.sha256()

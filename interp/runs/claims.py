@@ -41,6 +41,10 @@ POLL = 0.05
 _NAME = re.compile(r"(?P<key>[0-9a-f]{32}|[a-z]{1,20})\.(?P<generation>[0-9]{1,9})")
 
 
+_TRIES = 100
+"""Times that a claim's folder is made again; then the claim counts as another's for now."""
+
+
 @dataclass(frozen=True)
 class Claims:
     """The claims in one folder, as one worker sees them."""
@@ -128,7 +132,17 @@ class Claims:
         if newest is not None and not self._expired(newest):
             return None
         generation = 1 if newest is None else _generation(newest) + 1
-        file = make_folder(self.root, *self.within) / f"{key}.{generation}"
+        name = f"{key}.{generation}"
+        for _ in range(_TRIES):
+            try:
+                return self._write(make_folder(self.root, *self.within) / name)
+            except UserError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+                # A command that has ended removed the folder while it was empty.
+        return None
+
+    def _write(self, file: Path) -> Path | None:
         myself = self._myself().model_dump_json()
         with writing(file):
             try:

@@ -7,7 +7,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from interp.files import checksum, inside, remove_unfinished
@@ -24,7 +24,7 @@ class Conclusion:
 
     run: RunFolder
     """The run as it stands now, with the models of other commands."""
-    summary: Mapping[str, object] = field(default_factory=dict)
+    summary: Mapping[str, object]
     """By model: what the tables do not show."""
 
 
@@ -42,7 +42,7 @@ def concluding(folder: Path) -> Iterator[Conclusion]:
     with run.locks().alone("tables"):
         run = RunFolder.read(folder)
         merged = _merge_tables(run)
-        conclusion = Conclusion(run)
+        conclusion = Conclusion(run, run.record.summary)
         yield conclusion
         _note_end(run, conclusion.summary, merged)
     if not run.missing() and not run.not_begun():

@@ -68,7 +68,7 @@ def micro_prompt(premise1, premise2):
 def test_attention_is_what_the_softmax_gives_by_hand(micro):
     # q.k is log(3)/2 for "a" and "q", -log(3)/2 for "b": weights in proportion 3 : 1 : 3.
     result = interp.attribute(
-        micro, [micro_prompt("a b", "b")], methods=["attention"], token_scores=True
+        micro, [micro_prompt("a b", "b")], methods=["attention"], keep_tokens=True
     )
     scores = result.token_scores["score"].to_numpy()
     np.testing.assert_allclose(scores, np.array([3, 1, 1, 3]) / 8, atol=1e-4)
@@ -82,7 +82,7 @@ def test_attention_is_what_the_softmax_gives_by_hand(micro):
 
 def test_without_values_only_the_last_token_has_a_gradient(micro):
     result = interp.attribute(
-        micro, [micro_prompt("a", "b")], methods=["gradient"], token_scores=True
+        micro, [micro_prompt("a", "b")], methods=["gradient"], keep_tokens=True
     )
     # The value weights are zero: attention moves nothing, so only "q" itself reaches the answer.
     np.testing.assert_allclose(result.token_scores["score"], [0.0, 0.0, 1.0], atol=1e-12)
@@ -102,7 +102,7 @@ def test_gradient_equals_finite_differences(micro):
             [[0.13 * i, -0.07 * i * i] for i in range(len(WORDS))], dtype=torch.float64
         )
     prompt = micro_prompt("a b b", "b a")
-    result = interp.attribute(micro, [prompt], methods=["gradient"], token_scores=True)
+    result = interp.attribute(micro, [prompt], methods=["gradient"], keep_tokens=True)
     ids = micro.tokenizer(prompt.text)["input_ids"]
     embeddings = micro.hf.transformer.wte.weight[ids].detach()
     predicted = int(micro.hf(inputs_embeds=embeddings[None]).logits[0, -1].argmax())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import interp
 from interp.attribution.premises import premise_row
 from interp.errors import UserError
-from interp.measurements.prompts import attribution
+from interp.measurements.attribute import Attribute
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -18,7 +18,7 @@ RATIOS = ["premise1_sum", "premise2_sum", "ratio", "ratio_unnormalized"]
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_scores_are_shares_of_the_prompt(kind, prompts):
-    result = interp.attribute(tiny_model(kind), prompts, token_scores=True)
+    result = interp.attribute(tiny_model(kind), prompts, keep_tokens=True)
     sums = result.token_scores.groupby(["prompt_id", "method"])["score"].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
     assert (result.token_scores["score"] >= 0).all()
@@ -26,7 +26,7 @@ def test_scores_are_shares_of_the_prompt(kind, prompts):
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_rows_are_sums_of_token_scores(kind, prompts):
-    result = interp.attribute(tiny_model(kind), prompts, token_scores=True)
+    result = interp.attribute(tiny_model(kind), prompts, keep_tokens=True)
     tokens = result.token_scores
     for row in result.to_frame().itertuples():
         own = tokens[(tokens["prompt_id"] == row.prompt_id) & (tokens["method"] == row.method)]
@@ -79,7 +79,7 @@ def reference_scores(model, prompt, target):
 def test_token_scores_equal_plain_autograd(kind, target, prompts):
     model = make_tiny(kind, byte_level(), attn="eager")
     chosen = list(prompts)[:4]
-    scores = interp.attribute(model, chosen, target=target, token_scores=True).token_scores
+    scores = interp.attribute(model, chosen, target=target, keep_tokens=True).token_scores
     for prompt in chosen:
         expected = reference_scores(model, prompt, target)
         for method, values in expected.items():
@@ -164,4 +164,4 @@ def test_uniform_scores_have_ratio_one(prompts):
 )
 def test_unknown_choices_are_refused(choice, message):
     with pytest.raises(UserError, match=message):
-        attribution(tiny_model("llama"), **choice)
+        Attribute(**choice).bind(tiny_model("llama"))

@@ -58,7 +58,7 @@ def test_integrated_gradients_add_up(kind):
 
 def test_input_x_gradient_equals_plain_autograd():
     model, prompt = tiny_model("llama"), some_prompts(1)[0]
-    rows, result = by_method(model, [prompt], ["input_x_gradient"], token_scores=True)
+    rows, result = by_method(model, [prompt], ["input_x_gradient"], keep_tokens=True)
     embeddings, _ = embeddings_of(model, prompt)
     embeddings.requires_grad_()
     (gradient,) = torch.autograd.grad(contrast(model, prompt, embeddings).sum(), embeddings)
@@ -74,7 +74,7 @@ def test_input_x_gradient_equals_plain_autograd():
 
 def test_occlusion_equals_one_forward_pass_a_token():
     model, prompt = tiny_model("llama"), some_prompts(1)[0]
-    _, result = by_method(model, [prompt], ["occlusion"], token_scores=True)
+    _, result = by_method(model, [prompt], ["occlusion"], keep_tokens=True)
     embeddings, mean = embeddings_of(model, prompt)
     effects = []
     with torch.no_grad():
@@ -131,7 +131,7 @@ def test_they_stand_beside_the_native_methods():
 def test_scores_are_shares_and_models_are_left_as_they_were():
     model = make_tiny("llama", byte_level())
     methods = [method for method in CAPTUM_METHODS if method != "deep_lift"]
-    result = interp.attribute(model, some_prompts(1), methods=methods, token_scores=True)
+    result = interp.attribute(model, some_prompts(1), methods=methods, keep_tokens=True)
     sums = result.token_scores.groupby(["prompt_id", "method"])["score"].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
     assert all(parameter.requires_grad for parameter in model.hf.parameters())

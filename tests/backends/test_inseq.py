@@ -20,9 +20,9 @@ SIX = ("llama", "mistral", "phi3", "gemma2", "qwen2", "gpt2")
 
 def differences(model, prompts, *, reference=None, **options):
     """Largest difference of token scores, and of ratios in relation, to inseq on `reference`."""
-    native = interp.attribute(model, prompts, token_scores=True, **options)
+    native = interp.attribute(model, prompts, keep_tokens=True, **options)
     inseq = interp.attribute(
-        reference or model, prompts, token_scores=True, backend="inseq", **options
+        reference or model, prompts, keep_tokens=True, backend="inseq", **options
     )
     keys = ["prompt_id", "method", "position", "token"]
     assert native.token_scores[keys].equals(inseq.token_scores[keys])

@@ -57,7 +57,7 @@ def test_backends_methods_and_targets_are_options(tmp_path, backend):
     if backend == "inseq":
         pytest.importorskip("inseq", reason="the extra inseq is not installed")
     folder = tmp_path / backend
-    options = ["--limit", "2", "--methods", "gradient", "--target", "contrast", "--tokens"]
+    options = ["--limit", "2", "--methods", "gradient", "--target", "contrast", "--keep-tokens"]
     options += ["--backend", backend, "--device", "cpu", "--batch-tokens", "500"]
     assert main(["attribute", *options, "--out", str(folder)]) == 0
     scores = pq.read_table(folder / "token_scores.parquet").to_pandas()
@@ -213,8 +213,8 @@ def test_a_system_is_measured_on_an_organism_that_learned_it(tmp_path, capsys):
 def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
     options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
     assert main(["attribute", *options]) == 0
-    assert main(["attribute", "--tokens", *options]) == 2
-    assert "was run without --tokens, this one with --tokens" in capsys.readouterr().err
+    assert main(["attribute", "--keep-tokens", *options]) == 2
+    assert "was run without --keep-tokens, this one with --keep-tokens" in capsys.readouterr().err
     assert main(["attribute", "--target", "gold", *options]) == 2
     assert "run with --target predicted, this one with --target gold" in capsys.readouterr().err
 

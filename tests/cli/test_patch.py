@@ -9,7 +9,8 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.patching import patching
+from interp.measurements.patch import Patch
+from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
@@ -18,10 +19,9 @@ from interp.patching.pairs import in_pairs
 from interp.report.run_report import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
-from interp.runs.plan import Stage, Work
+from interp.runs.plan import Plan, Stage
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -116,9 +116,9 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
 
 def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
-    stage = Stage("patch", in_pairs(some_prompts(2)), patching)
-    work = Work(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
-    (run,) = execute(work, start=None)
+    stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
+    plan = Plan(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
+    (run,) = execute(plan, start=None)
     with concluding(run.folder):
         pass
     assert main(["report", str(folder)]) == 0
@@ -126,11 +126,11 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", [["patch", "--granularity", "position"], ["attribute", "--tokens"]]
+    "command", [["patch", "--granularity", "position"], ["attribute", "--keep-tokens"]]
 )
 def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys, monkeypatch):
     """The rows that are in memory at once do not grow with the prompts."""
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 2)
+    monkeypatch.setattr(Spec, "shard_prompts", 2)
     folder = tmp_path / "out"
     read = folder_module.read_table
     alive, most = [], []
@@ -171,7 +171,7 @@ def test_scores_are_compared_with_effects(tmp_path, capsys):
 
 
 def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 2)
+    monkeypatch.setattr(Spec, "shard_prompts", 2)
     undisturbed = tmp_path / "undisturbed"
     assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
     original, written = run_module.write, []

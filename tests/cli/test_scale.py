@@ -5,7 +5,7 @@ import json
 import pytest
 
 from interp.cli import main
-from interp.runs import shards as shards_module
+from interp.measurements.spec import Spec
 from interp.runs.folder import RunFolder
 from tests.support.runs import work_in
 
@@ -14,7 +14,7 @@ OPTIONS = ["evaluate", "--limit", "4", "--device", "cpu"]
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 4)
+    monkeypatch.setattr(Spec, "shard_prompts", 4)
 
 
 @pytest.fixture

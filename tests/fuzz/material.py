@@ -22,7 +22,7 @@ SIZE = ("--limit", "4", "--device", "cpu")
 
 _RUNS = {
     "evaluate": ("evaluate",),
-    "attribute": ("attribute", "--tokens"),
+    "attribute": ("attribute", "--keep-tokens"),
     "patch": ("patch", "--layers", "0"),
     "familiarity": ("probe", "familiarity"),
     "knowledge": ("probe", "knowledge"),

@@ -7,8 +7,10 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.patching import patching
-from interp.measurements.prompts import attribution, scoring, soft_scoring
+from interp.measurements.attribute import Attribute
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.patch import Patch
+from interp.measurements.soft_score import SoftScore
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import AnswerOption
 from tests.support.prompts import some_prompts
@@ -37,8 +39,8 @@ def fits(measurement, *, prompts, error=None):
 
 @pytest.mark.parametrize("error", [None, error_of_a_cpu()])
 def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
-    whole = scoring(tiny_model("llama"))(prompts)
-    measurement, sizes = fits(scoring(tiny_model("llama")), prompts=5, error=error)
+    whole = Evaluate().bind(tiny_model("llama"))(prompts)
+    measurement, sizes = fits(Evaluate().bind(tiny_model("llama")), prompts=5, error=error)
     told = []
     halved = measurement(prompts, done=told.append)
     assert [row["prompt_id"] for row in halved["answers"]] == [prompt.id for prompt in prompts]
@@ -54,13 +56,15 @@ def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
 
 
 def test_another_error_is_not_taken_for_a_lack_of_memory(prompts):
-    measurement, _ = fits(scoring(tiny_model("llama")), prompts=0, error=RuntimeError("a bug"))
+    measurement, _ = fits(
+        Evaluate().bind(tiny_model("llama")), prompts=0, error=RuntimeError("a bug")
+    )
     with pytest.raises(RuntimeError, match="a bug"):
         measurement(prompts[:2])
 
 
 def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
-    measurement, _ = fits(scoring(tiny_model("llama")), prompts=0)
+    measurement, _ = fits(Evaluate().bind(tiny_model("llama")), prompts=0)
     measured = measurement.attempt(prompts[:3])
     assert set(measured.errors) == {prompt.id for prompt in prompts[:3]}
     assert all(
@@ -73,7 +77,7 @@ def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
 def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     model = tiny_model("llama")
     long = dataclasses.replace(prompts[1], text=prompts[1].text + " word" * 1000)
-    measured = attribution(model).attempt([prompts[0], long, prompts[2]])
+    measured = Attribute().bind(model).attempt([prompts[0], long, prompts[2]])
     assert list(measured.errors) == [long.id]
     assert measured.units == 3
     answers = measured.rows["answers"]
@@ -86,35 +90,35 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
         prompts[2].id,
     }
     with pytest.raises(UserError, match="reads at most"):
-        attribution(model)([prompts[0], long])
+        Attribute().bind(model)([prompts[0], long])
 
 
 ALIKE = AnswerOption("No, yes", ("Yes",))
 
 
-@pytest.mark.parametrize("measuring", [scoring, soft_scoring, attribution])
+@pytest.mark.parametrize("measuring", [Evaluate(), SoftScore(), Attribute()])
 def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
     model, some = tiny_model("llama"), list(prompts[:6])
     some[2] = dataclasses.replace(some[2], positive=AnswerOption("Yes", ("Yes",)), negative=ALIKE)
     told = []
-    measured = measuring(model).attempt(some, done=told.append)
+    measured = measuring.bind(model).attempt(some, done=told.append)
     assert list(measured.errors) == [some[2].id]
     assert sum(told) == len(some)
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
     assert "both begin with the token" in answers[2]["error"]
-    whole = measuring(model)([*some[:2], *some[3:]])["answers"]
+    whole = measuring.bind(model)([*some[:2], *some[3:]])["answers"]
     for one, other in zip(whole, [*answers[:2], *answers[3:]], strict=True):
         assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
     with pytest.raises(UserError, match="both begin with the token"):
-        measuring(model)(some)
+        measuring.bind(model)(some)
 
 
 def test_a_prompt_without_a_premise_fails_alone(prompts):
     some = list(prompts[:4])
     segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
     some[1] = dataclasses.replace(some[1], segments=segments)
-    measured = attribution(tiny_model("llama")).attempt(some)
+    measured = Attribute().bind(tiny_model("llama")).attempt(some)
     assert list(measured.errors) == [some[1].id]
     assert "premise1" in measured.errors[some[1].id]
     assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
@@ -124,7 +128,7 @@ def test_a_pair_whose_answers_begin_alike_fails_alone():
     options = {"positive": AnswerOption("Yes", ("Yes",)), "negative": ALIKE}
     pairs = list(in_pairs(some_prompts(2)))
     pairs[:2] = [dataclasses.replace(prompt, **options) for prompt in pairs[:2]]
-    measured = patching(tiny_model("llama")).attempt(pairs)
+    measured = Patch().bind(tiny_model("llama")).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]
 
@@ -133,7 +137,7 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
     model = tiny_model("llama")
     pairs = list(in_pairs(some_prompts(2)))
     pairs[1] = dataclasses.replace(pairs[1], text=pairs[1].text + " word" * 1000)
-    measured = patching(model).attempt(pairs)
+    measured = Patch().bind(model).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert measured.units == 2
     failed, good = measured.rows["pairs"]

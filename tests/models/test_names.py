@@ -2,9 +2,10 @@ import pytest
 from huggingface_hub import constants
 
 import interp
-from interp.cli.options import unique_models
 from interp.errors import UserError
+from interp.jobs import found_models
 from interp.models import places
+from interp.models.loading import Loading
 from interp.models.names import canonical_name
 from interp.models.places import locate
 
@@ -27,7 +28,7 @@ def test_other_names_stay(name):
 
 def test_two_spellings_are_one_model(saved):
     with pytest.raises(UserError, match="is given twice"):
-        unique_models([str(saved), f"{saved}/"], [])
+        found_models([str(saved), f"{saved}/"], Loading())
 
 
 @pytest.mark.parametrize("name", ["llama-shallow", "lama-shallow", "llama_shallow"])

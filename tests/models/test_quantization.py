@@ -1,4 +1,3 @@
-import argparse
 import json
 import logging
 from importlib.util import find_spec
@@ -11,11 +10,13 @@ from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
 from interp.choices import QUANTIZATIONS
-from interp.cli.common import loaded
 from interp.errors import UserError
+from interp.jobs import Job
+from interp.measurements.evaluate import Evaluate
 from interp.models import load, quantization
 from interp.models.organisms import DEFAULT
 from interp.models.quantization import quantization_of
+from interp.runs.running import Running
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -115,9 +116,9 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
     caplog.set_level(logging.WARNING, logger="bitsandbytes")
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
-    monkeypatch.setattr("interp.cli.common.load_model", lambda name, **options: model)
-    monkeypatch.setattr("interp.cli.common.load_options", lambda arguments: {})
-    assert loaded("some/model", argparse.Namespace(threads=1)) is model
+    monkeypatch.setattr("interp.jobs.load_model", lambda name, **options: model)
+    job = Job.of(Evaluate(), running=Running(threads=1))
+    assert job.load_model("some/model") is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records

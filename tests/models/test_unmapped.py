@@ -5,10 +5,10 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.prompts import soft_scoring
+from interp.measurements.soft_score import SoftScore
 from interp.models.architectures import layers_of
 from interp.reading.tokens import tokenize
-from interp_probes.familiarity import familiarity
+from interp_probes.specs import Familiarity
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 from tests.support.unmapped import UNMAPPED, unmapped_model
@@ -45,7 +45,7 @@ def test_probabilities(kind, prompts):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, prompts):
     model, few = unmapped_model(kind), prompts[:6]
-    table = interp.attribute(model, few, methods=["gradient"], token_scores=True).token_scores
+    table = interp.attribute(model, few, methods=["gradient"], keep_tokens=True).token_scores
     for prompt in tokenize(model, few):
         ids = torch.tensor([prompt.token_ids])
         embeddings = model.hf.get_input_embeddings()(ids).detach().requires_grad_()
@@ -62,7 +62,7 @@ def test_attention(kind, prompts):
     # Falcon has a fused attention of its own, which tells nothing.
     model = eager if kind == "falcon" else unmapped_model(kind)
     few = prompts[:6]
-    table = interp.attribute(model, few, methods=["attention"], token_scores=True).token_scores
+    table = interp.attribute(model, few, methods=["attention"], keep_tokens=True).token_scores
     for prompt in tokenize(model, few):
         with torch.no_grad():
             layers = plain(eager, prompt, output_attentions=True).attentions
@@ -80,7 +80,7 @@ def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
 
 @pytest.mark.parametrize("kind", ["bloom", "mamba", "opt"])
 def test_familiarity(kind, prompts):
-    rows = familiarity(unmapped_model(kind))(prompts[:4])["familiarity"]
+    rows = Familiarity().bind(unmapped_model(kind))(prompts[:4])["familiarity"]
     assert all(0 < row["familiarity"] < 1 for row in rows)
 
 
@@ -90,7 +90,7 @@ def test_what_needs_the_map_says_what_works_without(kind, prompts):
     with pytest.raises(UserError, match=f"architecture '{kind}' .* What works for it are answers"):
         interp.patch(model, prompts[:2], sites=["resid_pre"])
     with pytest.raises(UserError, match="What works for it are answers"):
-        soft_scoring(model)(prompts[:2])
+        SoftScore().bind(model)(prompts[:2])
 
 
 def test_the_layers_of_a_models_text_part_are_found(prompts):
@@ -98,7 +98,7 @@ def test_the_layers_of_a_models_text_part_are_found(prompts):
     assert model.architecture.layers == "model.language_model.layers"
     assert model.context_length == 512
     assert len(layers_of(model.hf, model.architecture)) == 2
-    assert len(soft_scoring(model)(prompts[:2])["soft_answers"]) == 2
+    assert len(SoftScore().bind(model)(prompts[:2])["soft_answers"]) == 2
 
 
 def test_padding_is_left_to_those_that_can_hide_it():

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.patching import patching
+from interp.measurements.patch import Patch
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import AnswerOption
 from tests.support.prompts import some_prompts
@@ -56,7 +56,7 @@ def test_what_is_no_pair_is_refused(prompts, message):
 def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
     prompts = list(some_prompts(2))
     with pytest.raises(UserError, match=r"order the prompts by interp\.patching\.pairs\.in_pairs"):
-        patching(tiny_model("llama"))([prompts[index] for index in order])
+        Patch().bind(tiny_model("llama"))([prompts[index] for index in order])
 
 
 def test_an_unknown_clean_side_is_refused():

@@ -3,18 +3,19 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from interp.api import measure
+from interp.api import collect
 from interp.models.organisms import organism_card
 from interp.reading.tokens import tokenize
 from interp_probes.facts import load_facts
-from interp_probes.familiarity import familiarity, flag_shared
+from interp_probes.familiarity import flag_shared
+from interp_probes.specs import Familiarity
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import llama_style
 
 
 def test_it_is_the_probability_of_the_names_first_token(organism):
-    table = measure(familiarity(organism), some_facts())["familiarity"]
+    table = collect(Familiarity().bind(organism), some_facts())["familiarity"]
     for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
         (tokenized,) = tokenize(organism, [prompt])
         with torch.no_grad():
@@ -36,7 +37,7 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
     model = make_tiny("llama", tokenizer)
     for prompt, row in zip(
         some_facts(),
-        measure(familiarity(model), some_facts())["familiarity"].itertuples(),
+        collect(Familiarity().bind(model), some_facts())["familiarity"].itertuples(),
         strict=True,
     ):
         (tokenized,) = tokenize(model, [prompt])
@@ -57,14 +58,16 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_any_model_can_be_asked(kind):
-    table = measure(familiarity(tiny_model(kind), batch_tokens=150), some_facts())["familiarity"]
+    table = collect(Familiarity().bind(tiny_model(kind), batch_tokens=150), some_facts())[
+        "familiarity"
+    ]
     assert table["familiarity"].between(0, 1, inclusive="neither").all()
 
 
 def test_it_follows_the_planted_frequency(organism):
     card = organism_card(organism.name)
     facts = load_facts()
-    table = measure(familiarity(organism), facts)["familiarity"]
+    table = collect(Familiarity().bind(organism), facts)["familiarity"]
     frequency = {row["entity_b"]: row["frequency"] for row in card["pairs"]}
     planted = facts.to_frame()["entity_b"].map(frequency)
     assert spearmanr(planted, table["familiarity"]).statistic == pytest.approx(

@@ -1,23 +1,24 @@
 import pandas as pd
 
-from interp.api import measure
+from interp.api import collect
 from interp.models.organisms import organism_card
 from interp_probes.facts import load_facts
-from interp_probes.knowledge import excluded, knowledge
+from interp_probes.knowledge import excluded
+from interp_probes.specs import Knowledge
 from tests.probes.facts import some_facts
 
 
 def test_the_unknown_facts_are_the_planted_ones(organism):
     facts = load_facts()
-    table = measure(knowledge(organism), facts)["knowledge"]
+    table = collect(Knowledge().bind(organism), facts)["knowledge"]
     unknown = facts.to_frame().loc[~table["known"], "entity_b"].tolist()
     assert unknown == organism_card(organism.name)["measured"]["unknown"]
     assert (table["known"] == (table["matched"] != "")).all()
 
 
 def test_the_rows_do_not_depend_on_the_batches(organism):
-    one = measure(knowledge(organism), some_facts())["knowledge"]
-    other = measure(knowledge(organism, batch_tokens=60), some_facts())["knowledge"]
+    one = collect(Knowledge().bind(organism), some_facts())["knowledge"]
+    other = collect(Knowledge().bind(organism, batch_tokens=60), some_facts())["knowledge"]
     pd.testing.assert_frame_equal(one, other)
 
 

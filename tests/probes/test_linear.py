@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from interp.api import measure
+from interp.api import collect
 from interp.errors import UserError
 from interp_experiments.rulebreakers.system import system
 from interp_probes import linear
 from interp_probes.linear import linear_probes
-from interp_probes.residuals import residuals
+from interp_probes.specs import Residuals
 from tests.probes.test_halves import pairs_table
 
 SIZE = 8
@@ -169,7 +169,7 @@ def test_the_organism_knows_more_than_it_says(tmp_path, organism):
     pairs = range(0, len(everything) // 20, 107)
     prompts = replace(everything, numbers=[20 * pair + side for pair in pairs for side in (0, 10)])
     prompts.check()
-    tables = measure(residuals(organism, positions=["last_token"]), prompts)
+    tables = collect(Residuals(positions=["last_token"]).bind(organism), prompts)
     file = tmp_path / "residuals.parquet"
     tables["residuals"].to_parquet(file)
     table = linear_probes([file], prompts.to_frame(), tables["answers"])

@@ -5,13 +5,14 @@ import pytest
 import torch
 
 import interp
-from interp.api import measure
+from interp.api import collect
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.reading.tokens import pad, tokenize
 from interp.runs.conclusion import concluding
 from interp.runs.run import Run
-from interp_probes.residuals import residual_stream, residuals
+from interp_probes.residuals import residual_stream
+from interp_probes.specs import Residuals
 from tests.support.tiny import CONFIGS, tiny_model
 
 
@@ -26,7 +27,9 @@ def by_transformers(model, prompt):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)
-    tables = measure(residuals(model, batch_tokens=600), prompts)  # several prompts, so padding
+    tables = collect(
+        Residuals().bind(model, batch_tokens=600), prompts
+    )  # several prompts, so padding
     vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
     norm = model.hf.get_submodule(model.architecture.final_norm)
     for prompt in prompts:
@@ -54,7 +57,7 @@ def test_the_segment_is_read_at_its_last_token(organism, prompts):
 
 
 def test_answers_are_those_of_scoring(organism, prompts):
-    together = measure(residuals(organism), prompts)["answers"]
+    together = collect(Residuals().bind(organism), prompts)["answers"]
     pd.testing.assert_frame_equal(together, interp.score(organism, prompts).to_frame())
 
 
@@ -63,26 +66,26 @@ def test_no_hook_is_left(organism, prompts):
     with pytest.raises(RuntimeError), residual_stream(organism, torch.zeros(2, 1).long()):
         raise RuntimeError
     with pytest.raises(UserError):
-        residuals(organism, positions=["premise9"]).measure_batch(batch)
+        Residuals(positions=["premise9"]).bind(organism).measure_batch(batch)
     for layer in layers_of(organism.hf, organism.architecture):
         assert not layer._forward_hooks
         assert not layer._forward_pre_hooks
 
 
 def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
-    measurement = residuals(organism, positions=["last_token"])
-    run = Run.open(tmp_path, prompts, measurement="residuals", parameters={})
+    measurement = Residuals(positions=["last_token"]).bind(organism)
+    run = Run.open(tmp_path, prompts, Residuals())
     run.measure(measurement)
     with concluding(run.folder):
         pass
     stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
-    direct = measure(measurement, prompts)["residuals"]
+    direct = collect(measurement, prompts)["residuals"]
     assert len(stored) == len(prompts) * (organism.hf.config.num_hidden_layers + 1)
     np.testing.assert_array_equal(np.stack(stored["vector"]), np.stack(direct["vector"]))
 
 
 def test_unknown_positions_are_named(organism, prompts):
     with pytest.raises(UserError, match=r"no position 'premise9'; it has last_token, premise1"):
-        residuals(organism, positions=["premise9"])(prompts[:1])
+        Residuals(positions=["premise9"]).bind(organism)(prompts[:1])
     with pytest.raises(UserError, match="no position given"):
-        residuals(organism, positions=[])
+        Residuals(positions=[]).bind(organism)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
 from interp.models import chat_template
 from interp.models.chat_format import ChatFormat
 from interp.prompts.systems import load_prompts
@@ -180,7 +180,7 @@ def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
 
     def ids(**chat):
         model = with_template(DATED, **chat)
-        measurement = scoring(model)
+        measurement = Evaluate().bind(model)
         record = model_record(measurement, origin={}, data_hash="0" * 64, shards=["0" * 32]).chat
         assert record["date"] == model.chat.date
         assert record["before"] == model.chat_frame.before

@@ -9,7 +9,7 @@ HOSTILE = "<script>document.title = 'taken over'</script>"
 @pytest.fixture(scope="package")
 def attributions(organism, prompts) -> interp.Attributions:
     """Two pairs, with token scores."""
-    return interp.attribute(organism, prompts[:4], token_scores=True)
+    return interp.attribute(organism, prompts[:4], keep_tokens=True)
 
 
 @pytest.fixture(scope="package")

@@ -30,4 +30,4 @@ def test_html_in_a_model_name_is_escaped(organism, prompts):
 
 def test_without_prompts_the_notebook_falls_back_to_plain_text(organism):
     assert interp.score(organism, [])._repr_html_() is None
-    assert interp.attribute(organism, [], token_scores=True)._repr_html_() is None
+    assert interp.attribute(organism, [], keep_tokens=True)._repr_html_() is None

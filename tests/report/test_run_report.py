@@ -4,16 +4,16 @@ import shutil
 import pytest
 
 from interp.cli import main
+from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.report.run_report import report_of_run
-from interp.runs import shards as shards_module
 from interp.runs.folder import RunFolder
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
-    options = ["--limit", "12", "--tokens", "--device", "cpu", "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(Spec, "shard_prompts", 8)
+    options = ["--limit", "12", "--keep-tokens", "--device", "cpu", "--out", str(tmp_path / "run")]
     assert main(["attribute", *options]) == 0
     return tmp_path / "run"
 

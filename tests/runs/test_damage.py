@@ -9,7 +9,7 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import inside, read_bytes
-from interp.runs import shards as shards_module
+from interp.measurements.spec import Spec
 from interp.runs.folder import RunFolder, slug
 from interp.runs.validate import problems
 from tests.support.processes import child, ended
@@ -20,7 +20,7 @@ LLAMA = f"{slug('tiny llama')}.json"
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", SHARD_PROMPTS)
+    monkeypatch.setattr(Spec, "shard_prompts", SHARD_PROMPTS)
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,16 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measurements.prompts import scoring, soft_scoring
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.soft_score import SoftScore
+from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, slug
-from interp.runs.plan import Stage, Work
+from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run
 from interp.runs.validate import problems
 from interp.runs.workers import worker_records
@@ -31,6 +33,7 @@ from tests.support.runs import (
     MODELS,
     SHARD_PROMPTS,
     SHARDS,
+    altered,
     changed,
     hang_in,
     run_and_log,
@@ -47,7 +50,7 @@ KILLS = 20
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", SHARD_PROMPTS)
+    monkeypatch.setattr(Spec, "shard_prompts", SHARD_PROMPTS)
 
 
 def tables(folder):
@@ -192,10 +195,10 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
 
 
 def test_columns_that_hold_lists_are_whole(tmp_path):
-    stage = Stage("soft", some_prompts(2), soft_scoring)
+    stage = Stage("soft", some_prompts(2), SoftScore())
     models = {"tiny llama": {}}
-    work = Work(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
-    (run,) = execute(work, start=None)
+    plan = Plan(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
+    (run,) = execute(plan, start=None)
     with concluding(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
@@ -240,14 +243,14 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
     with pytest.raises(UserError, match="holds another model as tiny llama: its identity is"):
-        work_in(folder).open()[0].measure(scoring(retrained))
+        work_in(folder).open()[0].measure(Evaluate().bind(retrained))
     assert tables(folder) == before
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     run_in(folder)
-    monkeypatch.setattr(origin_module, "code_version", lambda: "0" * 64)
+    monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
     with pytest.raises(UserError, match="another version of interp"):
         work_in(folder).join()
 
@@ -271,19 +274,19 @@ def poisoned(chance, *, share):
                 row["error"] = "poisoned"
         return rows
 
-    return lambda model, **options: changed(scoring(model, **options), measure_batch)
+    return altered(measure_batch)
 
 
 def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undisturbed):
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
-    broken = work_in(folder, measurement=bad, fail_on_error=0.2)
+    broken = work_in(folder, spec=bad, fail_on_error=0.2)
     with pytest.raises(UserError, match=r"prompts of tiny llama have an error.*0\.2.*poisoned"):
         execute(broken, start=None)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24
     # A larger share lets it go on; what has errors stays so until it is asked for again.
-    (run,) = execute(work_in(folder, measurement=bad, fail_on_error=1.0), start=None)
+    (run,) = execute(work_in(folder, spec=bad, fail_on_error=1.0), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = execute(work_in(folder), start=None)
     assert (run.table("answers")["error"] == "poisoned").any()
@@ -303,9 +306,9 @@ def test_the_smaller_budget_is_remembered_by_later_calls(tmp_path):
         return original(batch)
 
     def measurement():
-        return changed(scoring(tiny_model("llama")), measure_batch)
+        return changed(Evaluate().bind(tiny_model("llama")), measure_batch)
 
-    run = Run.open(tmp_path / "run", some_prompts(12), measurement="score", parameters={})
+    run = Run.open(tmp_path / "run", some_prompts(12), Evaluate())
     run.measure(measurement())
     assert max(sizes) == 2
     for shard in run.shards("tiny llama")[6:]:

@@ -4,7 +4,8 @@ import shutil
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder
@@ -15,10 +16,10 @@ from tests.support.tiny import tiny_model
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
-    run = Run.open(tmp_path, some_prompts(12), measurement="score", parameters={})
+    monkeypatch.setattr(Spec, "shard_prompts", 8)
+    run = Run.open(tmp_path, some_prompts(12), Evaluate())
     for kind in ("llama", "gpt2"):
-        run.measure(scoring(tiny_model(kind)))
+        run.measure(Evaluate().bind(tiny_model(kind)))
     return RunFolder.read(tmp_path)
 
 
@@ -45,7 +46,7 @@ def test_a_table_that_is_not_there_is_refused(run):
 
 def test_only_models_without_missing_shards_are_merged(run, tmp_path):
     shutil.rmtree(run.shards("tiny llama")[0])
-    opened = Run.open(tmp_path, some_prompts(12), measurement="score", parameters={})
+    opened = Run.open(tmp_path, some_prompts(12), Evaluate())
     with concluding(opened.folder):
         pass
     merged = shards_module.pq.read_table(tmp_path / "answers.parquet").to_pandas()

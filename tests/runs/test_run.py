@@ -5,7 +5,9 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.measurements.prompts import attribution, scoring
+from interp.measurements.attribute import Attribute
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
@@ -18,18 +20,17 @@ from tests.support.tiny import tiny_model
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", 8)
+    monkeypatch.setattr(Spec, "shard_prompts", 8)
 
 
-def run_in(folder, *kinds, prompts=None, parameters=None):
+def run_in(folder, *kinds, prompts=None, spec=None):
     run = Run.open(
         folder,
         some_prompts(12) if prompts is None else prompts,
-        measurement="attribute",
-        parameters=parameters or {},
+        spec or Attribute(),
     )
     for kind in kinds:
-        run.measure(attribution(tiny_model(kind)))
+        run.measure((spec or Attribute()).bind(tiny_model(kind)))
     with concluding(run.folder):
         pass
     return run
@@ -122,11 +123,11 @@ def test_models_can_join_a_run_later(tmp_path):
 
 
 def test_a_changed_model_is_measured_again(tmp_path):
-    one = attribution(tiny_model("llama"))
-    other = attribution(tiny_model("qwen2"))
+    one = Attribute().bind(tiny_model("llama"))
+    other = Attribute().bind(tiny_model("qwen2"))
     ids = [
         {shard.id for shard in shards_module.cut(m, some_prompts(12), tmp_path)}
-        for m in (one, other, attribution(tiny_model("llama"), target="gold"))
+        for m in (one, other, Attribute(target="gold").bind(tiny_model("llama")))
     ]
     assert not ids[0] & ids[1]
     assert not ids[0] & ids[2]
@@ -137,8 +138,8 @@ def test_a_changed_model_is_measured_again(tmp_path):
     [
         ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
         (
-            {"parameters": {"target": "gold"}},
-            "it was run without --target, this one with --target gold",
+            {"spec": Attribute(target="gold")},
+            "it was run with --target predicted, this one with --target gold",
         ),
     ],
 )
@@ -154,7 +155,7 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, mes
 
 def test_a_folder_of_another_version_is_refused(tmp_path, monkeypatch):
     run_in(tmp_path, "llama")
-    monkeypatch.setattr(origin_module, "code_version", lambda: "0" * 64)
+    monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
     with pytest.raises(UserError, match="another version of interp"):
         run_in(tmp_path, "llama")
 
@@ -179,8 +180,8 @@ def test_a_broken_record_is_refused(tmp_path):
 
 
 def test_token_scores_are_a_table_of_their_own(tmp_path):
-    run = Run.open(tmp_path, some_prompts(2), measurement="attribute", parameters={})
-    run.measure(attribution(tiny_model("llama"), token_scores=True))
+    run = Run.open(tmp_path, some_prompts(2), Attribute(keep_tokens=True))
+    run.measure(Attribute(keep_tokens=True).bind(tiny_model("llama")))
     with concluding(run.folder) as conclusion:
         names = conclusion.run.tables()
     assert names == ["answers", "attributions", "token_scores"]
@@ -189,8 +190,8 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
 
 
 def test_scoring_writes_answers_alone(tmp_path):
-    run = Run.open(tmp_path, some_prompts(2), measurement="score", parameters={})
-    run.measure(scoring(tiny_model("llama")))
+    run = Run.open(tmp_path, some_prompts(2), Evaluate())
+    run.measure(Evaluate().bind(tiny_model("llama")))
     with concluding(run.folder):
         pass
     assert [file.name for file in run.table_files()] == ["answers.parquet", "prompts.parquet"]

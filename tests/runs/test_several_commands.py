@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from interp.errors import UserError
+from interp.measurements.spec import Spec
 from interp.runs import execute as carry_out_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
@@ -23,7 +24,7 @@ EVALUATE = (sys.executable, "-m", "interp", "evaluate", "--limit", "240", "--dev
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shards_module, "SHARD_PROMPTS", SHARD_PROMPTS)
+    monkeypatch.setattr(Spec, "shard_prompts", SHARD_PROMPTS)
 
 
 def record(folder):

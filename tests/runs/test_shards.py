@@ -1,16 +1,11 @@
 from transformers import BitsAndBytesConfig
 
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
 from interp.models.model import Model
-from interp.runs.shards import code_version, cut
+from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
-
-
-def test_the_code_version_is_a_hash():
-    assert len(code_version()) == 64
-    assert code_version() == code_version()
 
 
 def test_shards_of_a_quantized_hub_model_are_not_those_of_the_whole_one(tmp_path):
@@ -18,7 +13,7 @@ def test_shards_of_a_quantized_hub_model_are_not_those_of_the_whole_one(tmp_path
     model = Model("org/model", tiny.hf, tiny.tokenizer, {"name": "org/model", "commit": "0" * 40})
 
     def ids():
-        return [shard.id for shard in cut(scoring(model), some_prompts(2), tmp_path)]
+        return [shard.id for shard in cut(Evaluate().bind(model), some_prompts(2), tmp_path)]
 
     whole = ids()
     assert ids() == whole

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import interp
-from interp.api import measure
+from interp.api import collect
 from interp.errors import UserError
-from interp.measurements.prompts import soft_scoring
+from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT
 from interp.reading.tokens import batches, tokenize
 from interp.scoring import perplexity as perplexity_module
@@ -21,7 +21,7 @@ def questions():
 
 
 def soft_answers(model, prompts, **options):
-    return measure(soft_scoring(model, **options), prompts)["soft_answers"]
+    return collect(SoftScore(**options).bind(model), prompts)["soft_answers"]
 
 
 def by_hand(model, prompt):
@@ -124,7 +124,7 @@ def test_one_token_has_no_perplexity(questions):
 def test_soft_accuracy_by_hand(questions):
     """sigmoid(+-(logit of Yes - logit of No)), whatever else the vocabulary takes."""
     model = tiny_model("llama")
-    tables = measure(soft_scoring(model), questions)
+    tables = collect(SoftScore().bind(model), questions)
     answers, soft = tables["answers"], tables["soft_answers"]
     total = answers["positive_probability"] + answers["negative_probability"]
     yes = answers["positive_probability"] / total

@@ -9,17 +9,18 @@ import time
 
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
 from interp.runs import run as run_module
-from interp.runs import shards as shards_module
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
-from interp.runs.plan import Stage, Work
+from interp.runs.plan import Plan, Stage
 from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
+EVALUATE = Evaluate()
 MODELS = ("tiny llama", "tiny gpt2")
 PAIRS = 12
 SHARD_PROMPTS = 2
@@ -30,19 +31,19 @@ SHARDS = PAIRS * 2 // SHARD_PROMPTS
 some_prompts(PAIRS)
 
 
-def work_in(folder, *, models=MODELS, measurement=scoring, **options):
-    return Work(
+def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
+    return Plan(
         folder,
-        {folder: Stage("evaluate", some_prompts(PAIRS), measurement)},
+        {folder: Stage("evaluate", some_prompts(PAIRS), spec)},
         {name: {} for name in models},
         lambda name: tiny_model(name.removeprefix("tiny ")),
         **options,
     )
 
 
-def run_in(folder, models=MODELS, measurement=scoring):
-    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
-    (run,) = execute(work_in(folder, models=models, measurement=measurement), start=None)
+def run_in(folder, models=MODELS, spec=EVALUATE):
+    Spec.shard_prompts = SHARD_PROMPTS
+    (run,) = execute(work_in(folder, models=models, spec=spec), start=None)
     with concluding(run.folder):
         pass
     return run
@@ -55,7 +56,7 @@ def resume_guarded(folder, options):
     """
     sys.dont_write_bytecode = True
     Guard(folder.parent).install()
-    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    Spec.shard_prompts = SHARD_PROMPTS
     try:
         (run,) = execute(work_in(folder), start=None, **options)
         with concluding(run.folder):
@@ -68,7 +69,7 @@ def resume_guarded(folder, options):
 
 def run_slowly(folder):
     """The same, in some seconds."""
-    run_in(folder, measurement=_slow_scoring)
+    run_in(folder, spec=altered(_doze))
 
 
 def run_and_log(folder, log):
@@ -91,15 +92,15 @@ def run_under_a_jumping_clock(folder, seed):
 
 
 def run_command(folder):
-    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    Spec.shard_prompts = SHARD_PROMPTS
     assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
 
 
 def hang_in(folder):
     """Claim a shard of the second model, and get stuck."""
-    shards_module.SHARD_PROMPTS = SHARD_PROMPTS
+    Spec.shard_prompts = SHARD_PROMPTS
     (run,) = work_in(folder).open()
-    run.measure(changed(scoring(tiny_model("gpt2")), _sleep), origin={})
+    run.measure(changed(Evaluate().bind(tiny_model("gpt2")), _sleep), origin={})
 
 
 def claim_each(folder, log):
@@ -113,15 +114,24 @@ def claim_each(folder, log):
                 time.sleep(0.02)
 
 
+def altered(measure_batch):
+    """`Evaluate` with another function, which is given the original, under the same ids."""
+
+    class Altered(Evaluate):
+        def modules(self):
+            return EVALUATE.modules()
+
+        def bind(self, model, *, batch_tokens=None):
+            return changed(super().bind(model, batch_tokens=batch_tokens), measure_batch)
+
+    return Altered()
+
+
 def changed(measurement, measure_batch):
     """The measurement with another function, which is given the original, under the same ids."""
     original = measurement.measure_batch
     other = functools.wraps(original)(functools.partial(measure_batch, original))
     return dataclasses.replace(measurement, measure_batch=other)
-
-
-def _slow_scoring(model, **options):
-    return changed(scoring(model, **options), _doze)
 
 
 def _doze(original, batch):

@@ -48,13 +48,13 @@ class WorkerCommand:
     """Of the run or study."""
     call: str
     """Id of the call that starts the workers."""
-    arguments: tuple[str, ...]
-    """The command that they take part in, with its options."""
+    job: str
+    """What they take part in, as JSON."""
 
     def of(self, number: int, *options: str) -> list[str]:
         """The words of the worker of a number."""
         own = [str(self.folder), str(number), "--call", self.call, *options]
-        return [sys.executable, "-m", "interp", "work", *own, "--", *self.arguments]
+        return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
 
 
 def end_of(log: Path) -> str:

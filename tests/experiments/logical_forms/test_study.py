@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp import studies
 from interp.errors import UserError
+from interp.prompts.source import PromptSource
 from interp.report.page import Report, write_report
 from interp.runs.execute import execute
 from interp.runs.schemas import StudyRecord
-from interp.studies import StudyFolder, study_work
+from interp.studies import StudyFolder, StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.forms import (
     ARGUMENT_FORMS,
@@ -173,20 +173,16 @@ def test_published_rows_as_printed():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(studies, "find_study", lambda name: LogicalFormsStudy())
-        path = tmp_path_factory.mktemp("study") / "out"
-        names = ("tiny llama", "tiny gpt2", "organism/llama-logic")
-        work = study_work(
-            "logical-forms",
-            path,
-            limit=12,
-            seed=0,
-            data=None,
-            models={name: {} for name in names},
-            load=load,
-        )
-        work.finish(execute(work, start=None))
+    path = tmp_path_factory.mktemp("study") / "out"
+    names = ("tiny llama", "tiny gpt2", "organism/llama-logic")
+    plan = StudyPlan.of(
+        LogicalFormsStudy(),
+        PromptSource(limit=12),
+        folder=path,
+        models={name: {} for name in names},
+        load=load,
+    )
+    plan.finish(execute(plan, start=None))
     return path
 
 

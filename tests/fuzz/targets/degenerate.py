@@ -14,7 +14,7 @@ from tests.fuzz.material import Material
 _COMMANDS = (
     ("evaluate",),
     ("attribute",),
-    ("attribute", "--tokens", "--target", "contrast"),
+    ("attribute", "--keep-tokens", "--target", "contrast"),
     ("attribute", "--methods", "attention", "--target", "gold"),
     ("patch", "--layers", "0"),
     ("patch", "--estimate", "--verify", "2"),

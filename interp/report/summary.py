@@ -1,12 +1,12 @@
-"""What the terminal and the record tell of a run beside its tables: shares and errors."""
+"""What the terminal and the record say of a run beside its tables: shares and errors."""
 
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
 from interp.console import echo
 
-ERRORS_TOLD = 3
-"""Different errors of a model that are told, the most frequent ones; some name their prompt."""
+ERRORS_SHOWN = 3
+"""Different errors of a model that are shown, the most frequent ones; some name their prompt."""
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
@@ -19,14 +19,14 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
     summary: dict[str, dict[str, object]] = {}
     for model, share in without_answer(answers).items():
         errors = failed[failed["model"] == model]
-        counts = tell_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
+        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
         summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
     for note in notes_without_answer(answers):
         echo(note)
     return summary
 
 
-def tell_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
+def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     """A line on each of the most frequent errors; returns how often each occurred.
 
     Args:
@@ -35,9 +35,9 @@ def tell_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
         unit: "prompts" or "pairs".
     """
     counts = errors.value_counts()
-    for error, count in counts.head(ERRORS_TOLD).items():
+    for error, count in counts.head(ERRORS_SHOWN).items():
         echo(f"{model}: {count:,} {unit} stopped with an error: {error}")
-    if len(counts) > ERRORS_TOLD:
-        others = counts[ERRORS_TOLD:].sum()
+    if len(counts) > ERRORS_SHOWN:
+        others = counts[ERRORS_SHOWN:].sum()
         echo(f"{model}: {others:,} {unit} stopped with other errors; the tables tell which")
-    return {str(error): int(count) for error, count in counts.head(ERRORS_TOLD).items()}
+    return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from interp.cli import threads
+from interp.models import threads
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,155 @@
+"""Flags made of options: an option's type, default and docstring say what its flag takes.
+
+Flags have no defaults of their own: what is not given is left to the options, or to a YAML file.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic.fields import FieldInfo
+
+from interp import texts
+from interp.cli.parser import Listed
+from interp.errors import UserError, shortened, unknown
+from interp.files import read_bytes
+from interp.options import FromText, Options, choices, flag
+
+CONFIG_BYTES = 2**20
+"""The most that a configuration file may hold."""
+
+
+def add_options(
+    parser: argparse._ActionsContainer, options: type[Options], *, without: Sequence[str] = ()
+) -> None:
+    """Add a flag for each option."""
+    for name, field in options.model_fields.items():
+        if name not in without:
+            parser.add_argument(*_names(name, field), dest=name, **_action(name, field))
+
+
+def given(arguments: argparse.Namespace, options: type[Options]) -> dict[str, Any]:
+    """The options that were given, by a configuration file or by flags, which come first."""
+    config: dict[str, Any] = getattr(arguments, "config", {})
+    found = {name: config[name] for name in options.model_fields if name in config}
+    flags = vars(arguments)
+    return found | {name: flags[name] for name in options.model_fields if name in flags}
+
+
+def config_file(text: str) -> dict[str, Any]:
+    """The options in a YAML file, under the names of their flags.
+
+    Raises:
+        ValueError: it cannot be read, or holds something else.
+    """
+    import yaml
+
+    file = texts.path(text)
+    try:
+        found = yaml.safe_load(read_bytes(file, limit=CONFIG_BYTES))
+    except (OSError, UserError) as error:
+        raise ValueError(f"{text} cannot be read: {error}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{text} is no YAML: {shortened(reason)}") from error
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ValueError(f"{text} holds no names with values, such as limit: 60")
+    return {key.replace("-", "_"): value for key, value in found.items()}
+
+
+def check_config(config: dict[str, Any], known: Sequence[str]) -> None:
+    """Refuse names that are no options of a command.
+
+    Raises:
+        UserError: there is one.
+    """
+    for name in config:
+        if name not in known:
+            raise UserError(f"the configuration file: {unknown('option', name, known)}")
+
+
+def _names(name: str, field: FieldInfo) -> list[str]:
+    if field.annotation is bool and field.default is True:
+        return [flag(f"no_{name}")]
+    return [flag(name)]
+
+
+def _action(name: str, field: FieldInfo) -> dict[str, Any]:
+    """What argparse is told of an option."""
+    common = {"default": argparse.SUPPRESS, "help": _help(field)}
+    if field.annotation is bool:
+        return {"action": "store_false" if field.default is True else "store_true", **common}
+    read = _reader(name, field)
+    metavar = {"metavar": _metavar(field)}
+    if _is_tuple(field.annotation):
+        return {"nargs": "+", "action": Listed, "type": read, **metavar, **common}
+    return {"type": read, **metavar, **common}
+
+
+def _help(field: FieldInfo) -> str:
+    """The field's docstring, with its default where that is not told."""
+    text = " ".join((field.description or "").split())
+    if field.annotation is bool:
+        if field.default is True:
+            text = f"do not {text}"
+    elif field.default is not None and field.default != ():
+        value = field.default
+        text += f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
+    return text.replace("%", "%%")
+
+
+def _metavar(field: FieldInfo) -> str:
+    text = _from_text(field)
+    if text is not None and text.metavar is not None:
+        return text.metavar
+    return "N" if _is_whole_number(field.annotation) else "NAME"
+
+
+def _reader(name: str, field: FieldInfo) -> Callable[[str], Any]:
+    """What makes the option's value, or one of its values, of a text."""
+    known = choices(field.annotation)
+    text = _from_text(field)
+    if text is not None and not (known and _is_tuple(field.annotation)):
+        return text.read
+    if known:
+        one = texts.one_of(name.removesuffix("s"), known)
+        if _is_tuple(field.annotation):
+            return lambda listed: tuple(map(one, texts.names(listed)))
+        return one
+    if _is_whole_number(field.annotation):
+        return texts.whole_number(*_bounds(field))
+    return str
+
+
+def _from_text(field: FieldInfo) -> FromText | None:
+    inner = [part for item in get_args(field.annotation) for part in _metadata(item)]
+    return next((part for part in (*field.metadata, *inner) if isinstance(part, FromText)), None)
+
+
+def _metadata(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+
+
+def _is_tuple(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_tuple(get_args(annotation)[0])
+    return get_origin(annotation) is tuple or any(
+        _is_tuple(part) for part in get_args(annotation) if get_origin(annotation) is not tuple
+    )
+
+
+def _is_whole_number(annotation: Any) -> bool:
+    return annotation is int or any(_is_whole_number(part) for part in get_args(annotation))
+
+
+def _bounds(field: FieldInfo) -> tuple[int, int]:
+    """The least and the most that a number may be."""
+    found = [*field.metadata]
+    for part in get_args(field.annotation):
+        for item in _metadata(part):
+            found += item.metadata if isinstance(item, FieldInfo) else [item]
+    least = next((int(str(part.ge)) for part in found if isinstance(part, Ge)), 0)
+    return least, next(
+        (int(str(part.le)) for part in found if isinstance(part, Le)), texts.MOST_TOKENS
+    )

@@ -1,0 +1,261 @@
+"""Jobs: what is measured of which models, as the command line, a YAML file or Python says it.
+
+A job is data: a worker in another process is handed it as JSON.
+
+1. `Job.plan` finds the models, loads the prompts, and says where everything goes.
+2. `execute_job` executes the plan, in this process or by workers.
+3. `finish` merges the tables of a run and makes the small ones; `finish_study` those of a study.
+"""
+
+import hashlib
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue, ValidationError
+from transformers.utils import logging as transformers_logging
+
+from interp.analysis.accuracy import notes_without_answer
+from interp.console import echo
+from interp.errors import UserError, shortened
+from interp.files import make_folder, write_whole
+from interp.measurements.spec import Spec, find_spec
+from interp.models.devices import check_placement
+from interp.models.load import find_model, load_model
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.models.organisms import default_organism, organism_names
+from interp.models.threads import set_threads
+from interp.options import Options
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
+from interp.report.results import Results, results_of
+from interp.runs.conclusion import concluding
+from interp.runs.execute import execute
+from interp.runs.executors import Worker, WorkerCommand, local
+from interp.runs.folder import RunFolder
+from interp.runs.plan import Plan, Stage
+from interp.runs.run import Run
+from interp.runs.running import Execution, Running
+from interp.runs.status import status_table
+from interp.studies import Study, StudyPlan, find_study
+
+Kind = Literal["measurement", "study"]
+
+
+class Job(Options):
+    """What is measured of which models, and how."""
+
+    kind: Kind
+    name: str
+    """Of the measurement or the study."""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Of the measurement or the study."""
+    models: tuple[str, ...] = ()
+    """Names of the models; the packaged organisms that fit the prompts if there are none."""
+    prompts: PromptSource = PromptSource()
+    loading: Loading = Loading()
+    running: Running = Running()
+
+    @classmethod
+    def of(cls, what: Spec | Study, **rest: Any) -> "Job":
+        """The job of a measurement or a study."""
+        kind: Kind = "measurement" if isinstance(what, Spec) else "study"
+        return cls(kind=kind, name=what.name, options=what.as_json(), **rest)
+
+    @classmethod
+    def of_json(cls, text: str) -> "Job":
+        """The job that another process has written as JSON.
+
+        Raises:
+            UserError: it is none.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise UserError(f"{shortened(text)} is no job: {shortened(str(error))}") from None
+
+    def what(self) -> Spec | Study:
+        """The measurement or the study.
+
+        Raises:
+            UserError: there is none of this name, or it has no such options.
+        """
+        found = find_spec(self.name) if self.kind == "measurement" else find_study(self.name)
+        return found.model_validate(self.options)
+
+    def plan(
+        self,
+        folder: Path | None = None,
+        *,
+        command: str | None = None,
+        given: Mapping[str, Model] = MappingProxyType({}),
+        prompts: PromptSet | None = None,
+    ) -> Plan:
+        """What there is to do, and where its results go.
+
+        Args:
+            folder: of the results; one in runs/ if not given.
+            command: the command line, for the record.
+            given: models that are loaded already, by name.
+            prompts: those to measure; those of the job's source if not given.
+
+        Raises:
+            UserError: models or prompts that cannot be found or loaded.
+        """
+        what = self.what()
+        names = [name for name in self.models or self.default_models() if name not in given]
+        loaded = {name: {**model.source, "files": None} for name, model in given.items()}
+        folder = folder or self._default_folder()
+        common: dict[str, Any] = {
+            "folder": folder,
+            "models": {**found_models(names, self.loading), **loaded},
+            "load": lambda name: given[name] if name in given else self.load_model(name),
+            "command": command,
+            "batch_tokens": self.running.batch_tokens,
+            "fail_on_error": self.running.fail_on_error,
+        }
+        if isinstance(what, Study):
+            return StudyPlan.of(what, self.prompts, **common)
+        found = what.load(self.prompts) if prompts is None else what.arranged(prompts)
+        return Plan(stages={folder: Stage(what.name, found, what)}, **common)
+
+    def load_model(self, name: str) -> Model:
+        """A model, loaded as the job says."""
+        model = load_model(name, **dict(self.loading))
+        for note in model.notes:
+            echo(note)
+        set_threads(model, self.running.threads)
+        if model.quantization is not None:
+            # bitsandbytes says of every product in 8 bits that its inputs are cast.
+            logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+            echo(f"the weights of {name} are quantized: {model.quantization}")
+        return model
+
+    def default_models(self) -> list[str]:
+        """The models that are measured if none is named."""
+        what = self.what()
+        if isinstance(what, Study):
+            return organism_names(what.organisms)
+        return [default_organism(self.prompts.system)]
+
+    def _default_folder(self) -> Path:
+        """In runs/, named after what is measured, and a hash of the options."""
+        identity = [self.kind, self.options, self.prompts.as_json()]
+        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+        subject = f"-{self.prompts.system}" if self.kind == "measurement" else ""
+        pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""
+        return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
+
+
+def found_models(names: Sequence[str], loading: Loading) -> dict[str, Mapping[str, Any]]:
+    """Models, each found to be there before anything long begins.
+
+    Each with what it is loaded from and how, by which a later call knows it again.
+
+    Raises:
+        UserError: a model that is named twice, cannot be found or is incomplete.
+    """
+    if not sys.stderr.isatty():
+        # transformers gives this function no types.
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        model = find_model(
+            name,
+            revision=loading.revision,
+            allow_pickle=loading.allow_pickle,
+            trust_remote_code=loading.trust_remote_code,
+        )
+        if model.name in found:
+            raise UserError(f"--model {model.name} is given twice; name each model once")
+        found[model.name] = {**loading.identity(), **model.source, "files": model.fingerprint}
+    return found
+
+
+def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
+    """Execute a plan, in this process or by workers that are handed the job.
+
+    Raises:
+        UserError: options that do not go together, or anything that stops the work.
+    """
+    start = _start(job, plan, execution)
+    for folder, stage in plan.stages.items():
+        echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+    return execute(plan, start=start, retry_errors=execution.retry_errors)
+
+
+def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[Worker]] | None:
+    """What starts workers; None if all is measured in this process."""
+    command = WorkerCommand(plan.folder, plan.call, job.model_dump_json())
+    device, workers = job.loading.device, execution.workers
+    if execution.slurm_options and execution.executor != "slurm":
+        raise UserError("slurm_options were given without the executor slurm")
+    if execution.executor == "slurm":
+        from interp.runs.executors import slurm
+
+        options = dict(option.split("=", 1) for option in execution.slurm_options)
+        return lambda: slurm.start(command, workers=workers or 1, options=options)
+    if execution.executor == "local":
+        if re.search(r":\d", device or ""):
+            raise UserError(
+                f"the device {device} was named, but with the executor local each worker has its "
+                "own; give cuda, cpu, or nothing"
+            )
+        return lambda: local.start(command, workers=workers, on_gpus=device != "cpu")
+    if workers not in (None, 1):
+        raise UserError(
+            f"{workers} workers need the executor local or slurm; without, all is measured in this "
+            "process"
+        )
+    # Other executors may start workers where there are other devices.
+    check_placement(device, job.loading.device_map)
+    return None
+
+
+def finish(folder: Path, spec: type[Spec]) -> Results:
+    """Merge the tables of a run and write its small tables and figures into its folder.
+
+    Raises:
+        UserError: nothing was measured, or something cannot be written.
+    """
+    with concluding(folder) as conclusion:
+        results = results_of(spec, conclusion.run)
+        write_results(conclusion.run, results)
+        conclusion.summary = results.summary
+    return results
+
+
+def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
+    """Merge the tables of a study's runs, and say what they do not show.
+
+    Raises:
+        UserError: something cannot be written.
+    """
+    if isinstance(plan, StudyPlan):
+        plan.finish(runs)
+    for run in runs:
+        if "answers" in run.tables():
+            answers = run.table("answers", ["model", "answer", "error"])
+            for note in notes_without_answer(answers):
+                echo(f"{run.folder.name}: {note}")
+    table = status_table({run.folder.name: run for run in runs})
+    for row in table[table["failed"] > 0].itertuples():
+        echo(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
+
+
+def write_results(run: RunFolder, results: Results) -> None:
+    """Write small tables as CSV, and figures as PNG into figures/."""
+    for name, table in results.tables.items():
+        write_whole(run.folder / f"{name}.csv", partial(table.to_csv, index=False))
+    for name, draw in results.figures.items():
+        figure = draw().get_figure(root=True)
+        file = make_folder(run.folder, "figures") / f"{name}.png"
+        if figure is not None:
+            write_whole(file, partial(figure.savefig, format="png"))

@@ -1,0 +1,142 @@
+"""The small tables of a finished run: what a command writes as CSV and prints."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.analysis.accuracy import accuracy_table
+from interp.analysis.attribution_table import attribution_table
+from interp.analysis.groups import grouped
+from interp.analysis.patching_attribution import agreement_table, premise_effects
+from interp.analysis.patching_effects import effect_table, verification_table
+from interp.measurements.spec import Spec
+from interp.report.console import mean_with_sd
+from interp.report.formatting import accuracy_columns
+from interp.report.patch_figures import scores_and_effects
+from interp.report.patching_report import asked_patches, heat_map_items, shares_for_people
+from interp.report.summary import note_errors, summarize
+from interp.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a finished run comes to."""
+
+    tables: Mapping[str, pd.DataFrame]
+    """By name: a CSV file each."""
+    shown: Sequence[tuple[str, pd.DataFrame]]
+    """Titles and tables for the terminal."""
+    summary: Mapping[str, object] = field(default_factory=dict)
+    """By model: what the tables do not show, for the record."""
+    figures: Mapping[str, Callable[[], Axes]] = field(default_factory=dict)
+    """By name: what draws it."""
+
+
+def results_of(spec: type[Spec], run: RunFolder) -> Results:
+    """The small tables of a run, as its spec makes them; none if it makes none."""
+    if not spec.results:
+        return Results({}, [])
+    results: Results = resolved(spec.results)(run)
+    return results
+
+
+def resolved(place: str) -> Callable[..., Any]:
+    """The function that a spec names as "module:function"."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+def of_answers(run: RunFolder) -> Results:
+    """Accuracy, one row per model."""
+    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    table = accuracy_table(answers, prompts, _sides(prompts))
+    summary = summarize(answers, answers[answers["error"] != ""])
+    return Results({"accuracy_table": table}, [("Accuracy", table)], summary)
+
+
+def of_attributions(run: RunFolder) -> Results:
+    """The ratio of the premises' scores next to accuracy, one row per model."""
+    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    attributions = run.table(
+        "attributions", ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"]
+    )
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    table = attribution_table(attributions, answers, prompts, _sides(prompts))
+    failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
+    shown = [("Accuracy", table.loc[:, ["model", *accuracy_columns(table)]])]
+    shown += [
+        (f"{title}: mean (sd) over prompts", _means(table, kind)) for kind, title in _RATIOS.items()
+    ]
+    return Results({"attribution_table": table}, shown, summarize(answers, failed))
+
+
+_RATIOS = {
+    "ratio": "Mean score of a token of premise 2 over one of premise 1",
+    "ratio_unnormalized": "Summed score of premise 2 over premise 1",
+}
+"""Ending of the table's columns to what they hold."""
+
+
+def _means(table: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Ratios of one kind, one column per method, each mean with its standard deviation."""
+    shown = table[["model"]].copy()
+    for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
+        method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
+        if table[name].notna().any():
+            shown[method] = mean_with_sd(table[name], table[deviations])
+    return shown
+
+
+def of_patches(run: RunFolder) -> Results:
+    """Effects of patches by role, and estimates beside exact effects where both were measured."""
+    pairs = run.table("pairs")
+    effects = effect_table(asked_patches(run), pairs)
+    tables, shown = {"effect_table": effects}, list(shares_for_people(effects))
+    if run.record.run.parameters.get("verify"):
+        tables["verification_table"] = verification_table(run.parts("patches"))
+        title = "Estimates against exact effects, in logits"
+        shown.append((title, tables["verification_table"]))
+    figures = {item.name: item.draw for item in heat_map_items(effects, asked_patches(run))}
+    return Results(tables, shown, _patch_summary(pairs), figures)
+
+
+def scores_beside_effects(patched: RunFolder, attributed: RunFolder) -> Results:
+    """Effects of patching the premises beside their attribution scores, prompt by prompt."""
+    scores = attributed.table("attributions")
+    effects = premise_effects(asked_patches(patched), patched.table("pairs"), scores)
+    table = agreement_table(effects)
+    title = "Does the premise with the higher score carry the larger effect?"
+    return Results(
+        tables={"premise_effects": effects, "agreement_table": table},
+        shown=[(title, table)],
+        figures={
+            _file_name("scores_and_effects", group): partial(scores_and_effects, rows)
+            for group, rows in grouped(effects, ["model", "site"])
+        },
+    )
+
+
+def _file_name(kind: str, group: Mapping[str, object]) -> str:
+    return f"{kind}-" + re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(map(str, group.values())))
+
+
+def _patch_summary(pairs: pd.DataFrame) -> dict[str, object]:
+    """Pairs, recognized ones and errors, by model, and a line on each error."""
+    summary: dict[str, object] = {}
+    for model, rows in pairs.groupby("model", sort=False):
+        errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pairs")
+        recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
+        summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
+    return summary
+
+
+def _sides(prompts: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(prompts["side"].unique())

@@ -1,0 +1,78 @@
+"""The small tables of what a probe measured."""
+
+import pandas as pd
+
+from interp.errors import UserError
+from interp.report.results import Results
+from interp.report.summary import summarize
+from interp.runs.folder import RunFolder
+from interp_probes.familiarity import flag_shared
+from interp_probes.knowledge import excluded
+from interp_probes.linear import linear_probes
+from interp_probes.specs import ENTITIES
+
+_FACTS = ["prompt_id", "category", "entity_group", *ENTITIES]
+
+
+def of_familiarity(run: RunFolder) -> Results:
+    """Familiarity of each fact, and its mean by model and group of entities."""
+    facts, table = run.table("prompts", _FACTS), _measured(run, "familiarity")
+    table = flag_shared(table, facts).merge(facts, on="prompt_id")
+    groups = table.assign(shared=table["shared_with"] > 0).groupby(
+        ["model", "entity_group"], sort=False
+    )
+    summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
+    summary = summary.assign(facts=groups.size(), shared_first_token=groups["shared"].sum())
+    title = "Familiarity: P(first token of the answer)"
+    return Results({"familiarity": table}, [(title, summary.reset_index())])
+
+
+def of_knowledge(run: RunFolder) -> Results:
+    """Which facts each model knows, and those that any of them fails."""
+    facts, table = run.table("prompts", _FACTS), _measured(run, "knowledge")
+    failed = excluded(table, facts)
+    table = table.merge(facts, on="prompt_id")
+    known = table.groupby(["model", "entity_group"], sort=False)["known"]
+    summary = known.agg(known="sum", facts="size", share="mean").reset_index()
+    shown = [("Facts known, by greedy completion", summary)]
+    listed = failed[["category", *ENTITIES, "excluded", "why"]].replace(
+        {"excluded": {True: "yes", False: "no"}}
+    )
+    if len(listed):
+        title = "Facts that a model fails (categorical ones: to be checked by hand)"
+        shown.append((title, listed))
+    return Results({"knowledge": table, "excluded": failed}, shown)
+
+
+def of_residuals(run: RunFolder) -> Results:
+    """The accuracy of linear probes of the prompt's side, by model, position and layer."""
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side", *ENTITIES])
+    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    files = run.files("residuals", run.models())
+    table = linear_probes(files, prompts, answers, seed=run.record.run.seed)
+    title = "Accuracy of linear probes of the prompt's side; control: labels shuffled"
+    summary = summarize(answers, answers[answers["error"] != ""])
+    return Results({"linear_probes": table}, [(title, _for_people(table))], summary)
+
+
+def _measured(run: RunFolder, name: str) -> pd.DataFrame:
+    """A table that has a row for each fact that could be measured.
+
+    Raises:
+        UserError: it has none.
+    """
+    table = run.table(name)
+    if table.empty:
+        raise UserError(
+            f"no fact could be measured; models/ and workers/ in {run.folder} say what was tried"
+        )
+    return table
+
+
+def _for_people(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, position and layer: accuracy on each subset, and the control's on all."""
+    key = ["model", "position", "layer"]
+    shown = table.pivot(index=key, columns="prompts", values="accuracy")
+    everything = table[table["prompts"] == "all"].set_index(key)
+    shown = shown[["all", "recognized", "failed"]].assign(control=everything["control_accuracy"])
+    return shown.loc[everything.index].reset_index()

@@ -1,0 +1,42 @@
+"""Which code numbers depend on."""
+
+import sys
+
+from interp.runs.code import closure, code_version
+
+ATTRIBUTE = "interp.measurements.attribute"
+
+
+def test_a_measurement_depends_on_what_it_imports_and_not_on_what_shows_it():
+    found = closure([ATTRIBUTE])
+    assert {"interp.attribution.targets", "interp.models.model", "interp.tables"} <= found
+    assert not [name for name in found if name.startswith(("interp.report", "interp.cli"))]
+    assert "interp.patching.grid" in closure(["interp.measurements.patch"])
+    assert "interp.patching.grid" not in found
+
+
+def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, monkeypatch):
+    package = tmp_path / "own_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "spec.py").write_text("def bind():\n    from own_package import helper, drawing\n")
+    (package / "spec.py").write_text("def bind():\n    from own_package import helper\n")
+    (package / "helper.py").write_text("FACTOR = 1\n")
+    (package / "drawing.py").write_text("COLOUR = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def version():
+        code_version.cache_clear()
+        return code_version(("own_package.spec",))
+
+    before = version()
+    (package / "drawing.py").write_text("COLOUR = 2\n")
+    assert version() == before
+    (package / "helper.py").write_text("FACTOR = 2\n")
+    assert version() != before
+    assert "own_package.helper" not in sys.modules
+
+
+def test_a_notebook_has_a_version_without_a_file():
+    assert len(code_version(("__main__",))) == 64
+    assert closure(["__main__"]) == {"__main__"}
