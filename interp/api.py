@@ -25,7 +25,8 @@ from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
-from interp.studies import Study, StudyFolder
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -44,7 +44,7 @@ from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
 from interp.runs.status import status_table
-from interp.studies import Study, StudyPlan, find_study
+from interp.studies.plan import Study, StudyPlan, find_study
 
 Kind = Literal["measurement", "study"]
 

@@ -16,7 +16,8 @@ from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.plan import Stage
-from interp.studies import Study, StudyFolder, StudyPlan
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study, StudyPlan
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

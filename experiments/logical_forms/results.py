@@ -8,7 +8,7 @@ import pandas as pd
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
 from interp.report.run_report import whole_pairs
-from interp.studies import StudyFolder
+from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")

@@ -12,7 +12,8 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.runs.plan import Stage
-from interp.studies import Study, StudyFolder
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.forms import (
     distribution_forms,

@@ -9,7 +9,7 @@ from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError, shortened
 from interp.report.run_report import whole_pairs
 from interp.runs.folder import RunFolder
-from interp.studies import StudyFolder
+from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.familiarity import flag_shared
 from interp_probes.knowledge import excluded

@@ -10,7 +10,8 @@ from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.run_report import counted, heat_maps
 from interp.runs.plan import Stage
-from interp.studies import Study, StudyFolder
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
 from interp_experiments.rulebreakers import figures, tables
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results, read_results

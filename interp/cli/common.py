@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interp.report.results import Results
     from interp.runs.plan import Plan
     from interp.runs.run import Run
-    from interp.studies import Study
+    from interp.studies.plan import Study
 
 _SHARED = (PromptSource, Loading, Running, Execution)
 

@@ -9,7 +9,7 @@ from interp.runs import folder as runs
 from interp.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from interp.studies import StudyFolder
+    from interp.studies.folder import StudyFolder
 
 
 def runs_in(folder: Path) -> dict[str, RunFolder]:
@@ -25,7 +25,7 @@ def runs_in(folder: Path) -> dict[str, RunFolder]:
         if (folder / runs.RECORD).exists():
             run = RunFolder.read(folder)
             return {run.record.run.measurement: run}
-    from interp import studies
+    from interp.studies import folder as studies
 
     raise UserError(
         f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
@@ -39,7 +39,7 @@ def study_in(folder: Path) -> "StudyFolder | None":
     Raises:
         UserError: a damaged record.
     """
-    from interp import studies
+    from interp.studies import folder as studies
 
     with reading(folder):
         there = (folder / studies.RECORD).exists()

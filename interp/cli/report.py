@@ -48,8 +48,8 @@ def write(folder: Path, page: Path | None = None) -> None:
 
 
 def _report(folder: Path) -> "Report":
-    from interp import studies
     from interp.runs import folder as runs
+    from interp.studies import folder as studies
 
     if (folder / studies.RECORD).exists():
         return _report_of_study(folder)
@@ -84,7 +84,8 @@ def _report_of_run(folder: Path) -> "Report":
 
 def _report_of_study(folder: Path) -> "Report":
     from interp.console import echo
-    from interp.studies import StudyFolder, find_study
+    from interp.studies.folder import StudyFolder
+    from interp.studies.plan import find_study
 
     study_folder = StudyFolder.read(folder)
     study = find_study(study_folder.record.study)()

@@ -29,7 +29,6 @@ def configure(parser: Parser) -> None:
         "study",
         nargs="?",
         type=texts.one_of("study", plugins(STUDIES)),
-        default=argparse.SUPPRESS,
         metavar="STUDY",
         help="name of the study, such as rulebreakers; a configuration file may name it too",
     )
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.console import echo
     from interp.jobs import finish_study
     from interp.report.run_report import counted
-    from interp.studies import find_study
+    from interp.studies.plan import find_study
 
     name = _named(arguments)
     if name is None:
@@ -68,12 +67,12 @@ def run(arguments: argparse.Namespace) -> None:
 def _options(given: Sequence[str]) -> type[Options]:
     """The options of the study that a command line, or its configuration file, names."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    first.add_argument("study", nargs="?", default=argparse.SUPPRESS)
+    first.add_argument("study", nargs="?")
     first.add_argument("--config", type=config_file, default={})
     with suppress(argparse.ArgumentError, ValueError):
         name = _named(first.parse_known_args([word for word in given if word != "run"])[0])
         if name in plugins(STUDIES):
-            from interp.studies import find_study
+            from interp.studies.plan import find_study
 
             return find_study(name)
     return Options
@@ -81,5 +80,5 @@ def _options(given: Sequence[str]) -> type[Options]:
 
 def _named(arguments: argparse.Namespace) -> str | None:
     """The study that was named, on the command line or else in the configuration file."""
-    name = getattr(arguments, "study", arguments.config.get("study"))
+    name = arguments.study or arguments.config.get("study")
     return name if isinstance(name, str) else None

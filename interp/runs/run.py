@@ -33,16 +33,10 @@ from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
+from interp.runs.measured import Shard, cut, write
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
-from interp.runs.shards import (
-    Shard,
-    cut,
-    damage,
-    manifests,
-    write,
-    write_parquet,
-)
+from interp.runs.shards import damage, manifests, write_parquet
 
 _ROWS = 1000
 """Rows of the prompts table that are made at once."""

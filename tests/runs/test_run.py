@@ -10,9 +10,9 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
-from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
+from interp.runs.measured import cut
 from interp.runs.run import Run
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -126,7 +126,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
     one = Attribute().bind(tiny_model("llama"))
     other = Attribute().bind(tiny_model("qwen2"))
     ids = [
-        {shard.id for shard in shards_module.cut(m, some_prompts(12), tmp_path)}
+        {shard.id for shard in cut(m, some_prompts(12), tmp_path)}
         for m in (one, other, Attribute(target="gold").bind(tiny_model("llama")))
     ]
     assert not ids[0] & ids[1]

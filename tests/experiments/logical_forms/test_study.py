@@ -9,7 +9,8 @@ from interp.prompts.source import PromptSource
 from interp.report.page import Report, write_report
 from interp.runs.execute import execute
 from interp.runs.schemas import StudyRecord
-from interp.studies import StudyFolder, StudyPlan
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.forms import (
     ARGUMENT_FORMS,

@@ -10,7 +10,7 @@ import pytest
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
-from interp.studies import StudyFolder
+from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers import figures, tables
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from interp.errors import UserError, unknown
-from interp.files import inside, is_folder
+from interp.files import inside
 from interp.options import Options
 from interp.plugins import STUDIES, plugins
 from interp.prompts.source import PromptSource
@@ -21,59 +21,11 @@ from interp.report.page import Report
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.environment import now
-from interp.runs.folder import RunFolder
 from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.workers import peak_of_workers
-
-RECORD = "study.json"
-
-
-@dataclass(frozen=True)
-class StudyFolder:
-    """What a study has left on disk, whether it is finished or not."""
-
-    folder: Path
-    record: StudyRecord
-    """What study.json says."""
-    runs: Mapping[str, RunFolder]
-    """The stages that have begun, by name."""
-
-    @classmethod
-    def read(cls, folder: Path) -> "StudyFolder":
-        """The study in a folder.
-
-        Raises:
-            UserError: no study there, or a damaged record.
-        """
-        record = read_record(inside(folder, RECORD), StudyRecord)
-        if record is None:
-            raise UserError(f"{folder} holds no study (it has no {RECORD})")
-        begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
-        return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
-
-    def problems(self) -> list[str]:
-        """What is missing, one line each."""
-        lines = []
-        for stage in self.record.stages:
-            run = self.runs.get(stage)
-            models = run.models() if run else {}
-            for model in self.record.models:
-                if run is None or model not in models:
-                    lines.append(f"{stage}: {model} was not begun")
-                elif missing := run.missing_of(model):
-                    lines.append(f"{stage}: {model} lacks the shards {', '.join(missing)}")
-        return lines
-
-    def unfinished(self) -> list[str]:
-        """Why the study as a whole is not finished, one line each; its runs have more to tell."""
-        lines = [] if self.record.stages else ["study.json: the study has no stages"]
-        lines += [f"{stage}: not begun" for stage in self.record.stages if stage not in self.runs]
-        for stage, run in self.runs.items():
-            absent = [model for model in self.record.models if model not in run.record.models]
-            lines += [f"{stage}: {model} was not begun" for model in absent]
-        return lines if self.record.finished else [*lines, "study.json: the study is not finished"]
+from interp.studies.folder import RECORD, StudyFolder
 
 
 class Study(Options):

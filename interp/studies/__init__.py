@@ -1,0 +1,1 @@
+"""Studies: several measurements of the same models, and one report on them."""
