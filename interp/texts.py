@@ -51,6 +51,19 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
+def some_of(kind: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Names that must be among the known ones, separated by commas."""
+    read_one = one_of(kind, known)
+
+    def read(text: str) -> tuple[str, ...]:
+        found = names(text)
+        if not found:
+            raise ValueError(f"no {kind} given; expected some of {', '.join(known)}")
+        return tuple(map(read_one, found))
+
+    return read
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

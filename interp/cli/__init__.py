@@ -44,10 +44,6 @@ LONGEST_MESSAGE = 2000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    if getattr(command, "MEASURES", False):
-        # Importing torch takes seconds.
-        sys.stderr.write("loading libraries and prompts ...\n")
-        sys.stderr.flush()
     try:
         command.run(parsed)
     except UserError as error:
@@ -86,9 +82,6 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
 
 
 def find_commands() -> dict[str, ModuleType]:
-    """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments).
-
-    One that measures has MEASURES, so that the time that libraries take to load is announced.
-    """
+    """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments)."""
     own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
     return own | {name: point.load() for name, point in plugins(GROUP).items()}

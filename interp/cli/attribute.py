@@ -12,8 +12,6 @@ EXAMPLES = (
     "attribute --model org/model --methods gradient --limit all --out runs/model",
 )
 
-MEASURES = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from interp.cli.fields import add_options, check_config, config_file, given
@@ -70,8 +71,6 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     Raises:
         UserError: an option that there is not, or a value that it cannot have.
     """
-    from interp.jobs import Job
-
     known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
     check_config(arguments.config, [*known, "models", "study"])
     models: dict[str, Any] = {}
@@ -79,13 +78,19 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
         models = {"models": _names(arguments.config["models"])}
     if hasattr(arguments, "models"):
         models = {"models": tuple(arguments.models)}
-    return Job.of(
-        options(**given(arguments, options)),
-        prompts=PromptSource(**given(arguments, PromptSource)),
-        loading=Loading(**given(arguments, Loading)),
-        running=Running(**given(arguments, Running)),
-        **models,
-    )
+    what = options(**given(arguments, options))
+    parts = {
+        "prompts": PromptSource(**given(arguments, PromptSource)),
+        "loading": Loading(**given(arguments, Loading)),
+        "running": Running(**given(arguments, Running)),
+    }
+    Execution(**given(arguments, Execution))
+    # Importing torch takes seconds; whatever is wrong with the options is known by now.
+    sys.stderr.write("loading libraries and prompts ...\n")
+    sys.stderr.flush()
+    from interp.jobs import Job
+
+    return Job.of(what, **parts, **models)
 
 
 def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]]":

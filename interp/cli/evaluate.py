@@ -12,8 +12,6 @@ EXAMPLES = (
     "evaluate --limit all --executor local --workers 4 --out runs/all",
 )
 
-MEASURES = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -113,10 +113,9 @@ def _reader(name: str, field: FieldInfo) -> Callable[[str], Any]:
     if text is not None and not (known and _is_tuple(field.annotation)):
         return text.read
     if known:
-        one = texts.one_of(name.removesuffix("s"), known)
-        if _is_tuple(field.annotation):
-            return lambda listed: tuple(map(one, texts.names(listed)))
-        return one
+        kind = name.removesuffix("s").replace("_", " ")
+        one = texts.one_of(kind, known)
+        return texts.some_of(kind, known) if _is_tuple(field.annotation) else one
     if _is_whole_number(field.annotation):
         return texts.whole_number(*_bounds(field))
     return str

@@ -15,8 +15,6 @@ EXAMPLES = (
     "patch --sites z attn_out --layers 0-2 --granularity position --limit 24",
 )
 
-MEASURES = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

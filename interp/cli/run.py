@@ -20,8 +20,6 @@ EXAMPLES = (
     "run --config study.yaml",
 )
 
-MEASURES = True
-
 
 def configure(parser: Parser) -> None:
     """Add the options of the command, which are also those of the study that is named."""

@@ -18,8 +18,6 @@ HELP = "take part, as one worker of several, in a run or a study (executors star
 
 EXAMPLES = ("""work runs/all 4 --call 0123456789ab -- '{"kind": "measurement", ...}'""",)
 
-MEASURES = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -115,7 +115,7 @@ LONG = "x" * 300
         (["evaluate", "--slurm-option", "partition=gpu\nid #"], "holds a line break"),
         (["evaluate", "--system", "rulebreaker"], "did you mean rulebreakers?"),
         (["run", "rulebreaker"], "did you mean rulebreakers?"),
-        (["run"], "required: STUDY"),
+        (["run"], "no study was named; expected one of"),
         (["patch", "--site", "resid_pre", "zz"], "unknown site 'zz'; did you mean z?"),
         (["patch", "--granularity", "roles"], "did you mean role?"),
         (["patch", "--direction", "noise"], "did you mean noising?"),

@@ -5,11 +5,20 @@ import json
 import pytest
 
 from interp.cli import main
+from interp.jobs import Job
+from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
+from interp.models.loading import Loading
+from interp.prompts.source import PromptSource
 from interp.runs.folder import RunFolder
 from tests.support.runs import work_in
 
 OPTIONS = ["evaluate", "--limit", "4", "--device", "cpu"]
+
+JOB = Job.of(
+    Evaluate(), prompts=PromptSource(limit=4), loading=Loading(device="cpu")
+).model_dump_json()
+"""The same as workers are handed it."""
 
 
 @pytest.fixture(autouse=True)
@@ -87,28 +96,30 @@ def test_a_worker_takes_part_in_the_command_that_it_is_given(tmp_path, folder, c
     for file in run.shards(model)[1].iterdir():
         file.unlink()
     run.shards(model)[1].rmdir()
-    work = ["work", str(folder), "3", "--call", "0123456789ab", "--"]
-    assert main([*work, *OPTIONS]) == 0
+    assert main(["work", str(folder), "3", "--call", "0123456789ab", "--", JOB]) == 0
     assert (run.shards(model)[1] / "answers.parquet").read_bytes() == before
     record = json.loads((folder / "workers" / "0123456789ab-3.json").read_text())
     assert record["error"] is None
 
 
-def test_a_worker_is_refused_where_there_is_no_run_or_nothing_to_measure(tmp_path, folder, capsys):
+def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, capsys):
     work = ["work", str(tmp_path / "none"), "0", "--call", "0123456789ab", "--"]
-    assert main([*work, *OPTIONS]) == 2
+    assert main([*work, JOB]) == 2
     assert "holds neither a run nor a study" in capsys.readouterr().err
     work[1] = str(folder)
-    assert main([*work, "status", str(folder)]) == 2
-    assert "status measures nothing" in capsys.readouterr().err
+    for text in ("", "status", "[1]", '{"kind": "measurement", "name": "x"}', JOB[:-2]):
+        assert main([*work, text]) == 2
+        assert capsys.readouterr().err.count("\n") <= 3
+    assert main([*work, JOB.replace('"limit":4', '"limit":5')]) == 2
+    assert "this run would have 10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "2"], "--workers 2 needs --executor local or slurm"),
-        (["--slurm-option", "mem=1GB"], "--slurm-option was given without --executor slurm"),
-        (["--executor", "local", "--device", "cuda:1"], "names one device"),
+        (["--workers", "2"], "2 workers need the executor local or slurm"),
+        (["--slurm-option", "mem=1GB"], "slurm_options were given without the executor slurm"),
+        (["--executor", "local", "--device", "cuda:1"], "the device cuda:1 was named"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, capsys, options, told):

@@ -1,0 +1,139 @@
+"""One description of a run: flags, a YAML file and Python give the same."""
+
+import argparse
+import json
+
+import pytest
+
+import interp
+from interp.cli import main
+from interp.cli.fields import add_options, given
+from interp.measurements.patch import Patch
+from interp.models.loading import Loading
+from interp.prompts.source import PromptSource
+from interp_experiments.rulebreakers.study import RulebreakersStudy
+
+MODEL = "organism/phi3-shallow"
+
+
+def written(folder):
+    """The tables and records of a folder that do not hold times."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in (".parquet", ".csv")
+    }
+
+
+def identity(folder):
+    return json.loads((folder / "run.json").read_text())["run"]
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(**values):
+        file = tmp_path / "config.yaml"
+        file.write_text(json.dumps(values))  # JSON is YAML
+        return str(file)
+
+    return write
+
+
+def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
+    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
+    flags = ["--model", MODEL, "--limit", "3", "--target", "gold", "--device", "cpu"]
+    assert main(["attribute", *flags, "--out", str(by_flags)]) == 0
+    file = config(
+        models=[MODEL], limit=3, target="gold", device="cpu", out=str(tmp_path / "elsewhere")
+    )
+    # A flag overrides the file.
+    assert main(["attribute", "--config", file, "--out", str(by_file)]) == 0
+    result = interp.run(
+        interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu", out=by_call
+    )
+    assert identity(by_flags) == identity(by_file) == identity(by_call)
+    assert written(by_flags) == written(by_file) == written(by_call)
+    assert len(result.answers) == 6
+    in_memory = interp.run(interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu")
+    assert in_memory.attributions.equals(result.attributions)
+
+
+def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
+    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
+    flags = ["--model", MODEL, "--limit", "2", "--target", "contrast", "--device", "cpu"]
+    assert main(["run", "rulebreakers", *flags, "--out", str(by_flags)]) == 0
+    file = config(
+        study="rulebreakers",
+        models=MODEL,
+        limit=2,
+        target="contrast",
+        device="cpu",
+        out=str(by_file),
+    )
+    assert main(["run", "--config", file]) == 0
+    study = RulebreakersStudy(target="contrast")
+    folder = interp.run(study, models=[MODEL], limit=2, device="cpu", out=by_call)
+    assert folder.problems() == []
+    assert written(by_flags) == written(by_file) == written(by_call)
+    assert identity(by_call / "answers")["parameters"]["target"] == "contrast"
+    options = json.loads((by_file / "study.json").read_text())["options"]
+    assert options["target"] == "contrast"
+    capsys.readouterr()
+    # Another target is another study.
+    other = [word if word != "contrast" else "gold" for word in flags]
+    assert main(["run", "rulebreakers", *other, "--out", str(by_flags)]) == 2
+    assert "belongs to a different study" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"limits": 3}, "unknown option 'limits'; did you mean limit"),
+        ({"limit": -1}, "limit is -1"),
+        ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
+        ({"models": 3}, "models is 3; expected a list of names"),
+        ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_before_anything_is_loaded(config, capsys, values, message):
+    assert main(["attribute", "--config", config(**values)]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [", "is no YAML"),
+        ("- 1", "holds no names with values"),
+        ("!!python/object/apply:os.system [echo]", "is no YAML"),
+        ("", "holds no names with values"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, message):
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    for path in (file, tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(SystemExit, match="2"):
+            main(["attribute", "--config", str(path)])
+        told = capsys.readouterr().err
+        assert message in told or "cannot be read" in told
+
+
+def test_no_study_is_named(capsys):
+    assert main(["run", "--limit", "2"]) == 2
+    assert "no study was named; expected one of logical-forms, rulebreakers" in (
+        capsys.readouterr().err
+    )
+
+
+def test_every_option_has_a_flag_that_gives_it():
+    parser = argparse.ArgumentParser()
+    for kind in (Patch, Loading, PromptSource):
+        add_options(parser, kind)
+    words = "--sites z q --layers 0-2 5 --verify 3 --estimate gradient --no-chat-template"
+    parsed = parser.parse_args([*words.split(), "--limit", "all", "--dtype", "fp16"])
+    assert Patch(**given(parsed, Patch)) == Patch(
+        sites=("z", "q"), layers=(0, 1, 2, 5), verify=3, estimate="gradient"
+    )
+    assert Loading(**given(parsed, Loading)) == Loading(chat_template=False, dtype="float16")
+    assert PromptSource(**given(parsed, PromptSource)) == PromptSource(limit="all")
