@@ -1,5 +1,7 @@
 """RULEBREAKERS as a system that every command can use."""
 
+from functools import lru_cache
+
 import pandas as pd
 
 from interp.prompts.prompt_set import PromptSet
@@ -16,7 +18,7 @@ class Rulebreakers:
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""
         if data is None:
-            return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+            return _generated(seed)
         return prompt_set(load_published(data), seed=seed, description={"data": data})
 
     def facts(self, *, data: str | None) -> PromptSet:
@@ -29,6 +31,12 @@ class Rulebreakers:
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""
         return pd.DataFrame([instance.to_row() for instance in generate(seed)])
+
+
+@lru_cache(maxsize=1)
+def _generated(seed: int) -> PromptSet:
+    # Kept: a notebook, or a study, asks for prompts of one seed again and again.
+    return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
 
 
 system = Rulebreakers()

@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Listed(argparse.Action):
-    """Collects the values of an option, each of which may itself be a list, without repetition."""
+    """Collects the values of an option, each of which may itself be several, without repetition."""
 
     def __call__(
         self,
@@ -88,10 +88,11 @@ class Listed(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         """Store the values of the option."""
-        found = dict.fromkeys(value for listed in values for value in listed)
+        before = getattr(namespace, self.dest, ())
+        found = [value for one in values for value in (one if isinstance(one, tuple) else (one,))]
         if not found:
             raise argparse.ArgumentError(self, "expected at least one value")
-        setattr(namespace, self.dest, list(found))
+        setattr(namespace, self.dest, tuple(dict.fromkeys([*before, *found])))
 
 
 def program() -> str:

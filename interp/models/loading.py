@@ -31,7 +31,7 @@ class Loading(Options):
     """run code that comes with the model"""
     chat_template: bool = True
     """write prompts in the model's chat template, where it has one"""
-    system_prompt: str | None = None
+    system_prompt: Annotated[str | None, FromText(str, "TEXT")] = None
     """system prompt of the chat template (default: what the template inserts by itself, mostly
     none)"""
     template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = "2024-07-26"

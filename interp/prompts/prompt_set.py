@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import overload
 
@@ -105,11 +106,7 @@ class PromptSet(Sequence[Prompt]):
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
-        members: defaultdict[str, list[int]] = defaultdict(list)
-        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
-        for number, prompt in zip(self.numbers, self, strict=True):
-            members[prompt.pair_id].append(number)
-            cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
+        members, cells = self._pairs
         rng = random.Random(f"spread {seed}")
         drawn = islice(_evenly({cell: list(ids) for cell, ids in cells.items()}, rng), pairs)
         chosen = [number for pair_id in drawn for number in members[pair_id]]
@@ -118,6 +115,16 @@ class PromptSet(Sequence[Prompt]):
             numbers=chosen,
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
         )
+
+    @cached_property
+    def _pairs(self) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[str]]]:
+        """The numbers of each pair's prompts, and the pairs of each combination of strata."""
+        members: defaultdict[str, list[int]] = defaultdict(list)
+        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        for number, prompt in zip(self.numbers, self, strict=True):
+            members[prompt.pair_id].append(number)
+            cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
+        return dict(members), {cell: list(ids) for cell, ids in cells.items()}
 
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt: id, pair, side, text, gold answer and one column a factor."""

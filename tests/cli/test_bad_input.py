@@ -112,7 +112,7 @@ LONG = "x" * 300
         (["attribute", "--threads", "0"], "from 1 to 1,024"),
         (["attribute", "--data", "\udcff.csv"], "not valid UTF-8"),
         (["attribute", "--out", "a\0b"], "not valid UTF-8"),
-        (["evaluate", "--slurm-option", "partition=gpu\nid #"], "holds a line break"),
+        (["evaluate", "--slurm-options", "partition=gpu\nid #"], "holds a line break"),
         (["evaluate", "--system", "rulebreaker"], "did you mean rulebreakers?"),
         (["run", "rulebreaker"], "did you mean rulebreakers?"),
         (["run"], "no study was named; expected one of"),

@@ -118,7 +118,7 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
     ("options", "told"),
     [
         (["--workers", "2"], "2 workers need the executor local or slurm"),
-        (["--slurm-option", "mem=1GB"], "slurm_options were given without the executor slurm"),
+        (["--slurm-options", "mem=1GB"], "slurm_options were given without the executor slurm"),
         (["--executor", "local", "--device", "cuda:1"], "the device cuda:1 was named"),
     ],
 )
@@ -133,7 +133,7 @@ def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
     [
         (["--workers", "0"], "got '0', expected a whole number from 1"),
         (["--fail-on-error", "2"], "'2' is no share between 0 and 1"),
-        (["--slurm-option", "mem"], "'mem' is no option such as partition=gpu"),
+        (["--slurm-options", "mem"], "'mem' is no option such as partition=gpu"),
         (["--executor", "ray"], "'ray'; expected one of inline, local, slurm"),
     ],
 )

@@ -8,8 +8,13 @@ from pathlib import Path
 import pandas as pd
 from transformers import PreTrainedModel
 
-from interp.cli import main, options
-from interp.runs import claims, shards
+from interp.cli import main, parse
+from interp.cli.common import job_of
+from interp.measurements.patch import Patch
+from interp.measurements.spec import Spec, find_spec
+from interp.prompts import source
+from interp.runs import claims
+from interp.studies.plan import find_study
 from interp_experiments.rulebreakers.system import system
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -54,6 +59,14 @@ class Material:
         """The folder of a model of two layers."""
         return self.folder / "model"
 
+    def job(self, run: str) -> str:
+        """What a worker of a run is handed."""
+        _, parsed = parse(self.runs[run])
+        if run == "study":
+            return job_of(parsed, find_study(parsed.study)).model_dump_json()
+        probe = "probe-" if hasattr(parsed, "probe") else ""
+        return job_of(parsed, find_spec(probe + run)).model_dump_json()
+
     def frame(self) -> pd.DataFrame:
         """The content of the data file."""
         return pd.read_csv(self.data)
@@ -80,7 +93,7 @@ def make(folder: Path, outside: Path) -> Material:
         for command in ("status", "validate", *(("report",) if name in _REPORTED else ())):
             _must_work([command, str(folder / name)])
     worker = ["work", str(folder / "evaluate"), "0", "--call", "0123456789ab", "--"]
-    _must_work([*worker, *material.runs["evaluate"]])
+    _must_work([*worker, material.job("evaluate")])
     _must_work(["models"])
     return material
 
@@ -88,8 +101,9 @@ def make(folder: Path, outside: Path) -> Material:
 def _shorten() -> None:
     """Few prompts in several shards, and claims that soon are void: a wait for one is no hang."""
     for module, name, value in (
-        (shards, "SHARD_PROMPTS", 2),
-        (options, "DEFAULT_LIMIT", 2),
+        (Spec, "shard_prompts", 2),
+        (Patch, "shard_prompts", 2),
+        (source, "DEFAULT_LIMIT", 2),
         (claims, "BEAT", 0.2),
         (claims, "EXPIRY", 1.0),
     ):

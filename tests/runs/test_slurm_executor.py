@@ -26,7 +26,7 @@ def command(monkeypatch, tmp_path):
 
 
 def command_in(folder):
-    return WorkerCommand(folder, "0123456789ab", ("evaluate",))
+    return WorkerCommand(folder, "0123456789ab", "{}")
 
 
 def test_without_submitit_the_extra_is_named(monkeypatch):

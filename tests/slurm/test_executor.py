@@ -48,7 +48,7 @@ def start(monkeypatch, tmp_path) -> Callable[..., list[slurm.SlurmWorker]]:
 
     def start_script(script: str, *, workers: int = 1, **options: str) -> list[slurm.SlurmWorker]:
         (tmp_path / "work.py").write_text(script)
-        command = WorkerCommand(tmp_path, token_hex(6), ())
+        command = WorkerCommand(tmp_path, token_hex(6), "{}")
         return slurm.start(command, workers=workers, options=options)
 
     return start_script

@@ -110,7 +110,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
     named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
-            f"--slurm-option {min(taken)} cannot be given: a worker is one task on one node, and "
+            f"the SLURM option {min(taken)} cannot be given: a worker is one task on one node, and "
             "its log lies beside its job"
         )
     setup = named.pop("setup", None)
@@ -132,7 +132,7 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
         return executor.submit_array(jobs)
     except FailedJobError as error:
         raise UserError(
-            f"SLURM refused the jobs: {str(error).strip()}; change or leave out a --slurm-option"
+            f"SLURM refused the jobs: {str(error).strip()}; change or leave out an option"
         ) from error
 
 

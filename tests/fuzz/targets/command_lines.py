@@ -9,6 +9,7 @@ from typing import NoReturn
 from unittest import mock
 
 from interp import cli
+from interp.cli.parser import Parser
 from tests.fuzz.case import Case
 from tests.fuzz.material import Material
 from tests.fuzz.nasty import WORDS
@@ -148,9 +149,10 @@ def _top() -> argparse.ArgumentParser:
     def catch(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         raise _Found(parser)
 
-    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", catch):
+    with mock.patch.object(Parser, "parse_known_args", catch):
         try:
-            cli.main(["models"])
+            # A command is configured if its name is given.
+            cli.main([*cli.find_commands(), "rulebreakers"])
         except _Found as found:
             return found.parser
     raise AssertionError("the command line is not read by argparse")

@@ -37,7 +37,7 @@ def _damaged(chance: Random, name: str, number: int, material: Material, folder:
     command = COMMANDS[number % len(COMMANDS)]
     own = [*material.runs[name], "--out", "run"]
     argv = list(command) if "run" in command else [*own, *command]
-    argv += material.runs[name] if command[-1:] == ("--",) else []
+    argv += [material.job(name)] if command[-1:] == ("--",) else []
     return Case(argv, damage=f"{name}: {'; '.join(words)}")
 
 
