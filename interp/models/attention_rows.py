@@ -19,8 +19,9 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import UserError
-from interp.models.architectures import attentions_of
+from interp.models.hooks import hooked, watched
 from interp.models.model import Model
+from interp.models.sites import layer_count, locate
 
 Row = Float[Tensor, "batch token"]
 """Attention of the last token to each token, averaged over the heads of one layer."""
@@ -62,11 +63,8 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
                 "load it with --attn-implementation eager"
             )
 
-    handle = model.hf.register_forward_hook(check)
-    try:
+    with hooked(model.hf.register_forward_hook(check)):
         yield
-    finally:
-        handle.remove()
 
 
 @contextmanager
@@ -81,29 +79,21 @@ def _recorded_outputs(model: Model, rows: list[Row]) -> Iterator[None]:
         ]
         rows.extend(weights[:, :, -1].detach().float().mean(1) for weights in given)
 
-    handles = [
+    with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
         model.hf.register_forward_hook(record),
-    ]
-    try:
+    ):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
 def _recorded_eager(model: Model, rows: list[Row]) -> Iterator[None]:
-    def record(module: nn.Module, inputs: Any, output: Any) -> None:
-        rows.append(output[1][:, :, -1].detach().float().mean(1))
+    def record(weights: Tensor) -> None:
+        rows.append(weights[:, :, -1].detach().float().mean(1))
 
-    modules = attentions_of(model.hf, model.architecture)
-    handles = [module.register_forward_hook(record) for module in modules]
-    try:
+    locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
+    with watched(locations, record):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager

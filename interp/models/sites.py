@@ -13,22 +13,9 @@ from interp.errors import UserError
 from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
 
-HEAD_SITES = ("z", "q", "k", "v", "pattern")
-"""Sites that belong to one head."""
-
-KEY_VALUE_SITES = ("k", "v")
-"""Sites whose heads are the key-value heads."""
-
-READ_BY_LATER_TOKENS = ("resid_pre", "k", "v")
-"""Sites through which a token of the last layer still reaches the tokens after it; from all others
-it reaches its own residual stream alone."""
-
-ACTS_THROUGH = {"pattern": "z", "resid_mid": "attn_out"}
-"""Sites that are read in one place and patched in another: attention weights pass through no
-module, and the norm before the MLP reads a residual stream that also goes on beside it."""
-
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads."""
+"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads.
+Attention weights, (row, head, query, key), stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +23,16 @@ class Location:
     """Where a site of one layer is in the running model."""
 
     module: nn.Module
-    end: Literal["input", "output"]
-    """Whether the site is in the module's first input or in its output."""
+    end: Literal["input", "output", "weights"]
+    """Whether the site is in the module's first input, in its output, or is the attention weights
+    that an attention gives beside its output."""
     view: View
     enters: int
     """The first layer that must run for the patch to act; the number of layers if none must."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """Where a site is read, and patched unless it acts through another (`ACTS_THROUGH`).
+    """Where a site is read, and patched unless it acts through another (`Site.acts_through`).
 
     Raises:
         UserError: the architecture has no such site.
@@ -57,7 +45,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
         final_norm = model.hf.get_submodule(architecture.final_norm)
         after = layers[layer + 1] if layer + 1 < len(layers) else final_norm
         return Location(after, "input", _whole, layer + 1)
-    if site in HEAD_SITES:
+    if SITES[site].heads is not None:
         return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
     if site == "resid_mid":
         _refuse_parallel(model, own)
@@ -68,6 +56,8 @@ def locate(model: Model, site: str, layer: int) -> Location:
 
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
     architecture = model.architecture
+    if SITES[site].is_weights:
+        return Location(attention, "weights", _as_it_is, layer)
     if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
         return Location(module, "input", _own_heads(head_count(model, site)), layer)
@@ -85,7 +75,7 @@ def head_count(model: Model, site: str) -> int:
     """How many heads a site has in each layer."""
     config = model.hf.config.get_text_config()
     heads: int = config.num_attention_heads
-    if site in KEY_VALUE_SITES:
+    if SITES[site].heads == "key-value":
         heads = getattr(config, "num_key_value_heads", None) or heads
     return heads
 
@@ -109,14 +99,15 @@ def check_sites(
     for site in sites:
         if site not in SITES:
             raise UserError(f"unknown site {site!r}; expected one of {', '.join(SITES)}")
-        if heads is not None and site not in HEAD_SITES:
+        if heads is not None and SITES[site].heads is None:
+            with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
                 f"heads were given, but {site} has none; leave them out, or give sites among "
-                f"{', '.join(HEAD_SITES)}"
+                f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
         for layer in range(layer_count(model)):
-            for needed in {site, ACTS_THROUGH.get(site, site)} - {"pattern"}:
+            for needed in (site, SITES[site].patched_at):
                 locate(model, needed, layer)
 
 
@@ -158,6 +149,10 @@ def _refuse_parallel(model: Model, layer: nn.Module) -> None:
 
 def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:
     return tensor.unsqueeze(-2)
+
+
+def _as_it_is(weights: Tensor) -> Tensor:
+    return weights
 
 
 def _own_heads(heads: int) -> View:
