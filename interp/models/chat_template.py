@@ -50,6 +50,10 @@ class ChatFrame:
     """Whether a chat template wrote it; if so it holds the special tokens already."""
 
 
+PLAIN = ChatFrame("", "", "", templated=False)
+"""Nothing around a message."""
+
+
 def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFrame:
     """What a model's chat template writes around a message; nothing without a template.
 
@@ -63,7 +67,7 @@ def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFram
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
                 "prompt; leave the system prompt out"
             )
-        return ChatFrame("", "", "", templated=False)
+        return PLAIN
     template = f"the chat template of {tokenizer.name_or_path}"
     texts = {write(tokenizer, chat, _MARKER) for _ in range(RENDERINGS)}
     if len(texts) > 1:

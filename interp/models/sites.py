@@ -42,16 +42,24 @@ def locate(model: Model, site: str, layer: int) -> Location:
     if site == "resid_pre":
         return Location(own, "input", _whole, layer)
     if site == "resid_post":
-        final_norm = model.hf.get_submodule(architecture.final_norm)
-        after = layers[layer + 1] if layer + 1 < len(layers) else final_norm
-        return Location(after, "input", _whole, layer + 1)
+        return _after(model, layers, layer)
     if SITES[site].heads is not None:
         return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
     if site == "resid_mid":
-        _refuse_parallel(model, own)
-        return Location(_module(model, own, architecture.mlp_norm, site), "input", _whole, layer)
+        norm = _norm_on_a_sum(model, own)
+        return Location(_module(model, own, norm, site), "input", _whole, layer)
     path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
     return Location(_module(model, own, path, site), "output", _whole, layer)
+
+
+def _after(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
+    """The residual stream after a layer: what the next one, or the final norm, reads."""
+    if layer + 1 < len(layers):
+        return Location(layers[layer + 1], "input", _whole, layer + 1)
+    final_norm = model.architecture.final_norm
+    if final_norm is None:
+        return Location(layers[layer], "output", _whole, layer)
+    return Location(model.hf.get_submodule(final_norm), "input", _whole, layer + 1)
 
 
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
@@ -139,12 +147,19 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
         ) from error
 
 
-def _refuse_parallel(model: Model, layer: nn.Module) -> None:
+def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
+    """The path of what reads the sum of residual stream and attention, where there is one."""
+    norm, why = model.architecture.mlp_norm, ""
     if getattr(layer, "use_parallel_residual", False):
+        why = "attention and MLP read the same residual stream side by side"
+    elif norm is None:
+        why = "its norms stand on the residual stream itself"
+    if norm is None or why:
         raise UserError(
-            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: attention "
-            "and MLP read the same residual stream side by side; leave the site out"
+            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
+            "leave the site out"
         )
+    return norm
 
 
 def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:

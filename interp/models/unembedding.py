@@ -123,6 +123,16 @@ class ExactLogits:
 
 
 def _final(model: Model) -> Location:
-    """The output of the final norm."""
-    module = model.hf.get_submodule(model.architecture.final_norm)
+    """The output of the final norm.
+
+    Raises:
+        UserError: the model has none.
+    """
+    path = model.architecture.final_norm
+    if path is None:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which has no final norm and no unembedding; "
+            "perplexity and exact token logits are those of causal language models"
+        )
+    module = model.hf.get_submodule(path)
     return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from interp.errors import UserError
 from interp.models.chat_template import write
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 
@@ -26,9 +27,16 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     Qwen2.5 and Llama 3.1, insert one of their own. Templates that write the date are told that of
     `Model.chat`. Without a template, or where `Model.chat` says so, the text is the message alone.
 
+    Models that are no causal language models read the message alone.
+
     Raises:
-        UserError: the template fails, or changes the message, so that spans would be lost.
+        UserError: the template fails, or changes the message, so that spans would be lost; or a
+            system prompt for a model that reads none.
     """
+    if model.kind is not CAUSAL and model.chat.system is not None:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which reads no system prompt; leave it out"
+        )
     frame = model.chat_frame
     if not frame.templated:
         return ChatText(prompt.text, 0, templated=False)

@@ -59,7 +59,8 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     What one step hands to the next must be the keys and values of each layer and nothing else, and
     the rotary frequencies must be those of short prompts (`interp.models.rotary`).
     """
-    if model.is_recurrent or not {"position_ids", "past_key_values"} <= model.forward_arguments:
+    takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
+    if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
         return False
     return holds_key_values_alone(model) and not is_long(model, tokens)
 

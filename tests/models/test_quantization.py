@@ -13,7 +13,8 @@ import interp
 from interp.choices import QUANTIZATIONS
 from interp.cli.common import loaded
 from interp.errors import UserError
-from interp.models import load, quantization
+from interp.models import quantization
+from interp.models.kinds import CAUSAL
 from interp.models.organisms import DEFAULT
 from interp.models.quantization import quantization_of
 from tests.support.tiny import make_tiny
@@ -38,7 +39,7 @@ def asked(monkeypatch):
         return hf, COMPLETE
 
     monkeypatch.setattr(quantization, "find_spec", lambda name: SimpleNamespace(name=name))
-    monkeypatch.setattr(load.AutoModelForCausalLM, "from_pretrained", from_pretrained)
+    monkeypatch.setattr(CAUSAL.auto, "from_pretrained", from_pretrained)
     return options
 
 
