@@ -2,10 +2,10 @@
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import torch
@@ -15,11 +15,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
-from interp.models.chat_template import PLAIN, ChatFrame, chat_frame
+from interp.models.chat_template import PLAIN, ChatFrame, Turn, chat_frame
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
 from interp.models.tokenizer import check_tokenizer
+
+_FRAMES = 256
+"""Frames of messages that are remembered: prompts mostly share what is said before them."""
 
 
 @dataclass(frozen=True)
@@ -178,16 +181,21 @@ class Model:
         """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
-    @cached_property
+    @property
     def chat_frame(self) -> ChatFrame:
-        """What stands around every message that the model reads.
+        """What stands around every message that the model reads with nothing said before.
 
         Raises:
             UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
         """
+        return self.frame_behind(())
+
+    @cached_property
+    def frame_behind(self) -> Callable[[tuple[Turn, ...]], ChatFrame]:
+        """What stands around a message behind some turns, by these turns."""
         if self.kind is not CAUSAL:
-            return PLAIN
-        return chat_frame(self.tokenizer, self.chat)
+            return lambda turns: PLAIN
+        return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
 
     @cached_property
     def identity(self) -> str:

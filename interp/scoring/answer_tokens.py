@@ -75,10 +75,9 @@ class AnswerTokenizer:
         where ordinary text such as "[/INST]" ends the prompt, from which a word is set off; and
         nothing, as the answer is written to those who append it to the prompt.
         """
-        frame = self._model.chat_frame
-        if not frame.templated:
+        if not chat.templated:
             return (" ",)
-        likely = [frame.answer_opening] if frame.answer_opening else []
+        likely = [chat.answer_opening] if chat.answer_opening else []
         if self._ends_in_text(chat):
             likely.append(" ")
         return tuple(dict.fromkeys([*likely, ""]))
