@@ -3,6 +3,9 @@
 Nothing heavy is imported here, so that the command line refuses a wrong name at once.
 """
 
+from dataclasses import dataclass
+from typing import Literal
+
 METHODS = ("gradient", "attention")
 """Values of --methods."""
 
@@ -17,17 +20,76 @@ probable form."""
 ATTRIBUTION_BACKENDS = ("native", "inseq")
 """Values of --backend of attribution."""
 
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An activation of a layer that can be read and patched."""
+
+    name: str
+    doc: str
+    heads: Literal["query", "key-value"] | None = None
+    """Which heads it belongs to one of; None for sites of a whole layer."""
+    read_by_later: bool = False
+    """Whether a token of the last layer still reaches the tokens after it through this site; from
+    all others it reaches its own residual stream alone."""
+    acts_through: str | None = None
+    """The site that is patched in its place, where it is read in one place and patched in another:
+    attention weights pass through no module, and the norm before the MLP reads a residual stream
+    that also goes on beside it."""
+    beside: str | None = None
+    """The site that it is the sum of with what `acts_through` adds."""
+    is_weights: bool = False
+    """Whether it holds attention weights, (head, query, key), which eager attention alone gives."""
+
+    @property
+    def patched_at(self) -> str:
+        """The site that a patch is written to."""
+        return self.acts_through or self.name
+
+
 SITES = {
-    "resid_pre": "the residual stream before the layer",
-    "resid_mid": "the residual stream between attention and MLP",
-    "resid_post": "the residual stream after the layer",
-    "attn_out": "what the attention adds to the residual stream",
-    "mlp_out": "what the MLP adds to the residual stream",
-    "z": "the output of one head, before it is projected into the residual stream",
-    "q": "the query of one head, as projected, before any norm and rotation",
-    "k": "the key of one key-value head, as projected, before any norm and rotation",
-    "v": "the value of one key-value head, as projected",
-    "pattern": "the attention weights of one head",
+    site.name: site
+    for site in (
+        Site("resid_pre", "the residual stream before the layer", read_by_later=True),
+        Site(
+            "resid_mid",
+            "the residual stream between attention and MLP",
+            acts_through="attn_out",
+            beside="resid_pre",
+        ),
+        Site("resid_post", "the residual stream after the layer"),
+        Site("attn_out", "what the attention adds to the residual stream"),
+        Site("mlp_out", "what the MLP adds to the residual stream"),
+        Site(
+            "z",
+            "the output of one head, before it is projected into the residual stream",
+            heads="query",
+        ),
+        Site(
+            "q",
+            "the query of one head, as projected, before any norm and rotation",
+            heads="query",
+        ),
+        Site(
+            "k",
+            "the key of one key-value head, as projected, before any norm and rotation",
+            heads="key-value",
+            read_by_later=True,
+        ),
+        Site(
+            "v",
+            "the value of one key-value head, as projected",
+            heads="key-value",
+            read_by_later=True,
+        ),
+        Site(
+            "pattern",
+            "the attention weights of one head",
+            heads="query",
+            acts_through="z",
+            is_weights=True,
+        ),
+    )
 }
 """Values of --site, under the field's names."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import torch
@@ -13,8 +12,9 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
-from interp.models.architectures import layers_of
+from interp.models.hooks import watched
 from interp.models.model import Model
+from interp.models.sites import layer_count, locate
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -75,20 +75,9 @@ def residual_stream(
         rows = torch.arange(len(at), device=hidden.device)[:, None]
         kept.append(hidden[rows, at].detach())
 
-    def enter(module: object, inputs: Any, keywords: Any) -> None:
-        keep(inputs[0] if inputs else keywords["hidden_states"])
-
-    def leave(module: object, inputs: Any, output: Any) -> None:
-        keep(output[0] if isinstance(output, tuple) else output)
-
-    layers = layers_of(model.hf, model.architecture)
-    handles = [layers[0].register_forward_pre_hook(enter, with_kwargs=True)]
-    handles += [layer.register_forward_hook(leave) for layer in layers]
-    try:
+    after = [locate(model, "resid_post", layer) for layer in range(layer_count(model))]
+    with watched([locate(model, "resid_pre", 0), *after], keep):
         yield kept
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _places(batch: Batch, positions: Sequence[str]) -> Int[Tensor, "batch position"]:

@@ -1,7 +1,7 @@
 """Input gradient and attention of a batch in one forward and one backward pass.
 
-1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the last position
-   and, layer by layer, the attention row of the last token.
+1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the answer and,
+   layer by layer, the attention row of the token at which it is read.
 2. Backward: the gradient of the target with respect to the embeddings alone.
 3. Aggregate: token scores as shares of the prompt, sums over each premise, their ratio.
 """
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from interp.attribution.attention import attention_scores
 from interp.attribution.gradient import gradient_scores
 from interp.attribution.targets import objective
-from interp.models.attention_rows import last_token_attention
+from interp.models.attention_rows import answer_attention
 from interp.models.model import Model
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
@@ -40,8 +41,8 @@ def attribute_in_one_pass(
         stack.enter_context(torch.set_grad_enabled("gradient" in methods))
         rows = []
         if "attention" in methods:
-            rows = stack.enter_context(last_token_attention(model))
-        embeddings = model.hf.get_input_embeddings()(batch.token_ids).detach()
+            rows = stack.enter_context(answer_attention(model))
+        embeddings = reader_of(model).embed(batch).detach()
         embeddings.requires_grad_("gradient" in methods)
         predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
         scores: TokenScores = {}

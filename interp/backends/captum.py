@@ -27,6 +27,7 @@ from interp.attribution.targets import log_odds, target_tokens
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.models.model import Model
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answers import Predictions
 
@@ -96,29 +97,20 @@ class _Target(nn.Module):
         mean: Float[Tensor, " size"],
     ) -> None:
         super().__init__()
-        self._model = model
+        self._reader = reader_of(model)
         self._hf = model.hf
         self._token, self._other, self._mean = token, other, mean
         self._batch = pad(model, [prompt])
         self._own = self._batch.unpadded(0)
         with torch.no_grad():
-            self._embeddings = model.hf.get_input_embeddings()(self._batch.token_ids)
+            self._embeddings = self._reader.embed(self._batch)
 
     def forward(self, embeddings: Embeddings) -> Attributed:
         """The target of each row, in nats, or logits for a contrast."""
-        rows = embeddings.shape[0]
-        inputs = {
-            "inputs_embeds": embeddings,
-            "attention_mask": self._batch.attention_mask.expand(rows, -1),
-            "position_ids": self._batch.position_ids.expand(rows, -1),
-            "use_cache": False,
-            "logits_to_keep": 1,
-        }
-        logits = self._hf(**self._model.taken(inputs)).logits[:, -1]
+        logits = self._reader.answer_logits(self._batch, embeddings=embeddings)
         if self._other is None:
-            return log_odds(logits.float(), self._token.expand(rows))
-        difference: Tensor = logits[:, self._token] - logits[:, self._other]
-        return difference.float()
+            return log_odds(logits, self._token.expand(len(logits)))
+        return logits[:, self._token] - logits[:, self._other]
 
     def explain(self, method: str) -> tuple[NDArray[np.float32], float]:
         """Shares of the prompt's tokens, and the completeness gap."""

@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.sites import ACTS_THROUGH, Location, locate, residual_scale
+from interp.models.sites import Location, locate, residual_scale
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -61,7 +62,7 @@ class NnsightBackend:
         Raises:
             UserError: attention patterns, which no module gives or takes.
         """
-        if any(cell.site == "pattern" for cell in cells):
+        if any(SITES[cell.site].is_weights for cell in cells):
             raise UserError(
                 "the backend nnsight has no site pattern: attention weights pass through no "
                 "module; use --backend native or transformer-lens"
@@ -84,10 +85,11 @@ class NnsightBackend:
         location = locate(self._model, site, layer)
         source = location.view(self._activation(location, pair.source.token_ids))[0]
         written = bring(source, pair.alignment, start=0)
-        if site == "resid_mid":
-            before = self._activation(locate(self._model, "resid_pre", layer), pair.base.token_ids)
+        beside = SITES[site].beside
+        if beside is not None:
+            before = self._activation(locate(self._model, beside, layer), pair.base.token_ids)
             written = (written - before[0][:, None]) / residual_scale(self._model)
-            location = locate(self._model, ACTS_THROUGH[site], layer)
+            location = locate(self._model, SITES[site].patched_at, layer)
         indices = [
             index
             for index, cell in enumerate(cells)

@@ -15,9 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import AutoTokenizer
 
+from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.sites import HEAD_SITES
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -85,16 +85,17 @@ class TransformerLensBackend:
 
     def _patched(self, pair: PatchingPair, cell: Cell, base: Any, source: Any) -> float:
         """The metric under one cell, from the cached activations of both prompts."""
+        site = SITES[cell.site]
         activations = source[hook_name(cell.site, cell.layer)][0]
-        if cell.site == "pattern":
+        if site.is_weights:
             written = bring_pattern(activations, pair.alignment, start=0)
         else:
             written = bring(_with_heads(activations), pair.alignment, start=0)
-        acts_at = cell.site
-        if cell.site == "resid_mid":
+        acts_at = site.name
+        if site.beside is not None:
             # TransformerLens's hook of this name reaches the MLP alone, not the stream beside it.
-            written = written - base[hook_name("resid_pre", cell.layer)][0][:, None]
-            acts_at = "attn_out"
+            written = written - base[hook_name(site.beside, cell.layer)][0][:, None]
+            acts_at = site.patched_at
         write = partial(_write, cell=cell, pair=pair, written=written)
         logits = self._bridge.run_with_hooks(
             self._ids(pair.base.token_ids),
@@ -108,7 +109,7 @@ class TransformerLensBackend:
 
 def hook_name(site: str, layer: int) -> str:
     """TransformerLens's name of a site of a layer."""
-    within = "attn." if site in HEAD_SITES else ""
+    within = "" if SITES[site].heads is None else "attn."
     return f"blocks.{layer}.{within}hook_{site}"
 
 
@@ -125,7 +126,7 @@ def _write(tensor: Tensor, hook: Any, *, cell: Cell, pair: PatchingPair, written
     """The tensor of a hook with what a cell writes into it."""
     positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
     patched = tensor.clone()
-    if cell.site == "pattern":
+    if SITES[cell.site].is_weights:
         patched[0, cell.head, positions] = written[cell.head, positions]
     else:
         _with_heads(patched[0])[positions, cell.head or 0] = written[positions, cell.head or 0]

@@ -7,6 +7,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from interp.errors import UserError
+from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,10 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Module paths of a causal language model, from the model's root or from one layer."""
+    """Module paths of a stack of layers, from the model's root or from one layer.
+
+    That of a causal language model, or of an encoder that pools its first token.
+    """
 
     layers: str
     """Path of the list of layers."""
@@ -30,12 +34,13 @@ class Architecture:
     """Path of the attention within a layer."""
     mlp: str
     """Path of the MLP within a layer."""
-    final_norm: str
-    """Path of the norm after the last layer."""
+    final_norm: str | None
+    """Path of the norm after the last layer; None where the head reads what the layer gives."""
     attention_out: str
     """Path within a layer of the module whose output the attention adds to the residual stream."""
-    mlp_norm: str
-    """Path within a layer of what reads the residual stream for the MLP: its norm, or itself."""
+    mlp_norm: str | None
+    """Path within a layer of what reads the residual stream for the MLP: its norm, or itself. None
+    where norms stand on the stream itself, so that it is no sum."""
     mlp_out: str
     """Path within a layer of the module whose output the MLP adds to the residual stream."""
     heads_out: str
@@ -43,6 +48,8 @@ class Architecture:
     queries: Projection
     keys: Projection
     values: Projection
+    causal: bool = True
+    """Whether a token sees those before it alone."""
 
 
 _LLAMA_LIKE = Architecture(
@@ -114,6 +121,45 @@ ARCHITECTURES = {
 }
 """`config.model_type` to its module paths."""
 
+_BERT_LIKE = Architecture(
+    layers="bert.encoder.layer",
+    attention="attention",
+    mlp="output",
+    final_norm=None,
+    attention_out="attention.output.dense",
+    mlp_norm=None,
+    mlp_out="output.dense",
+    heads_out="output.dense",
+    queries=Projection("self.query"),
+    keys=Projection("self.key"),
+    values=Projection("self.value"),
+    causal=False,
+)
+_ROBERTA_LIKE = replace(_BERT_LIKE, layers="roberta.encoder.layer")
+
+ENCODERS = {
+    "bert": _BERT_LIKE,
+    "roberta": _ROBERTA_LIKE,
+    "xlm-roberta": _ROBERTA_LIKE,
+    "camembert": _ROBERTA_LIKE,
+    "electra": replace(_BERT_LIKE, layers="electra.encoder.layer"),
+    "distilbert": replace(
+        _BERT_LIKE,
+        layers="distilbert.transformer.layer",
+        mlp="ffn",
+        attention_out="attention.out_lin",
+        mlp_out="ffn",
+        heads_out="out_lin",
+        queries=Projection("q_lin"),
+        keys=Projection("k_lin"),
+        values=Projection("v_lin"),
+    ),
+}
+"""The same for encoders with a classification head, which reads their first token."""
+
+CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
+"""What the layers of decoders call the attention that they pay to the encoder's tokens."""
+
 UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
     "(attribute --methods gradient) and, where it can tell it, attention (--methods attention)"
@@ -128,13 +174,18 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     the text part of a model that also reads images.
 
     Raises:
-        UserError: the modules are not where the architecture says.
+        UserError: the modules are not where the architecture says, an encoder that is not listed,
+            or a text-to-text model, which has two stacks.
     """
+    kind = kind_of(model.config, [type(model).__name__])
+    if kind is not CAUSAL:
+        return _architecture_of_encoder(model, kind)
     listed = ARCHITECTURES.get(model.config.model_type, _LLAMA_LIKE)
+    inside = ("model.", "model.language_model.", 1)
     text_part = replace(
         listed,
-        layers=listed.layers.replace("model.", "model.language_model.", 1),
-        final_norm=listed.final_norm.replace("model.", "model.language_model.", 1),
+        layers=listed.layers.replace(*inside),
+        final_norm=listed.final_norm and listed.final_norm.replace(*inside),
     )
     for architecture in (text_part, listed):
         problem = _mismatch(model, architecture)
@@ -145,6 +196,23 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
         f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
+
+
+def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture:
+    listed = ENCODERS.get(model.config.model_type) if kind is CLASSIFIER else None
+    if listed is None:
+        raise UserError(
+            f"nothing can look inside of a {kind.name} of the architecture "
+            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are causal language models, and "
+            f"classifiers of the architectures {', '.join(ENCODERS)}"
+        )
+    problem = _mismatch(model, listed)
+    if problem is not None:
+        raise UserError(
+            f"the encoder {model.config.model_type!r} does not have the expected structure: "
+            f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}"
+        )
+    return listed
 
 
 def layers_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:
@@ -160,7 +228,7 @@ def attentions_of(model: PreTrainedModel, architecture: Architecture) -> Sequenc
 
 def _mismatch(model: PreTrainedModel, architecture: Architecture) -> str | None:
     for path in (architecture.layers, architecture.final_norm):
-        if not _has(model, path):
+        if path is not None and not _has(model, path):
             return f"no module {path}"
     layers = layers_of(model, architecture)
     expected = model.config.get_text_config().num_hidden_layers

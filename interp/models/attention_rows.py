@@ -1,7 +1,7 @@
-"""The attention paid by the last prompt token, layer by layer, without eager attention.
+"""The attention paid at the place of the answer, layer by layer, without eager attention.
 
 With eager attention the weights are there to be read. With a fused implementation (SDPA, flash) the
-row of the last query alone is computed again from the same queries and keys, at a memory of
+row of one query alone is computed again from the same queries and keys, at a memory of
 heads x tokens. transformers' `AttentionInterface` is the contact with its internals.
 
 A model outside the architecture map is asked for its weights by `output_attentions` where its
@@ -10,6 +10,7 @@ attention is eager; elsewhere whatever attention it pays through the interface i
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,35 +20,71 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import UserError
-from interp.models.architectures import attentions_of
+from interp.models.architectures import CROSS_ATTENTIONS, ENCODERS
+from interp.models.hooks import hooked, watched
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.sites import layer_count, locate
 
 Row = Float[Tensor, "batch token"]
-"""Attention of the last token to each token, averaged over the heads of one layer."""
+"""Attention of one token to each token of the prompt, averaged over the heads of one layer."""
 
 _BLOCK_MASKS = ("flex_attention",)
 """Implementations whose masks are objects of their own, not tensors."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a model reads its answer, and by which attention."""
+
+    query: int
+    """The token whose attention it is: the last one, or the first."""
+    output: str
+    """What transformers calls the weights among the outputs of a forward pass."""
+    modules: frozenset[nn.Module]
+    """All modules, or those of the attention that reads the prompt."""
+
+
 @contextmanager
-def last_token_attention(model: Model) -> Iterator[list[Row]]:
+def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row a layer to the list that is yielded.
 
-    Layers without attention, as in models that are partly recurrent, append none. The model's
-    attention implementation, and so its numbers, stay what they are.
+    It is the attention of the token at which the answer is read: of a causal model the last one; of
+    a classifier the first, which its head pools; of a text-to-text model that of the decoder's last
+    token, which predicts the answer, to the tokens of the encoder (cross-attention). Layers without
+    attention, as in models that are partly recurrent, append none. The model's attention
+    implementation, and so its numbers, stay what they are.
 
     Raises:
         UserError: the attention cannot be read, or the model pays none.
     """
     rows: list[Row] = []
-    with _recorder(model)(model, rows), _refusing_none(model, rows):
+    with _recorder(model)(model, rows, _place(model)), _refusing_none(model, rows):
         yield rows
 
 
-def _recorder(model: Model) -> Callable[[Model, list[Row]], AbstractContextManager[None]]:
+def _place(model: Model) -> _Place:
+    modules = dict(model.hf.named_modules())
+    if model.kind is TEXT_TO_TEXT:
+        cross = {module for path, module in modules.items() if path.endswith(CROSS_ATTENTIONS)}
+        return _Place(-1, "cross_attentions", frozenset(cross))
+    if model.kind is CLASSIFIER and not model.is_mapped:
+        raise UserError(
+            f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
+            f"known, so its attention cannot be told; known are {', '.join(ENCODERS)}. Leave the "
+            "method out (--methods gradient)"
+        )
+    query = 0 if model.kind is CLASSIFIER else -1
+    return _Place(query, "attentions", frozenset(modules.values()))
+
+
+def _recorder(
+    model: Model,
+) -> Callable[[Model, list[Row], _Place], AbstractContextManager[None]]:
     if model.attn_implementation != "eager":
         return _recorded_fused
-    return _recorded_eager if model.is_mapped else _recorded_outputs
+    own = model.kind is CAUSAL and model.is_mapped
+    return _recorded_eager if own else _recorded_outputs
 
 
 @contextmanager
@@ -62,52 +99,40 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
                 "load it with --attn-implementation eager"
             )
 
-    handle = model.hf.register_forward_hook(check)
-    try:
+    with hooked(model.hf.register_forward_hook(check)):
         yield
-    finally:
-        handle.remove()
 
 
 @contextmanager
-def _recorded_outputs(model: Model, rows: list[Row]) -> Iterator[None]:
+def _recorded_outputs(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
     def ask(module: nn.Module, inputs: Any, options: dict[str, Any]) -> Any:
         return inputs, {**options, "output_attentions": True}
 
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention give None.
-        given = [
-            weights for weights in getattr(output, "attentions", None) or () if weights is not None
-        ]
-        rows.extend(weights[:, :, -1].detach().float().mean(1) for weights in given)
+        layers = getattr(output, place.output, None) or ()
+        given = [weights for weights in layers if weights is not None]
+        rows.extend(weights[:, :, place.query].detach().float().mean(1) for weights in given)
 
-    handles = [
+    with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
         model.hf.register_forward_hook(record),
-    ]
-    try:
+    ):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
-def _recorded_eager(model: Model, rows: list[Row]) -> Iterator[None]:
-    def record(module: nn.Module, inputs: Any, output: Any) -> None:
-        rows.append(output[1][:, :, -1].detach().float().mean(1))
+def _recorded_eager(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+    def record(weights: Tensor) -> None:
+        rows.append(weights[:, :, place.query].detach().float().mean(1))
 
-    modules = attentions_of(model.hf, model.architecture)
-    handles = [module.register_forward_hook(record) for module in modules]
-    try:
+    locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
+    with watched(locations, record):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
-def _recorded_fused(model: Model, rows: list[Row]) -> Iterator[None]:
+def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
     name = model.attn_implementation
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
@@ -115,7 +140,6 @@ def _recorded_fused(model: Model, rows: list[Row]) -> Iterator[None]:
             "--attn-implementation sdpa or eager, or leave the method out (--methods gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
-    recorded = frozenset(model.hf.modules())
 
     def attend_and_record(
         module: nn.Module,
@@ -125,8 +149,9 @@ def _recorded_fused(model: Model, rows: list[Row]) -> Iterator[None]:
         attention_mask: Tensor | None,
         **options: Any,
     ) -> Any:
-        if module in recorded:
-            rows.append(last_row(query, key, attention_mask, **options).mean(1))
+        if module in place.modules:
+            row = query_row(query, key, attention_mask, place.query, **options)
+            rows.append(row.mean(1))
         return original(module, query, key, value, attention_mask, **options)
 
     AttentionInterface.register(name, attend_and_record)
@@ -137,21 +162,24 @@ def _recorded_fused(model: Model, rows: list[Row]) -> Iterator[None]:
 
 
 @torch.no_grad()
-def last_row(
-    query: Float[Tensor, "batch head token size"],
+def query_row(
+    query: Float[Tensor, "batch head query_token size"],
     key: Float[Tensor, "batch kv_head token size"],
     attention_mask: Tensor | None,
+    at: int = -1,
     *,
     scaling: float | None = None,
     softcap: float | None = None,
     sliding_window: int | None = None,
     s_aux: Float[Tensor, " head"] | None = None,
+    position_bias: Tensor | None = None,
     **unused: Any,
 ) -> Float[Tensor, "batch head token"]:
-    """Attention weights of the last query, in fp32.
+    """Attention weights of one query, in fp32: of the last one, or of one that sees all tokens.
 
-    They sum to 1, or to less where sinks (`s_aux`, one logit a head) take a part.
-
+    They sum to 1, or to less where sinks (`s_aux`, one logit a head) take a part. What T5 adds to
+    the logits is `position_bias`, (batch or 1, head, query, token). A sliding window hides tokens
+    from the last query alone.
 
     `attention_mask` is what transformers hands to an attention function: None (causal, nothing
     padded), a boolean or additive mask over (query, key), or a padding mask over keys (flash).
@@ -159,13 +187,15 @@ def last_row(
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]
     # Query heads that share a key head are grouped, so that keys need not be repeated.
-    last = query[:, :, -1].float().reshape(batch, kv_heads, heads // kv_heads, size)
-    logits = (last @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
+    own = query[:, :, at].float().reshape(batch, kv_heads, heads // kv_heads, size)
+    logits = (own @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
     logits = logits * (size**-0.5 if scaling is None else scaling)
     if softcap is not None:
         logits = torch.tanh(logits / softcap) * softcap
+    if position_bias is not None:
+        logits = logits + position_bias[:, :, at, :tokens]
     if attention_mask is not None and attention_mask.dim() == 4:
-        mask = attention_mask[:, :, -1, :tokens]
+        mask = attention_mask[:, :, at, :tokens]
         logits = (
             logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
         )

@@ -1,13 +1,14 @@
 """What a model's chat template writes around a message.
 
-1. Write a marker instead of a message, several times: the text before it and after it is the frame.
+1. Write a marker instead of a message, behind what is said before it, several times: the text
+   before the marker and after it is the frame.
 2. Write an answer behind it: what the template puts between the two opens the answers.
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    takes for ever.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -50,12 +51,24 @@ class ChatFrame:
     """Whether a chat template wrote it; if so it holds the special tokens already."""
 
 
-def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFrame:
-    """What a model's chat template writes around a message; nothing without a template.
+PLAIN = ChatFrame("", "", "", templated=False)
+"""Nothing around a message."""
+
+
+Turn = tuple[str, str]
+"""Role and content of a message: system, user or assistant."""
+
+
+def chat_frame(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
+) -> ChatFrame:
+    """What a model's chat template writes around a message, behind what was said before it.
+
+    Without a template nothing but what was said before, in plain text: see `_plain`.
 
     Raises:
         UserError: the template fails, changes, loses or repeats the message, or does not write
-            the same each time; or there is a system prompt, and nothing that writes it.
+            the same each time; or it does not write what was said before, or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:
@@ -63,9 +76,9 @@ def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFram
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
                 "prompt; leave the system prompt out"
             )
-        return ChatFrame("", "", "", templated=False)
+        return _plain(turns)
     template = f"the chat template of {tokenizer.name_or_path}"
-    texts = {write(tokenizer, chat, _MARKER) for _ in range(RENDERINGS)}
+    texts = {write(tokenizer, chat, _MARKER, turns) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
             f"{template} writes something else each time, so that numbers could not be repeated; "
@@ -81,22 +94,42 @@ def chat_frame(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> ChatFram
         )
     if chat.system is not None and chat.system.strip() not in text:
         raise UserError(f"{template} does not write a system prompt; leave it out")
-    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, text), templated=True)
+    for role, content in turns:
+        if content.strip() not in before:
+            raise UserError(
+                f"{template} does not write what the {role} says before the prompt: "
+                f"{content!r:.60}; leave it out"
+            )
+    opening = _answer_opening(tokenizer, chat, turns, text)
+    return ChatFrame(before, rest[0], opening, templated=True)
 
 
-def write(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, message: str) -> str:
-    """One user message as the chat template writes it, behind the system prompt if there is one.
+def write(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    message: str,
+    turns: Sequence[Turn] = (),
+) -> str:
+    """One user message as the chat template writes it, behind the system prompt and other turns.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
     """
-    return _render(tokenizer, chat, [{"role": "user", "content": message}], generation=True)
+    return _render(tokenizer, chat, [*turns, ("user", message)], generation=True)
 
 
-def _answer_opening(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: str) -> str:
-    turns = [{"role": "user", "content": _MARKER}, {"role": "assistant", "content": _ANSWER}]
+def _plain(turns: Sequence[Turn]) -> ChatFrame:
+    """Paragraphs: the system message, then each question with its answer behind a space."""
+    text = "".join(content + (" " if role == "user" else "\n\n") for role, content in turns)
+    return ChatFrame(text, "", "", templated=False)
+
+
+def _answer_opening(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn], asked: str
+) -> str:
+    answered = [*turns, ("user", _MARKER), ("assistant", _ANSWER)]
     try:
-        told = _render(tokenizer, chat, turns, generation=False)
+        told = _render(tokenizer, chat, answered, generation=False)
     except UserError:  # a template may know no answers
         return ""
     if not told.startswith(asked):
@@ -108,17 +141,18 @@ def _answer_opening(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked:
 def _render(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,
-    messages: Sequence[Mapping[str, str]],
+    turns: Sequence[Turn],
     *,
     generation: bool,
 ) -> str:
-    system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
+    system = [] if chat.system is None else [("system", chat.system)]
+    messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
     day = date.fromisoformat(chat.date)
     try:
         _check_operations(tokenizer.get_chat_template())
         with time_limit(RENDER_SECONDS):
             text = tokenizer.apply_chat_template(
-                [*system, *map(dict, messages)],
+                messages,
                 chat_template=_dated(tokenizer.get_chat_template(), day),
                 tokenize=False,
                 add_generation_prompt=generation,
@@ -126,7 +160,8 @@ def _render(
                 date_string=day.strftime("%d %b %Y"),
             )
     except Exception as error:  # a template may raise anything, through Jinja
-        what = "a system prompt and a user message" if system else "a single user message"
+        roles = [message["role"] for message in messages]
+        what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
         ) from error

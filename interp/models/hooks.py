@@ -1,6 +1,6 @@
 """Hooks on a model: read sites, change them, skip layers; all gone when their block ends."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from interp.models.model import Model
 from interp.models.sites import Location
 
-Activation = Float[Tensor, "row token width"]
+Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query key"]
 Edit = Callable[[Activation], Activation]
 Key = TypeVar("Key", bound=Hashable)
 
@@ -18,11 +19,32 @@ Key = TypeVar("Key", bound=Hashable)
 @contextmanager
 def edited(location: Location, edit: Edit) -> Iterator[None]:
     """Within the block the tensor of a location passes through `edit`."""
-    handle = _hook(location, edit)
+    with hooked(_hook(location, edit)):
+        yield
+
+
+@contextmanager
+def hooked(*handles: RemovableHandle) -> Iterator[None]:
+    """Within the block hooks that have been set stay; then they are removed."""
     try:
         yield
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Iterator[None]:
+    """Within the block `see` is called with the tensor of each location, as it passes."""
+
+    def look(tensor: Tensor) -> Tensor:
+        see(tensor)
+        return tensor
+
+    with ExitStack() as stack:
+        for location in locations:
+            stack.enter_context(edited(location, look))
+        yield
 
 
 @contextmanager
@@ -65,6 +87,17 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
             module.forward = original
 
 
+@contextmanager
+def eager_attention(model: Model) -> Iterator[None]:
+    """Within the block the model computes attention weights openly; restored afterwards."""
+    before = model.attn_implementation
+    try:
+        model.hf.set_attn_implementation("eager")
+        yield
+    finally:
+        model.hf.set_attn_implementation(before)
+
+
 def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activation:
     return hidden_states
 
@@ -72,14 +105,18 @@ def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activa
 def _hook(location: Location, edit: Edit) -> RemovableHandle:
     if location.end == "input":
 
-        def change_input(module: nn.Module, inputs: Any) -> Any:
-            return (edit(inputs[0]), *inputs[1:])
+        def change_input(module: nn.Module, inputs: Any, named: dict[str, Any]) -> Any:
+            if inputs:
+                return (edit(inputs[0]), *inputs[1:]), named
+            return inputs, {**named, "hidden_states": edit(named["hidden_states"])}
 
-        return location.module.register_forward_pre_hook(change_input)
+        return location.module.register_forward_pre_hook(change_input, with_kwargs=True)
+
+    place = 1 if location.end == "weights" else 0
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
         if isinstance(output, tuple):  # attention gives its weights as well
-            return (edit(output[0]), *output[1:])
+            return (*output[:place], edit(output[place]), *output[place + 1 :])
         return edit(output)
 
     return location.module.register_forward_hook(change_output)

@@ -1,6 +1,7 @@
 """Load a model by hub name, local folder or organism name."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import torch
 from transformers import (
     AutoConfig,
-    AutoModelForCausalLM,
     BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedModel,
@@ -21,6 +21,7 @@ from interp.models.checkpoint import Stored, check_configuration, check_folder, 
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.devices import check_placement
 from interp.models.dtypes import canonical_dtype
+from interp.models.kinds import Kind, kind_of
 from interp.models.model import Model
 from interp.models.names import canonical_name
 from interp.models.places import locate
@@ -45,7 +46,9 @@ def load_model(
     system_prompt: str | None = None,
     template_date: str = DEFAULT_DATE,
 ) -> Model:
-    """Load a causal language model and its tokenizer.
+    """Load a causal language model, sequence classifier or text-to-text model, and its tokenizer.
+
+    Which of them it is follows from the `architectures` of its configuration.
 
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
@@ -71,27 +74,18 @@ def load_model(
     chat = ChatFormat(template=chat_template, system=system_prompt, date=template_date)
     dtype = canonical_dtype(dtype)
     check_placement(device, device_map)
-    if device is None and device_map is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     found = find_model(
         name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
     )
-    if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
-        dtype = "float32"
-    with reading("config.json", found.name):
-        quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
-    hf, notes = _load_weights(
+    return load_found(
         found,
+        device=device,
         dtype=dtype,
-        # Straight onto its device: a quantized model cannot be moved there afterwards.
-        device_map=device_map or device,
-        quantization_config=quantizing,
+        device_map=device_map,
+        quantization=quantization,
         attn_implementation=attn_implementation,
-        use_safetensors=None if allow_pickle else True,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
+        chat=chat,
     )
-    return Model(found.name, hf, found.tokenizer, found.source, chat, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +102,44 @@ class FoundModel:
     """Changes when a file of a local folder does; None on the hub, where the commit tells."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
+    kind: Kind
     stored: Stored | None
     """The tensors of a local folder; None on the hub, where they may not be here yet."""
+    options: Mapping[str, Any]
+    """How it is to be read: revision, use_safetensors, trust_remote_code."""
+
+
+def load_found(
+    found: FoundModel,
+    *,
+    device: str | None = None,
+    dtype: str = "auto",
+    device_map: str | None = None,
+    quantization: str | None = None,
+    attn_implementation: str | None = None,
+    chat: ChatFormat | None = None,
+) -> Model:
+    """Load a model that was found, without reading its configuration and tokenizer again.
+
+    Arguments and errors are those of `load_model`.
+    """
+    dtype = canonical_dtype(dtype)
+    check_placement(device, device_map)
+    if device is None and device_map is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
+        dtype = "float32"
+    with reading("config.json", found.name):
+        quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
+    hf, notes = _load_weights(
+        found,
+        dtype=dtype,
+        # Straight onto its device: a quantized model cannot be moved there afterwards.
+        device_map=device_map or device,
+        quantization_config=quantizing,
+        attn_implementation=attn_implementation,
+    )
+    return Model(found.name, hf, found.tokenizer, found.source, chat or ChatFormat(), notes)
 
 
 def find_model(
@@ -133,9 +163,10 @@ def find_model(
             check_folder(name, location, allow_pickle=allow_pickle)
         check_configuration(name, location)
         stored = stored_tensors(name, location, allow_pickle=allow_pickle)
-    options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     with reading("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
+        kind = kind_of(config, config.architectures or ())
         if stored is not None:
             check_counts(name, config, stored)
     with reading("its tokenizer", name):
@@ -145,7 +176,8 @@ def find_model(
     source = {**source, "commit": commit} if commit else source
     with reading("its folder", name):
         fingerprint = _fingerprint(location)
-    return FoundModel(name, location, source, fingerprint, tokenizer, config, stored)
+    options["use_safetensors"] = None if allow_pickle else True
+    return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
 
 
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
@@ -154,17 +186,19 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with reading("config.json", found.name):
             check_sizes(
                 found.name,
+                found.kind,
                 found.config,
                 found.stored,
-                trust_remote_code=options["trust_remote_code"],
+                trust_remote_code=found.options["trust_remote_code"],
             )
     with reading("its weights", found.name), quiet_report():
         # By its types, transformers never returns the account of what was loaded.
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
             # Told like all that does not fit, by `check_complete`.
             ignore_mismatched_sizes=True,
+            **found.options,
             **options,
         )
     hf, info = loaded

@@ -1,11 +1,11 @@
-"""A loaded model: an unmodified Hugging Face causal language model and what is known about it."""
+"""A loaded model: an unmodified Hugging Face model of language and what is known about it."""
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import torch
@@ -15,20 +15,25 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from interp.errors import UserError
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
-from interp.models.chat_template import ChatFrame, chat_frame
+from interp.models.chat_template import PLAIN, ChatFrame, Turn, chat_frame
+from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
 from interp.models.tokenizer import check_tokenizer
 
+_FRAMES = 256
+"""Frames of messages that are remembered: prompts mostly share what is said before them."""
+
 
 @dataclass(frozen=True)
 class Model:
-    """A causal language model with its tokenizer, which everything in the toolkit measures.
+    """A model of some `Kind` with its tokenizer, which everything in the toolkit measures.
 
     Wrap a model that is already in memory by `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer gives no character offsets, or ids beyond the model's embeddings.
+        UserError: the tokenizer gives no character offsets, or ids beyond the model's embeddings;
+            or the model is of no kind that answers.
     """
 
     name: str
@@ -46,6 +51,22 @@ class Model:
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
+        _ = self.kind
+
+    @cached_property
+    def kind(self) -> Kind:
+        """How it reads prompts, and what its answers are.
+
+        Raises:
+            UserError: a model that answers nothing, or a classifier that is no encoder.
+        """
+        kind = kind_of(self.hf.config, [type(self.hf).__name__])
+        if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
+            raise UserError(
+                f"{self.name} ({type(self.hf).__name__}) classifies by a decoder, which pools its "
+                "last token; expected a classifier built on an encoder, such as BERT or RoBERTa"
+            )
+        return kind
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -99,11 +120,21 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention takes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN. A model that takes no positions may count the padding, and
-        one with recurrent or convolutional layers carries it along.
+        padding row overflows to NaN. A model that takes no positions may count padding that
+        stands before its prompt, and one with recurrent or convolutional layers carries it along.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
-        return not overflows and self.takes_positions and not self.is_recurrent
+        counts = self.padding_side == "left" and not self.takes_positions
+        return not (overflows or counts or self.is_recurrent)
+
+    @property
+    def padding_side(self) -> str:
+        """Where the padding of a batch stands: "left" or "right" of its prompts.
+
+        Prompts of causal models all end at the last position. Other models count positions by
+        themselves, from the first column on, where an encoder pools the prompt too.
+        """
+        return "left" if self.kind is CAUSAL else "right"
 
     @property
     def takes_positions(self) -> bool:
@@ -126,7 +157,18 @@ class Model:
         """The longest prompt in tokens; None where the configuration does not say."""
         config = self.hf.config.get_text_config()
         # MPT's attention has another name for it.
-        return getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
+        length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
+        return None if length is None else length - self._positions_before_first
+
+    @property
+    def _positions_before_first(self) -> int:
+        """Positions that no token has: RoBERTa counts from behind the index of its padding."""
+        paddings = [
+            module.padding_idx
+            for path, module in self.hf.named_modules()
+            if path.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+        ]
+        return max((1 + index for index in paddings if index is not None), default=0)
 
     @property
     def unembedding(self) -> nn.Module:
@@ -139,14 +181,21 @@ class Model:
         """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
-    @cached_property
+    @property
     def chat_frame(self) -> ChatFrame:
-        """What stands around every message that the model reads.
+        """What stands around every message that the model reads with nothing said before.
 
         Raises:
             UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
         """
-        return chat_frame(self.tokenizer, self.chat)
+        return self.frame_behind(())
+
+    @cached_property
+    def frame_behind(self) -> Callable[[tuple[Turn, ...]], ChatFrame]:
+        """What stands around a message behind some turns, by these turns."""
+        if self.kind is not CAUSAL:
+            return lambda turns: PLAIN
+        return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
 
     @cached_property
     def identity(self) -> str:

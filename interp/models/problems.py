@@ -38,7 +38,7 @@ def reading(part: str, name: str) -> Iterator[None]:
     except BaseException as error:
         raise UserError(
             f"the model {shortened(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
-            "saved Hugging Face causal language model"
+            "saved Hugging Face causal language model, sequence classifier or text-to-text model"
         ) from error
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import PreTrainedConfig
 
 from interp.errors import UserError
 from interp.models.checkpoint import Stored
+from interp.models.kinds import Kind
 from interp.models.problems import shortened
 from interp.models.quantization import quantization_of
 
@@ -52,7 +53,7 @@ def check_counts(name: str, config: PreTrainedConfig, stored: Stored) -> None:
 
 
 def check_sizes(
-    name: str, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
+    name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
     """Check that a file holds about as many numbers as a model asks for, and of the right kind.
 
@@ -63,10 +64,7 @@ def check_sizes(
             its weights from whole numbers or truth values.
     """
     with torch.device("meta"):
-        # transformers gives this function no types.
-        model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-            copy.deepcopy(config), trust_remote_code=trust_remote_code
-        )
+        model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
     quantized = quantization_of(config) is not None
     wanted = sum(parameter.numel() for parameter in model.parameters())
     held = sum(tensor.size for tensor in stored.values())

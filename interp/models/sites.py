@@ -13,22 +13,9 @@ from interp.errors import UserError
 from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
 
-HEAD_SITES = ("z", "q", "k", "v", "pattern")
-"""Sites that belong to one head."""
-
-KEY_VALUE_SITES = ("k", "v")
-"""Sites whose heads are the key-value heads."""
-
-READ_BY_LATER_TOKENS = ("resid_pre", "k", "v")
-"""Sites through which a token of the last layer still reaches the tokens after it; from all others
-it reaches its own residual stream alone."""
-
-ACTS_THROUGH = {"pattern": "z", "resid_mid": "attn_out"}
-"""Sites that are read in one place and patched in another: attention weights pass through no
-module, and the norm before the MLP reads a residual stream that also goes on beside it."""
-
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads."""
+"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads.
+Attention weights, (row, head, query, key), stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +23,16 @@ class Location:
     """Where a site of one layer is in the running model."""
 
     module: nn.Module
-    end: Literal["input", "output"]
-    """Whether the site is in the module's first input or in its output."""
+    end: Literal["input", "output", "weights"]
+    """Whether the site is in the module's first input, in its output, or is the attention weights
+    that an attention gives beside its output."""
     view: View
     enters: int
     """The first layer that must run for the patch to act; the number of layers if none must."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """Where a site is read, and patched unless it acts through another (`ACTS_THROUGH`).
+    """Where a site is read, and patched unless it acts through another (`Site.acts_through`).
 
     Raises:
         UserError: the architecture has no such site.
@@ -54,20 +42,30 @@ def locate(model: Model, site: str, layer: int) -> Location:
     if site == "resid_pre":
         return Location(own, "input", _whole, layer)
     if site == "resid_post":
-        final_norm = model.hf.get_submodule(architecture.final_norm)
-        after = layers[layer + 1] if layer + 1 < len(layers) else final_norm
-        return Location(after, "input", _whole, layer + 1)
-    if site in HEAD_SITES:
+        return _after(model, layers, layer)
+    if SITES[site].heads is not None:
         return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
     if site == "resid_mid":
-        _refuse_parallel(model, own)
-        return Location(_module(model, own, architecture.mlp_norm, site), "input", _whole, layer)
+        norm = _norm_on_a_sum(model, own)
+        return Location(_module(model, own, norm, site), "input", _whole, layer)
     path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
     return Location(_module(model, own, path, site), "output", _whole, layer)
 
 
+def _after(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
+    """The residual stream after a layer: what the next one, or the final norm, reads."""
+    if layer + 1 < len(layers):
+        return Location(layers[layer + 1], "input", _whole, layer + 1)
+    final_norm = model.architecture.final_norm
+    if final_norm is None:
+        return Location(layers[layer], "output", _whole, layer)
+    return Location(model.hf.get_submodule(final_norm), "input", _whole, layer + 1)
+
+
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
     architecture = model.architecture
+    if SITES[site].is_weights:
+        return Location(attention, "weights", _as_it_is, layer)
     if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
         return Location(module, "input", _own_heads(head_count(model, site)), layer)
@@ -85,7 +83,7 @@ def head_count(model: Model, site: str) -> int:
     """How many heads a site has in each layer."""
     config = model.hf.config.get_text_config()
     heads: int = config.num_attention_heads
-    if site in KEY_VALUE_SITES:
+    if SITES[site].heads == "key-value":
         heads = getattr(config, "num_key_value_heads", None) or heads
     return heads
 
@@ -109,14 +107,15 @@ def check_sites(
     for site in sites:
         if site not in SITES:
             raise UserError(f"unknown site {site!r}; expected one of {', '.join(SITES)}")
-        if heads is not None and site not in HEAD_SITES:
+        if heads is not None and SITES[site].heads is None:
+            with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
                 f"heads were given, but {site} has none; leave them out, or give sites among "
-                f"{', '.join(HEAD_SITES)}"
+                f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
         for layer in range(layer_count(model)):
-            for needed in {site, ACTS_THROUGH.get(site, site)} - {"pattern"}:
+            for needed in (site, SITES[site].patched_at):
                 locate(model, needed, layer)
 
 
@@ -148,16 +147,27 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
         ) from error
 
 
-def _refuse_parallel(model: Model, layer: nn.Module) -> None:
+def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
+    """The path of what reads the sum of residual stream and attention, where there is one."""
+    norm, why = model.architecture.mlp_norm, ""
     if getattr(layer, "use_parallel_residual", False):
+        why = "attention and MLP read the same residual stream side by side"
+    elif norm is None:
+        why = "its norms stand on the residual stream itself"
+    if norm is None or why:
         raise UserError(
-            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: attention "
-            "and MLP read the same residual stream side by side; leave the site out"
+            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
+            "leave the site out"
         )
+    return norm
 
 
 def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:
     return tensor.unsqueeze(-2)
+
+
+def _as_it_is(weights: Tensor) -> Tensor:
+    return weights
 
 
 def _own_heads(heads: int) -> View:

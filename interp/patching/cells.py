@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.sites import HEAD_SITES, READ_BY_LATER_TOKENS, head_count, layer_count
+from interp.models.sites import head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
 from interp.patching.roles import Group, groups
 from interp.reading.tokens import TokenizedPrompt
@@ -94,7 +95,7 @@ def cells_of(
     chosen = list(groups(prompt, granularity))
     for site in sites:
         own_heads: Sequence[int | None] = [None]
-        if site in HEAD_SITES:
+        if SITES[site].heads is not None:
             own_heads = range(head_count(model, site)) if heads is None else heads
         for layer in range(layer_count(model)) if layers is None else layers:
             for head in own_heads:
@@ -114,7 +115,7 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
     the last layer that nothing after them reads.
     """
     last = len(pair.base) - 1
-    unread = cell.layer == layers - 1 and cell.site not in READ_BY_LATER_TOKENS
+    unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later
     return [
         position
         for position in cell.group.positions

@@ -15,8 +15,9 @@ from interp.models.architectures import layers_of
 from interp.models.hooks import edited, skipped
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, residual_scale
+from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
-from interp.patching.metric import Head
+from interp.patching.metric import answers_alone
 from interp.patching.passes import (
     PairPasses,
     SiteKey,
@@ -27,10 +28,6 @@ from interp.patching.passes import (
     run_pair,
     run_pass,
 )
-
-_TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
-"""How far logits of a pass may be from the model's own, in logits; `_EXACT` for wider types."""
-_EXACT = 1e-2
 
 _SHARE = 0.02
 """Largest error of a token's activations that rounding explains, as a share of what is summed."""
@@ -91,7 +88,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
         UserError: they do not.
     """
     last = layer_count(model) - 1
-    with Head(model).reading(pair.answers):
+    with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])
         skipping = _from_layer(model, passes, last)
     tokens = [*pair.answers.positive, *pair.answers.negative]
@@ -102,8 +99,8 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     ):
         ids = torch.tensor([prompt.token_ids], device=model.device)
         own = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1, tokens]
-        difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
-        if difference > _TOLERANCE.get(model.hf.dtype, _EXACT):
+        if not agree(model, found, own):
+            difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
                 f"backend: run in parts, its logits are off by {difference:.3g}. Give --backend "

@@ -14,8 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.choices import SITES
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
+from interp.models.unembedding import ExactLogits
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -24,7 +26,7 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
-from interp.patching.metric import Head, logit_difference
+from interp.patching.metric import answers_alone, logit_difference
 from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
 from interp.patching.transfer import bring
 
@@ -40,7 +42,7 @@ class Estimator:
 
     def __init__(self, model: Model, *, estimate: str) -> None:
         self._model = model
-        self._head = Head(model)
+        self._logits = ExactLogits(model)
         self.estimate = estimate
         steps = INTEGRATION_STEPS
         middles = [(step + 0.5) / steps for step in range(steps)]
@@ -49,7 +51,7 @@ class Estimator:
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell, estimated."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
-        with self._model.measuring(), self._head.reading(pair.answers):
+        with self._model.measuring(), answers_alone(self._logits, pair.answers):
             with torch.no_grad():
                 passes = run_pair(self._model, pair, keys)
                 base, source = passes.metrics
@@ -104,7 +106,7 @@ def _contributions(
     model: Model, passes: PairPasses, key: SiteKey, gradient: Tensor
 ) -> Contributions:
     """Gradient times difference, summed over what a token, and head, is patched with."""
-    if key[0] == "pattern":
+    if SITES[key[0]].is_weights:
         base, written = passes.patterns(key[1])
         return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
     view = locate(model, *key).view

@@ -16,16 +16,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from interp.choices import SITES
 from interp.models.architectures import layers_of
 from interp.models.hooks import Activation, Edit, edited, skipped
 from interp.models.model import Model
-from interp.models.sites import (
-    ACTS_THROUGH,
-    Location,
-    layer_count,
-    locate,
-    residual_scale,
-)
+from interp.models.sites import Location, layer_count, locate, residual_scale
+from interp.models.unembedding import ExactLogits
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -34,7 +30,7 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
-from interp.patching.metric import Head, logit_difference
+from interp.patching.metric import answers_alone, logit_difference
 from interp.patching.passes import (
     PairPasses,
     SiteKey,
@@ -61,7 +57,7 @@ class Grid:
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
-        self._head = Head(model)
+        self._logits = ExactLogits(model)
         self._layers = layer_count(model)
         self._budget = budget
 
@@ -70,7 +66,7 @@ class Grid:
         """The metrics of a pair under each cell."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
         entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
-        with self._model.measuring(), self._head.reading(pair.answers):
+        with self._model.measuring(), answers_alone(self._logits, pair.answers):
             passes = run_pair(self._model, pair, [*keys, *entrances])
             base, source = passes.metrics
             metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
@@ -100,17 +96,18 @@ class Grid:
             rows = rows[len(chunk) :]
 
     def _acting(
-        self, passes: PairPasses, site: str, layer: int
+        self, passes: PairPasses, name: str, layer: int
     ) -> tuple[Location, Written, Written]:
         """Where a site acts, what is there in the base prompt, and what a patch writes there."""
-        location = locate(self._model, ACTS_THROUGH.get(site, site), layer)
-        if site == "pattern":
+        site = SITES[name]
+        location = locate(self._model, site.patched_at, layer)
+        if site.is_weights:
             return location, *passes.outputs_of_heads(layer)
-        view = locate(self._model, site, layer).view
-        base, written = passes.activations((site, layer), view)
-        if site == "resid_mid":
-            # The attention adds what is missing to the stream before it.
-            before = view(passes.base.values["resid_pre", layer])[0]
+        view = locate(self._model, name, layer).view
+        base, written = passes.activations((name, layer), view)
+        if site.beside is not None:
+            # What acts adds what is missing to the stream beside it.
+            before = view(passes.base.values[site.beside, layer])[0]
             scale = residual_scale(self._model)
             base, written = (base - before) / scale, (written - before) / scale
         return location, base, written

@@ -5,29 +5,25 @@
 3. The source's activations are brought to the base's tokens by the alignment.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from transformers import DynamicCache
-from transformers.cache_utils import Cache, DynamicLayer
 
-from interp.models.architectures import attentions_of
-from interp.models.hooks import recorded
+from interp.choices import SITES
+from interp.models.cache import KeyValues, behind, key_values
+from interp.models.hooks import eager_attention, recorded
 from interp.models.model import Model
 from interp.models.sites import View, layer_count, locate
 from interp.patching.cells import PatchingPair
 from interp.patching.metric import logit_difference
 from interp.patching.transfer import bring, bring_pattern
 from interp.reading.tokens import safe_width
-
-KeyValues = list[tuple[Tensor, Tensor]]
-"""Keys and values of each layer, (1, key-value head, token, size)."""
 
 Embeddings = Float[Tensor, "row token size"]
 Written = Float[Tensor, "token head size"]
@@ -64,13 +60,13 @@ class Forward:
     key_values: KeyValues
     """Of the layers that ran; of the tokens before as well."""
     logits: Float[Tensor, "row token"]
-    """Of the last position: of all tokens, or within `Head.reading` of the answers' alone."""
+    """Of the last position: of all tokens, or within `answers_alone` of the answers' alone."""
 
 
 def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Forward:
     """Run the model on tokens that begin at position `start`, after the keys and values before."""
     rows, tokens, _ = embeddings.shape
-    cache: Any = _cache(past, rows, start)
+    cache = behind(past, rows=rows, tokens=start)
     with _sound_attention(start + tokens, embeddings.device):
         output = model.hf(
             inputs_embeds=embeddings,
@@ -79,8 +75,7 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
             use_cache=True,
             logits_to_keep=1,
         )
-    ran = [layer for layer in cache.layers if layer.is_initialized]
-    return Forward([(layer.keys, layer.values) for layer in ran], output.logits[:, -1])
+    return Forward(key_values(cache), output.logits[:, -1])
 
 
 def entrance(model: Model, layer: int) -> SiteKey:
@@ -97,17 +92,14 @@ def run_pass(
     start: int,
     past: KeyValues,
 ) -> Pass:
-    """Run one prompt from `start` and keep sites; patterns need eager attention, for this pass."""
-    keys = set(keys)
-    patterned = {layer for site, layer in keys if site == "pattern"}
-    locations = {key: locate(model, *key) for key in keys if key[0] != "pattern"}
+    """Run one prompt from `start` and keep sites; weights need eager attention, for this pass."""
+    locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
-        if patterned:
+        if any(SITES[site].is_weights for site, _ in locations):
             stack.enter_context(eager_attention(model))
-        patterns = stack.enter_context(recorded_patterns(model, patterned))
         values = stack.enter_context(recorded(locations))
         passed = forward(model, embeddings, start=start, past=past)
-    return Pass({**values, **patterns}, passed.key_values, passed.logits)
+    return Pass(values, passed.key_values, passed.logits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +145,7 @@ def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens siz
 
 
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
-    """Run both prompts of a pair once and keep the sites of `keys`, within `Head.reading`."""
+    """Run both prompts of a pair once and keep the sites of `keys`, within `answers_alone`."""
     keys = list(keys)
     shared = pair.shared
     base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
@@ -163,51 +155,6 @@ def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairP
         for embeddings in (base, source)
     )
     return PairPasses(pair, prefix, *passes)
-
-
-@contextmanager
-def eager_attention(model: Model) -> Iterator[None]:
-    """Within the block the model computes attention weights openly; restored afterwards."""
-    before = model.attn_implementation
-    try:
-        model.hf.set_attn_implementation("eager")
-        yield
-    finally:
-        model.hf.set_attn_implementation(before)
-
-
-@contextmanager
-def recorded_patterns(model: Model, layers: Iterable[int]) -> Iterator[dict[SiteKey, Tensor]]:
-    """Within the block the attention weights of these layers are kept."""
-    patterns: dict[SiteKey, Tensor] = {}
-    attentions = attentions_of(model.hf, model.architecture)
-
-    def keep(layer: int) -> Any:
-        def record(module: nn.Module, inputs: Any, output: Any) -> None:
-            patterns["pattern", layer] = output[1]
-
-        return record
-
-    handles = [attentions[layer].register_forward_hook(keep(layer)) for layer in layers]
-    try:
-        yield patterns
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _cache(past: KeyValues, rows: int, start: int) -> Cache:
-    """A cache of the first `start` tokens, the same for each row, which nothing is copied for."""
-    if not start:
-        return DynamicCache()
-    layers: list[Any] = []
-    for keys, values in past:
-        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers gives it no types
-        layer.lazy_initialization(keys, values)
-        layer.keys = keys[:, :, :start].expand(rows, -1, -1, -1)
-        layer.values = values[:, :, :start].expand(rows, -1, -1, -1)
-        layers.append(layer)
-    return Cache(layers=layers)
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:

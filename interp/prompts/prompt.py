@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interp.errors import UserError, shortened
+from interp.prompts.messages import ALONE, Messages
 
 Span = tuple[int, int]
 """A half-open range of characters, (start, end)."""
@@ -62,6 +63,8 @@ class Prompt:
     """What was varied, such as rule, verb, phrasing: one column each in the tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
     """Finer spans within the segments, such as premise1_entity_a, which patching tells apart."""
+    messages: Messages = ALONE
+    """What the model reads around the text."""
 
     def __post_init__(self) -> None:
         """Refuse what would be measured wrongly without a word.

@@ -159,6 +159,7 @@ def prompt_record(prompt: Prompt) -> str:
             prompt.side,
             dict(prompt.factors),
             dict(prompt.roles),
+            [prompt.messages.turns, prompt.messages.answer_prefix],
         ],
         ensure_ascii=False,
     )

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from interp.errors import UserError
-from interp.models.chat_template import write
+from interp.models.chat_template import ChatFrame, write
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
+from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 
 
@@ -17,26 +19,56 @@ class ChatText:
     """Where the prompt's message begins in `text`; spans of the prompt are shifted by it."""
     templated: bool
     """Whether a chat template wrote it; if so it holds the special tokens already."""
+    answer_opening: str = ""
+    """White space that the template writes between the text and an answer; mostly none."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
-    """One user message with the generation prompt (Chan et al., Section 4.2).
+    """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
 
-    A system prompt is written only where `Model.chat` holds one; but some templates, as those of
-    Qwen2.5 and Llama 3.1, insert one of their own. Templates that write the date are told that of
-    `Model.chat`. Without a template, or where `Model.chat` says so, the text is the message alone.
+    The prompt's text is the last message of the user, behind what `Prompt.messages` says before it
+    and before what the assistant has said already. A system prompt is written only where the prompt
+    or `Model.chat` holds one; but some templates, as those of Qwen2.5 and Llama 3.1, insert one of
+    their own. Templates that write the date are told that of `Model.chat`. Without a template, or
+    where `Model.chat` says so, the messages are plain text: a question and its answer on one line,
+    with an empty line between them and the next; a text alone is itself. Models that are no causal
+    language models read the text alone.
 
     Raises:
-        UserError: the template fails, or changes the message, so that spans would be lost.
+        UserError: the template fails, or changes the message, so that spans would be lost; system
+            prompts of both prompt and model; messages for a model that reads the text alone.
     """
-    frame = model.chat_frame
-    if not frame.templated:
-        return ChatText(prompt.text, 0, templated=False)
-    text = write(model.tokenizer, model.chat, prompt.text)
-    if text != frame.before + prompt.text + frame.after:
+    _check_messages(prompt, model)
+    messages = prompt.messages
+    frame = model.frame_behind(messages.turns)
+    text = frame.before + prompt.text + frame.after
+    if frame.templated:
+        written = write(model.tokenizer, model.chat, prompt.text, messages.turns)
+        if written != text:
+            raise UserError(
+                f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
+                "writes something else around it than around others, so its segments cannot be "
+                "located; expected the message verbatim"
+            )
+    start = len(frame.before)
+    if not messages.answer_prefix:
+        return ChatText(text, start, frame.templated, frame.answer_opening)
+    return ChatText(text + _said(frame, messages.answer_prefix), start, frame.templated)
+
+
+def _said(frame: ChatFrame, prefix: str) -> str:
+    """What the assistant has said, with what the template or plain text writes before it."""
+    return (frame.answer_opening if frame.templated else " ") + prefix
+
+
+def _check_messages(prompt: Prompt, model: Model) -> None:
+    if model.kind is not CAUSAL and (prompt.messages != ALONE or model.chat.system is not None):
         raise UserError(
-            f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
-            "writes something else around it than around others, so its segments cannot be "
-            "located; expected the message verbatim"
+            f"{model.name} is a {model.kind.name}, which reads the text of prompt {prompt.id} "
+            "alone; leave system prompt, demonstrations and answer prefix out"
         )
-    return ChatText(text, len(frame.before), templated=True)
+    if prompt.messages.system is not None and model.chat.system is not None:
+        raise UserError(
+            f"prompt {prompt.id} has a system message of its own, and a system prompt was given "
+            "for all; give one of the two"
+        )

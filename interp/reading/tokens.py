@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.errors import UserError
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.prompts.prompt import Prompt, Span
@@ -32,29 +33,36 @@ class TokenizedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Prompts of similar length, padded on the left so that all end at the last position."""
+    """Prompts of similar length, padded to one width.
+
+    Those of causal models on the left, so that all end at the last position.
+    """
 
     prompts: tuple[TokenizedPrompt, ...]
     token_ids: Int[Tensor, "batch token"]
     attention_mask: Int[Tensor, "batch token"]
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
-    """Counted from each prompt's first real token, whatever the padding."""
+    """Counted from each prompt's first real token, whatever the padding. Causal models are told
+    them; other models count for themselves."""
+    padding_side: str = field(default="left", kw_only=True)
 
     def unpadded(self, row: int) -> slice:
         """The positions of one prompt's tokens."""
-        width = self.token_ids.shape[1]
-        return slice(width - len(self.prompts[row]), width)
+        width, length = self.token_ids.shape[1], len(self.prompts[row])
+        return slice(width - length, width) if self.padding_side == "left" else slice(length)
 
 
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only where no template wrote them, and only before the text: the
-    answer is read behind the prompt itself, not behind an end that a tokenizer such as T5's adds.
+    Special tokens are added only where no template wrote them. For a causal model only before the
+    text: the answer is read behind the prompt itself, not behind an end that a tokenizer such as
+    T5's adds. Other models read what their tokenizer writes, its end included.
 
     Raises:
-        UserError: a prompt longer than the model's context, or a segment without tokens.
+        UserError: a prompt longer than the model's context, a segment without tokens, or a
+            tokenizer that tells its model of kinds of tokens.
     """
     if not prompts:
         return []
@@ -66,12 +74,13 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
+    _check_token_types(model, encoded.get("token_type_ids", ()))
     offsets: list[list[Span]] = encoded["offset_mapping"]
     tokenized = [
         TokenizedPrompt(
             prompt,
             chat,
-            _without_added_end(ids, added),
+            _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
             *(
                 {
                     name: span_tokens(prompt, name, spans, chat.message_start, prompt_offsets)
@@ -91,6 +100,15 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     ]
     _check_lengths(model, tokenized)
     return tokenized
+
+
+def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
+    """Refuse prompts whose tokens are of several types, which no forward pass here is told."""
+    if any(any(own) for own in types):
+        raise UserError(
+            f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
+            "types for one prompt, which is not supported; take a model such as BERT or RoBERTa"
+        )
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
@@ -172,15 +190,17 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
     """A batch on the model's device. What stands in the padding is masked and never read."""
     width = safe_width(max(len(prompt) for prompt in prompts), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
+    left = model.padding_side == "left"
     rows, mask = [], []
     for prompt in prompts:
-        missing = width - len(prompt)
-        rows.append([padding_id] * missing + list(prompt.token_ids))
-        mask.append([0] * missing + [1] * len(prompt))
+        own, missing = list(prompt.token_ids), width - len(prompt)
+        rows.append([padding_id] * missing + own if left else own + [padding_id] * missing)
+        mask.append([0] * missing + [1] * len(own) if left else [1] * len(own) + [0] * missing)
     attention_mask = torch.tensor(mask, device=model.device)
     return Batch(
         prompts=tuple(prompts),
         token_ids=torch.tensor(rows, device=model.device),
         attention_mask=attention_mask,
         position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
+        padding_side=model.padding_side,
     )

@@ -6,6 +6,8 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.reading.chat import ChatText
+from interp.reading.options import fixed_answers
+from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt
 
 _TAIL = 64
@@ -49,6 +51,9 @@ class AnswerTokenizer:
         return self._known[key]
 
     def _first_tokens(self, option: AnswerOption, chat: ChatText) -> tuple[int, ...]:
+        fixed = fixed_answers(self._model, option)
+        if fixed is not None:
+            return fixed
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
@@ -70,10 +75,9 @@ class AnswerTokenizer:
         where ordinary text such as "[/INST]" ends the prompt, from which a word is set off; and
         nothing, as the answer is written to those who append it to the prompt.
         """
-        frame = self._model.chat_frame
-        if not frame.templated:
+        if not chat.templated:
             return (" ",)
-        likely = [frame.answer_opening] if frame.answer_opening else []
+        likely = [chat.answer_opening] if chat.answer_opening else []
         if self._ends_in_text(chat):
             likely.append(" ")
         return tuple(dict.fromkeys([*likely, ""]))
@@ -111,7 +115,7 @@ class AnswerTokenizer:
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
         shared = set(tokens.positive) & set(tokens.negative)
         if shared:
-            token = self._model.tokenizer.convert_ids_to_tokens(sorted(shared))[0]
+            (token,) = reader_of(self._model).answer_names([min(shared)])
             raise UserError(
                 f"the answers {prompt.positive.name!r} and {prompt.negative.name!r} of prompt "
                 f"{prompt.id} both begin with the token {token!r} for {self._model.name}, so their "

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
 from interp.tables import Row
@@ -25,7 +24,8 @@ class Predictions:
     """What the model puts at the place of the answer, for the prompts of one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
-    """Next-token logits in fp32; they carry a gradient where the forward pass did."""
+    """Logits in fp32 of the tokens, or classes, that an answer may be; they carry a gradient where
+    the forward pass did."""
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
 
@@ -43,7 +43,7 @@ def predict(
     embeddings: Float[Tensor, "batch token size"] | None = None,
     past: Cache | None = None,
 ) -> Predictions:
-    """One forward pass that keeps the logits of the last position only.
+    """One forward pass, of which the logits at the place of the answer are kept.
 
     Args:
         model: the model, within `model.measuring()`.
@@ -57,29 +57,8 @@ def predict(
     """
     # First, since a prompt whose answers cannot be told apart needs no forward pass.
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
-    start = 0 if past is None else past.get_seq_length()
-    inputs: dict[str, Any] = {
-        "input_ids": batch.token_ids[:, start:],
-        "attention_mask": batch.attention_mask,
-        "position_ids": batch.position_ids[:, start:],
-        "past_key_values": past,
-        "use_cache": past is not None,
-        "logits_to_keep": 1,
-    }
-    if embeddings is not None:
-        del inputs["input_ids"]
-        inputs["inputs_embeds"] = embeddings
-        _check_takes_embeddings(model)
-    output = model.hf(**model.taken(inputs))
-    return Predictions(output.logits[:, -1].float(), answers)
-
-
-def _check_takes_embeddings(model: Model) -> None:
-    if "inputs_embeds" not in model.forward_arguments:
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so nothing "
-            "can be attributed to its tokens; evaluate works for it"
-        )
+    logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
+    return Predictions(logits, answers)
 
 
 def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Row]:
@@ -91,7 +70,7 @@ def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Ro
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
-    tokens = model.tokenizer.convert_ids_to_tokens(predicted)
+    tokens = reader_of(model).answer_names(predicted)
     probabilities = token_probabilities(
         predictions.logits,
         [

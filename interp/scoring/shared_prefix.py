@@ -8,14 +8,12 @@
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
-from transformers import DynamicCache
-from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
+from interp.models.cache import KeyValues, empty, flattened, gathered, holds_key_values_alone
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.reading.shared_batches import Part, SharedBatch
@@ -51,7 +49,7 @@ def predict_parts(
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
         source = _source(batch, part, columns=prompts.token_ids.shape[1] - part.read)
-        past = Cache(layers=[_PrefixLayer(*layer, source) for layer in prefixes])
+        past = gathered(prefixes, source)
         yield prompts, predict(model, prompts, answer_tokens, past=past)
 
 
@@ -61,21 +59,15 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     What one step hands to the next must be the keys and values of each layer and nothing else, and
     the rotary frequencies must be those of short prompts (`interp.models.rotary`).
     """
-    if model.is_recurrent or not {"position_ids", "past_key_values"} <= model.forward_arguments:
+    takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
+    if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
         return False
-    config = model.hf.config.get_text_config()
-    layers = DynamicCache(config=config).layers
-    kinds = {type(layer) for layer in layers}
-    return (
-        len(layers) == config.num_hidden_layers
-        and kinds <= {DynamicLayer, DynamicSlidingWindowLayer}
-        and not is_long(model, tokens)
-    )
+    return holds_key_values_alone(model) and not is_long(model, tokens)
 
 
-def _read_prefixes(model: Model, batch: SharedBatch) -> list[tuple[Tensor, Tensor]]:
+def _read_prefixes(model: Model, batch: SharedBatch) -> KeyValues:
     """Keys and values of each layer, (family x token, key-value head, size)."""
-    cache: Any = DynamicCache()
+    cache = empty()
     tokens = batch.prefix_ids.shape[1]
     model.hf.base_model(
         input_ids=batch.prefix_ids,
@@ -84,10 +76,7 @@ def _read_prefixes(model: Model, batch: SharedBatch) -> list[tuple[Tensor, Tenso
         past_key_values=cache,
         use_cache=True,
     )
-    return [
-        (layer.keys.transpose(1, 2).flatten(0, 1), layer.values.transpose(1, 2).flatten(0, 1))
-        for layer in cache.layers
-    ]
+    return flattened(cache)
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
@@ -107,39 +96,3 @@ def _source(batch: SharedBatch, part: Part, columns: int) -> Int[Tensor, "row co
     end = batch.position_ids.shape[1] - part.read
     positions = batch.position_ids[rows, end - columns : end]
     return batch.family[rows, None] * batch.prefix_ids.shape[1] + positions
-
-
-class _PrefixLayer(DynamicLayer):
-    """Keys and values of prefixes, copied to the rows of a pass only while its layer attends.
-
-    So the copies of one layer are in memory at a time, as without a cache.
-    """
-
-    def __init__(
-        self,
-        keys: Float[Tensor, "token head size"],
-        values: Float[Tensor, "token head value_size"],
-        source: Int[Tensor, "row column"],
-    ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers gives it no types
-        self._keys, self._values, self._source = keys, values, source
-
-    def get_seq_length(self) -> int:
-        """The number of columns that precede those that are read."""
-        return self._source.shape[1]
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *unused: Any, **also_unused: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Keys and values of all columns, (row, head, column, size); nothing is kept."""
-        return (
-            torch.cat([self._expanded(self._keys), key_states], -2),
-            torch.cat([self._expanded(self._values), value_states], -2),
-        )
-
-    def _expanded(
-        self, states: Float[Tensor, "token head size"]
-    ) -> Float[Tensor, "row head column size"]:
-        source = self._source.to(states.device)
-        chosen = states.index_select(0, source.flatten())
-        return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)

@@ -6,10 +6,11 @@ Source: Wang and Shi (2025), Section 4.1 and formula 5.
 import torch
 
 from interp.models.model import Model
+from interp.models.unembedding import final_states
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, answer_rows, predict, token_logits
-from interp.scoring.perplexity import final_states, perplexities
+from interp.scoring.perplexity import perplexities
 from interp.tables import Row
 
 

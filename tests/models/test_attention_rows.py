@@ -2,14 +2,14 @@ import pytest
 import torch
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from interp.models.attention_rows import last_row, last_token_attention
+from interp.models.attention_rows import answer_attention, query_row
 from interp.reading.tokens import pad, tokenize
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 
 def forward(model, batch):
-    with model.measuring(), torch.no_grad(), last_token_attention(model) as rows:
+    with model.measuring(), torch.no_grad(), answer_attention(model) as rows:
         model.hf(
             input_ids=batch.token_ids,
             attention_mask=batch.attention_mask,
@@ -36,7 +36,7 @@ def test_recomputed_rows_equal_eager_attention(kind, prompts):
 def test_soft_caps_and_windows_are_honoured():
     torch.manual_seed(0)
     query, key = torch.randn(2, 4, 9, 8), torch.randn(2, 2, 9, 8)
-    row = last_row(query, key, None, scaling=3.0, softcap=2.0, sliding_window=5)
+    row = query_row(query, key, None, scaling=3.0, softcap=2.0, sliding_window=5)
     logits = query[:, :, -1:] @ key.repeat_interleave(2, 1).transpose(2, 3) * 3.0
     logits = torch.tanh(logits / 2.0) * 2.0
     logits[..., :4] = -torch.inf
@@ -48,12 +48,12 @@ def test_sinks_take_their_part():
     query, key, sinks = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), torch.randn(2)
     weights = torch.exp(query[:, :, -1:] @ key.transpose(2, 3) * 0.5).squeeze(2)
     expected = weights / (weights.sum(-1, keepdim=True) + sinks.exp()[None, :, None])
-    torch.testing.assert_close(last_row(query, key, None, scaling=0.5, s_aux=sinks), expected)
+    torch.testing.assert_close(query_row(query, key, None, scaling=0.5, s_aux=sinks), expected)
 
 
 def test_padding_masks_over_keys_are_honoured():
     query, key = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8)
-    row = last_row(query, key, torch.tensor([[0, 1, 1, 1]]))
+    row = query_row(query, key, torch.tensor([[0, 1, 1, 1]]))
     assert (row[..., 0] == 0).all()
     torch.testing.assert_close(row.sum(-1), torch.ones(1, 2))
 
@@ -62,7 +62,7 @@ def test_padding_masks_over_keys_are_honoured():
 def test_nothing_is_left_behind_after_an_exception(attn, prompts):
     model = make_tiny("llama", byte_level(), attn=attn)
     before = ALL_ATTENTION_FUNCTIONS["sdpa"]
-    with pytest.raises(RuntimeError, match="halfway"), last_token_attention(model):
+    with pytest.raises(RuntimeError, match="halfway"), answer_attention(model):
         raise RuntimeError("halfway")
     assert ALL_ATTENTION_FUNCTIONS["sdpa"] is before
     assert not any(module._forward_hooks for module in model.hf.modules())
@@ -71,6 +71,6 @@ def test_nothing_is_left_behind_after_an_exception(attn, prompts):
 def test_other_models_are_not_recorded(prompts):
     model, other = tiny_model("llama"), tiny_model("qwen2")
     batch = pad(other, tokenize(other, list(prompts)))
-    with torch.no_grad(), last_token_attention(model) as rows:
+    with torch.no_grad(), answer_attention(model) as rows:
         other.hf(input_ids=batch.token_ids)
     assert rows == []

@@ -13,7 +13,8 @@ from interp.choices import QUANTIZATIONS
 from interp.errors import UserError
 from interp.jobs import Job
 from interp.measurements.evaluate import Evaluate
-from interp.models import load, quantization
+from interp.models import quantization
+from interp.models.kinds import CAUSAL
 from interp.models.organisms import DEFAULT
 from interp.models.quantization import quantization_of
 from interp.runs.running import Running
@@ -39,7 +40,7 @@ def asked(monkeypatch):
         return hf, COMPLETE
 
     monkeypatch.setattr(quantization, "find_spec", lambda name: SimpleNamespace(name=name))
-    monkeypatch.setattr(load.AutoModelForCausalLM, "from_pretrained", from_pretrained)
+    monkeypatch.setattr(CAUSAL.auto, "from_pretrained", from_pretrained)
     return options
 
 

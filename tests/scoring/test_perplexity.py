@@ -9,6 +9,7 @@ from interp.api import collect
 from interp.errors import UserError
 from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT
+from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
 from interp.scoring import perplexity as perplexity_module
 from interp_experiments.logical_forms.system import system
@@ -88,7 +89,7 @@ def test_no_more_than_a_chunk_of_logits_is_in_memory(questions, monkeypatch):
 def test_the_hook_is_gone_afterwards_whatever_happens(questions):
     model = tiny_model("llama")
     norm = model.hf.get_submodule(model.architecture.final_norm)
-    with pytest.raises(RuntimeError, match="stop"), perplexity_module.final_states(model):
+    with pytest.raises(RuntimeError, match="stop"), final_states(model):
         assert norm._forward_hooks
         raise RuntimeError("stop")
     assert not norm._forward_hooks
@@ -113,7 +114,7 @@ def test_one_token_has_no_perplexity(questions):
     (tokenized, *_) = tokenize(model, questions[:1])
     short = dataclasses.replace(tokenized, token_ids=tokenized.token_ids[:1], segments={})
     ((_, batch),) = batches(model, [short], batch_tokens=100)
-    with torch.inference_mode(), perplexity_module.final_states(model) as states:
+    with torch.inference_mode(), final_states(model) as states:
         output = model.hf(input_ids=batch.token_ids)
         values = perplexity_module.perplexities(
             model, batch, states[0], last_logits=output.logits[:, -1]

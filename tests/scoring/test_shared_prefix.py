@@ -14,7 +14,6 @@ from interp.models.organisms import organism_names
 from interp.reading.chat import ChatText
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
-from interp.scoring import shared_prefix
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_parts, readable_in_parts
@@ -278,17 +277,3 @@ def test_rotary_frequencies_that_change_with_length_are_minded(phrasings, monkey
     answers = interp.score(model, long).to_frame()
     whole = read_whole(model, prompts).softmax(-1).max(-1).values.tolist()
     assert answers["predicted_probability"].tolist() == pytest.approx(whole, abs=1e-5)
-
-
-def test_keys_and_values_are_expanded_for_one_layer_at_a_time(phrasings):
-    source = torch.tensor([[0, 1], [2, 3], [2, 2]])
-    keys, values = torch.randn(4, 2, 3), torch.randn(4, 2, 5)
-    layer = shared_prefix._PrefixLayer(keys, values, source)
-    new_keys, new_values = torch.randn(3, 2, 1, 3), torch.randn(3, 2, 1, 5)
-    all_keys, all_values = layer.update(new_keys, new_values)
-    assert layer.keys is None  # nothing is kept
-    for row, columns in enumerate(source):
-        torch.testing.assert_close(all_keys[row, :, :2], keys[columns].transpose(0, 1))
-        torch.testing.assert_close(all_values[row, :, :2], values[columns].transpose(0, 1))
-    torch.testing.assert_close(all_keys[:, :, 2:], new_keys)
-    assert layer.get_mask_sizes(1) == (3, 0)

@@ -1,0 +1,103 @@
+"""Keys and values of earlier tokens: the one place that knows how transformers caches are built."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
+
+from interp.models.model import Model
+
+KeyValues = list[tuple[Tensor, Tensor]]
+"""Keys and values of each layer, (row, key-value head, token, size)."""
+
+
+def empty() -> Any:
+    """A cache without tokens, which a forward pass fills with keys and values."""
+    return DynamicCache()
+
+
+def key_values(cache: Any) -> KeyValues:
+    """What a cache holds, of the layers that ran."""
+    return [(layer.keys, layer.values) for layer in cache.layers if layer.is_initialized]
+
+
+def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
+    """A cache of the first tokens of one prompt, the same for each row, without copying them."""
+    if not tokens:
+        return empty()
+    layers: list[Any] = []
+    for keys, values in past:
+        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers gives it no types
+        layer.lazy_initialization(keys, values)
+        layer.keys = keys[:, :, :tokens].expand(rows, -1, -1, -1)
+        layer.values = values[:, :, :tokens].expand(rows, -1, -1, -1)
+        layers.append(layer)
+    return Cache(layers=layers)
+
+
+def gathered(flat: KeyValues, source: Int[Tensor, "row column"]) -> Cache:
+    """A cache whose rows take each column from a token of several prompts.
+
+    Args:
+        flat: keys and values of each layer, (token, key-value head, size).
+        source: the token that stands in each column.
+    """
+    return Cache(layers=[_GatheredLayer(keys, values, source) for keys, values in flat])
+
+
+def flattened(cache: Any) -> KeyValues:
+    """What a cache holds, (row x token, key-value head, size), as `gathered` takes it."""
+    return [
+        (keys.transpose(1, 2).flatten(0, 1), values.transpose(1, 2).flatten(0, 1))
+        for keys, values in key_values(cache)
+    ]
+
+
+def holds_key_values_alone(model: Model) -> bool:
+    """Whether the keys and values of each layer are all that a later pass needs of an earlier."""
+    config = model.hf.config.get_text_config()
+    layers = DynamicCache(config=config).layers
+    kinds = {type(layer) for layer in layers}
+    return len(layers) == config.num_hidden_layers and kinds <= {
+        DynamicLayer,
+        DynamicSlidingWindowLayer,
+    }
+
+
+class _GatheredLayer(DynamicLayer):
+    """Keys and values of prompts, copied to the rows of a pass only while its layer attends.
+
+    So the copies of one layer are in memory at a time, as without a cache.
+    """
+
+    def __init__(
+        self,
+        keys: Float[Tensor, "token head size"],
+        values: Float[Tensor, "token head value_size"],
+        source: Int[Tensor, "row column"],
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers gives it no types
+        self._keys, self._values, self._source = keys, values, source
+
+    def get_seq_length(self) -> int:
+        """The number of columns that precede those that are read."""
+        return self._source.shape[1]
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *unused: Any, **also_unused: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values of all columns, (row, head, column, size); nothing is kept."""
+        return (
+            torch.cat([self._gathered(self._keys), key_states], -2),
+            torch.cat([self._gathered(self._values), value_states], -2),
+        )
+
+    def _gathered(
+        self, states: Float[Tensor, "token head size"]
+    ) -> Float[Tensor, "row head column size"]:
+        source = self._source.to(states.device)
+        chosen = states.index_select(0, source.flatten())
+        return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)

@@ -1,0 +1,138 @@
+"""From the last residual stream to logits: final norm, unembedding, soft cap.
+
+This is the one place that makes logits from states, or has the model make some of them alone, and
+that says how far such logits may be from the model's own.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from interp.errors import UserError
+from interp.models.hooks import replaced, watched
+from interp.models.model import Model
+from interp.models.sites import Location, layer_count
+
+_TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
+"""How far logits may be from the model's own, in logits; `_EXACT` for wider types."""
+_EXACT = 1e-2
+
+_UNIT = 10.0
+"""Logits up to this size are held to the tolerance itself, larger ones to as much more as they are
+larger: rounding grows with them."""
+
+
+def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
+    """Whether logits that were made in another way are the model's own, up to rounding."""
+    if not theirs.numel():
+        return True
+    ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
+    tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
+    allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
+    # Numbers that are none are for their prompt to tell of, so they do not disagree.
+    return not float((ours - theirs).abs().max()) > allowed
+
+
+@contextmanager
+def final_states(model: Model) -> Iterator[list[Tensor]]:
+    """Within the block: a list that each forward pass adds its final states to.
+
+    The states, what the final norm gives, have the shape (batch, token, size).
+    """
+    states: list[Tensor] = []
+    with watched([_final(model)], states.append):
+        yield states
+
+
+def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
+    """Next-token logits, in fp32, from final states."""
+    logits: Tensor = model.unembedding(states).to(states.device).float()
+    cap = model.logit_soft_cap
+    return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+def check_unembedding(
+    model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
+) -> None:
+    """Check that a model's logits are its final states, unembedded.
+
+    Prompts with logits that are not finite are left out.
+
+    Raises:
+        UserError: they are not, say because they are scaled.
+    """
+    finite = logits.isfinite().all(-1)
+    if not agree(model, unembed(model, states)[finite], logits[finite]):
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) does more than unembed its final states "
+            "and cap the logits, so perplexity cannot be computed for it; score its answers alone"
+        )
+
+
+class ExactLogits:
+    """What makes the model give the logits of some tokens alone, exactly.
+
+    Final norm and the needed rows of the unembedding are copies in fp32 (fp64 where the model is):
+    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. What the model
+    does with them besides, such as scaling or capping logits, stays its own.
+
+    Raises:
+        UserError: final norm or unembedding are offloaded.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._unembedding: Any = model.unembedding
+        self._final_norm = _final(model).module
+        weights = (*self._unembedding.parameters(), *self._final_norm.parameters())
+        if any(weight.is_meta for weight in weights):
+            raise UserError(
+                f"the end of {model.name} is offloaded, but patching reads its final norm and "
+                "unembedding; give devices that hold them, or --quantization"
+            )
+        self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
+        self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)
+
+    @contextmanager
+    def of(self, tokens: Sequence[int]) -> Iterator[None]:
+        """Within the block the model's logits are those of these tokens, in their order."""
+        chosen = torch.tensor(tokens)
+        weight = self._rows(self._unembedding.weight, chosen)
+        bias = getattr(self._unembedding, "bias", None)
+        offset = None if bias is None else self._rows(bias, chosen)
+
+        def norm(residual: Float[Tensor, "row token size"]) -> Float[Tensor, "row token size"]:
+            normed: Tensor = self._norm(residual.to(self._dtype))
+            return normed
+
+        def unembed(states: Float[Tensor, "row token size"]) -> Float[Tensor, "row token answer"]:
+            logits: Tensor = states.flatten(0, 1) @ weight.T.to(states.device)
+            if offset is not None:
+                logits = logits + offset.to(states.device)
+            return logits.view(*states.shape[:2], -1)
+
+        with replaced(self._final_norm, norm), replaced(self._unembedding, unembed):
+            yield
+
+    def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
+        return weight[tokens.to(weight.device)].to(self._dtype)
+
+
+def _final(model: Model) -> Location:
+    """The output of the final norm.
+
+    Raises:
+        UserError: the model has none.
+    """
+    path = model.architecture.final_norm
+    if path is None:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which has no final norm and no unembedding; "
+            "perplexity and exact token logits are those of causal language models"
+        )
+    module = model.hf.get_submodule(path)
+    return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

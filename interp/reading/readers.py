@@ -1,0 +1,180 @@
+"""Readers: from a batch of prompts to the logits of their answers, one reader for each model kind.
+
+How a prompt is cut into tokens and laid into a batch differs in three facts alone (chat template,
+end of the text, side of the padding), which `tokens.py` takes from the model. What differs in kind
+is the forward pass: a reader is the one place that makes it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from interp.errors import UserError
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.model import Model
+from interp.reading.target import class_names, decoder_prefix
+from interp.reading.tokens import Batch
+
+Embeddings = Float[Tensor, "row token size"]
+AnswerLogits = Float[Tensor, "row answer"]
+"""One logit for each token of the vocabulary, or for each class, in fp32."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """What scores and attributions need of a model, whatever its kind.
+
+    All of it within `model.measuring()`.
+    """
+
+    def embed(self, batch: Batch) -> Embeddings:
+        """The input embeddings of a batch."""
+
+    def answer_logits(
+        self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
+    ) -> AnswerLogits:
+        """What the model puts at the place of each prompt's answer, by one forward pass.
+
+        Args:
+            batch: the prompts.
+            embeddings: input embeddings to read in place of the batch's tokens; a batch of one
+                prompt may be given many rows of them.
+            past: keys and values of the batch's first columns, which are not read again.
+
+        Raises:
+            UserError: embeddings were given to a model that reads tokens alone.
+        """
+
+    def answer_names(self, answers: Sequence[int]) -> list[str]:
+        """The tokens, or classes, of these indices into the answer logits."""
+
+
+def reader_of(model: Model) -> Reader:
+    """The reader of a model."""
+    if model.kind is CLASSIFIER:
+        return ClassifierReader(model)
+    return TextToTextReader(model) if model.kind is TEXT_TO_TEXT else CausalReader(model)
+
+
+@dataclass(frozen=True, slots=True)
+class CausalReader:
+    """A causal language model: the answer is the token after the prompt."""
+
+    model: Model
+
+    def embed(self, batch: Batch) -> Embeddings:
+        """See `Reader`."""
+        return _embedded(self.model.hf.get_input_embeddings(), batch)
+
+    def answer_logits(
+        self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
+    ) -> AnswerLogits:
+        """The next-token logits of the last position, the only ones that are kept."""
+        start = 0 if past is None else past.get_seq_length()
+        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
+        inputs = {
+            **_input(self.model, batch.token_ids[:, start:], embeddings),
+            "attention_mask": batch.attention_mask.expand(rows, -1),
+            "position_ids": batch.position_ids[:, start:].expand(rows, -1),
+            "past_key_values": past,
+            "use_cache": past is not None,
+            "logits_to_keep": 1,
+        }
+        logits: Tensor = self.model.hf(**self.model.taken(inputs)).logits
+        return logits[:, -1].float()
+
+    def answer_names(self, answers: Sequence[int]) -> list[str]:
+        """Tokens as the tokenizer holds them."""
+        return _tokens(self.model, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierReader:
+    """An encoder with a classification head: the answer is a class.
+
+    Positions and kinds of tokens are left to the model, which counts them as it was trained to:
+    RoBERTa's begin behind the index of its padding.
+    """
+
+    model: Model
+
+    def embed(self, batch: Batch) -> Embeddings:
+        """See `Reader`; before positions and norm are added."""
+        return _embedded(self.model.hf.get_input_embeddings(), batch)
+
+    def answer_logits(
+        self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
+    ) -> AnswerLogits:
+        """The logits of the classes."""
+        assert past is None, "an encoder reads prompts whole"
+        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
+        inputs = _input(self.model, batch.token_ids, embeddings)
+        logits: Tensor = self.model.hf(
+            **inputs, attention_mask=batch.attention_mask.expand(rows, -1)
+        ).logits
+        return logits.float()
+
+    def answer_names(self, answers: Sequence[int]) -> list[str]:
+        """Classes by the names of the configuration."""
+        names = class_names(self.model)
+        return [names[index] for index in answers]
+
+
+@dataclass(frozen=True, slots=True)
+class TextToTextReader:
+    """An encoder-decoder: the encoder reads the prompt, the answer is what the decoder begins with.
+
+    What the decoder reads before it is what it is started with in training, see
+    `target.decoder_prefix`.
+    """
+
+    model: Model
+
+    def embed(self, batch: Batch) -> Embeddings:
+        """See `Reader`; what the encoder reads."""
+        return _embedded(self.model.hf.get_encoder().get_input_embeddings(), batch)
+
+    def answer_logits(
+        self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
+    ) -> AnswerLogits:
+        """The logits of the first token that the decoder writes by itself."""
+        assert past is None, "an encoder reads prompts whole"
+        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
+        prefix = torch.tensor([decoder_prefix(self.model)], device=batch.token_ids.device)
+        logits: Tensor = self.model.hf(
+            **_input(self.model, batch.token_ids, embeddings),
+            attention_mask=batch.attention_mask.expand(rows, -1),
+            decoder_input_ids=prefix.expand(rows, -1),
+            use_cache=False,
+        ).logits
+        return logits[:, -1].float()
+
+    def answer_names(self, answers: Sequence[int]) -> list[str]:
+        """Tokens as the tokenizer holds them."""
+        return _tokens(self.model, answers)
+
+
+def _embedded(embedding: Any, batch: Batch) -> Embeddings:
+    embeddings: Tensor = embedding(batch.token_ids)
+    return embeddings
+
+
+def _tokens(model: Model, answers: Sequence[int]) -> list[str]:
+    return list(model.tokenizer.convert_ids_to_tokens(list(answers)))
+
+
+def _input(model: Model, token_ids: Tensor, embeddings: Embeddings | None) -> dict[str, Tensor]:
+    """What the model reads, under the name that its forward pass has for it."""
+    if embeddings is None:
+        return {"input_ids": token_ids}
+    if "inputs_embeds" not in model.forward_arguments:
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so nothing "
+            "can be attributed to its tokens; evaluate works for it"
+        )
+    return {"inputs_embeds": embeddings}

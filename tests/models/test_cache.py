@@ -1,0 +1,47 @@
+import torch
+
+from interp.models.cache import behind, empty, flattened, gathered, key_values
+from tests.support.tiny import tiny_model
+
+
+def test_keys_and_values_are_expanded_for_one_layer_at_a_time():
+    source = torch.tensor([[0, 1], [2, 3], [2, 2]])
+    keys, values = torch.randn(4, 2, 3), torch.randn(4, 2, 5)
+    (layer,) = gathered([(keys, values)], source).layers
+    new_keys, new_values = torch.randn(3, 2, 1, 3), torch.randn(3, 2, 1, 5)
+    all_keys, all_values = layer.update(new_keys, new_values)
+    assert layer.keys is None  # nothing is kept
+    for row, columns in enumerate(source):
+        torch.testing.assert_close(all_keys[row, :, :2], keys[columns].transpose(0, 1))
+        torch.testing.assert_close(all_values[row, :, :2], values[columns].transpose(0, 1))
+    torch.testing.assert_close(all_keys[:, :, 2:], new_keys)
+    assert layer.get_mask_sizes(1) == (3, 0)
+
+
+def filled(model, ids):
+    cache = empty()
+    with torch.no_grad():
+        model.hf(input_ids=ids, past_key_values=cache, use_cache=True)
+    return cache
+
+
+def test_a_prompt_read_behind_its_beginning_ends_in_the_same_logits():
+    model = tiny_model("llama")
+    ids = torch.arange(40, 52)[None]
+    past = key_values(filled(model, ids))
+    with torch.no_grad():
+        whole = model.hf(input_ids=ids, use_cache=False).logits[:, -1]
+        rest = model.hf(
+            input_ids=ids[:, 8:].expand(3, -1),
+            past_key_values=behind(past, rows=3, tokens=8),
+            use_cache=True,
+        ).logits[:, -1]
+    torch.testing.assert_close(rest, whole.expand(3, -1), rtol=0, atol=1e-5)
+
+
+def test_flattened_rows_stand_one_after_the_other():
+    model = tiny_model("llama")
+    cache = filled(model, torch.arange(40, 48).view(2, 4))
+    for (flat, _), (keys, _) in zip(flattened(cache), key_values(cache), strict=True):
+        assert flat.shape == (8, *keys.transpose(1, 2).shape[2:])
+        torch.testing.assert_close(flat[5], keys[1, :, 1])

@@ -1,0 +1,168 @@
+"""System message, demonstrations and answer prefix are written as templates write turns."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.models.chat_format import ChatFormat
+from interp.prompts.messages import Demonstration, Messages
+from interp.prompts.prompt import AnswerOption
+from interp.prompts.prompt_set import prompt_record
+from interp.reading.chat import write_chat
+from interp.reading.tokens import tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.other_kinds import classifier, text_to_text
+from tests.support.prompts import some_prompts
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level, in_style_of
+
+SHOWN = (Demonstration("Is grass green?", "Yes"), Demonstration("Is snow black?", "No"))
+MESSAGES = Messages("Answer in one word.", SHOWN, "The answer is")
+TEMPLATE = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def prompt():
+    return some_prompts(1)[0]
+
+
+def behind(prompt, messages):
+    return dataclasses.replace(prompt, messages=messages)
+
+
+def in_style(family="llama", template=None, **chat):
+    tokenizer = in_style_of(family)
+    tokenizer.chat_template = template or tokenizer.chat_template
+    return dataclasses.replace(make_tiny("llama", tokenizer), chat=ChatFormat(**chat))
+
+
+@pytest.mark.parametrize("family", ["llama", "phi3", "mistral"])
+def test_turns_are_written_as_the_template_writes_them(family, prompt):
+    model = in_style(family)
+    chat = write_chat(behind(prompt, Messages(demonstrations=SHOWN)), model)
+    turns = [
+        {"role": role, "content": content}
+        for shown in SHOWN
+        for role, content in (("user", shown.question), ("assistant", shown.answer))
+    ]
+    expected = model.tokenizer.apply_chat_template(
+        [*turns, {"role": "user", "content": prompt.text}],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    assert chat.text == expected
+    assert chat.text[chat.message_start :].startswith(prompt.text)
+
+
+def test_all_messages_stand_in_their_order(prompt):
+    chat = write_chat(behind(prompt, MESSAGES), in_style(template=TEMPLATE))
+    assert chat.text == (
+        "<system>Answer in one word.<user>Is grass green?<assistant>Yes"
+        f"<user>Is snow black?<assistant>No<user>{prompt.text}The answer is"
+    )
+
+
+def test_without_a_template_messages_are_paragraphs(prompt):
+    chat = write_chat(behind(prompt, MESSAGES), make_tiny("llama", byte_level(None)))
+    assert chat.text == (
+        "Answer in one word.\n\nIs grass green? Yes\n\nIs snow black? No\n\n"
+        f"{prompt.text} The answer is"
+    )
+    assert not chat.templated
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, None])
+def test_segments_are_found_where_a_demonstration_quotes_the_prompt(template, prompt):
+    """The first occurrence of the text is not the one that is asked."""
+    quoted = Messages(demonstrations=(Demonstration(prompt.text, "Yes"),))
+    model = in_style(template=template)
+    (alone,), (tokenized,) = (tokenize(model, [p]) for p in (prompt, behind(prompt, quoted)))
+    for name, (start, end) in tokenized.segments.items():
+        own = slice(*alone.segments[name])
+        assert tokenized.token_ids[start:end] == alone.token_ids[own]
+        assert start > len(tokenized) // 2
+
+
+def test_the_answer_is_read_behind_the_prefix(prompt):
+    model = in_style()
+    said = behind(prompt, Messages(answer_prefix="The answer is"))
+    (tokenized,) = tokenize(model, [said])
+    answers = AnswerTokenizer(model)(tokenized)
+    text = write_chat(said, model).text
+    ids = model.tokenizer(text + " " + prompt.positive.forms[0], add_special_tokens=False)
+    assert answers.positive[0] == ids["input_ids"][len(tokenized)]
+    row = interp.score(model, [said]).answers.iloc[0]
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+    assert row["predicted_token_id"] == int(logits.argmax())
+    assert row["predicted_probability"] == pytest.approx(float(logits.softmax(-1).max()), abs=1e-5)
+
+
+def test_a_space_of_the_templates_own_turn_comes_before_the_prefix(prompt):
+    template = "{% for m in messages %}{% if m['role'] == 'user' %}[{{ m['content'] }}]{% else %} {{ m['content'] }}{% endif %}{% endfor %}"  # noqa: E501
+    chat = write_chat(behind(prompt, Messages(answer_prefix="It is")), in_style(template=template))
+    assert chat.text == f"[{prompt.text}] It is"
+    assert chat.answer_opening == ""
+
+
+def test_what_a_template_does_not_write_is_refused(prompt):
+    shown = behind(prompt, Messages(demonstrations=SHOWN))
+    with pytest.raises(UserError, match="does not write what the user says before the prompt"):
+        write_chat(shown, in_style(template="{{ messages[-1]['content'] }}"))
+    with pytest.raises(UserError, match="does not write what the system says"):
+        write_chat(
+            behind(prompt, Messages("Think.")), in_style(template="{{ messages[-1]['content'] }}")
+        )
+    refusing = "{{ raise_exception('no system') if messages[0]['role'] == 'system' }}"
+    with pytest.raises(UserError, match="cannot write the roles system, user: no system"):
+        write_chat(behind(prompt, Messages("Think.")), in_style(template=refusing + TEMPLATE))
+
+
+def test_two_system_prompts_are_refused(prompt):
+    with pytest.raises(UserError, match="give one of the two"):
+        write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
+
+
+@pytest.mark.parametrize("make", [lambda: classifier("roberta"), lambda: text_to_text("t5")])
+def test_other_kinds_read_the_text_alone(make, prompt):
+    with pytest.raises(UserError, match=r"reads the text of prompt .* alone"):
+        write_chat(behind(prompt, MESSAGES), make())
+    assert write_chat(prompt, make()).text == prompt.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"system": " "}, "expected a text that is not empty"),
+        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a text that is not empty"),
+        ({"answer_prefix": "Answer: "}, "without white space at its ends"),
+    ],
+)
+def test_messages_that_would_be_read_wrongly_are_refused(arguments, problem):
+    with pytest.raises(UserError, match=problem):
+        Messages(**arguments)
+
+
+def test_messages_are_part_of_what_a_shard_depends_on(prompt):
+    variants = [Messages(), MESSAGES, Messages("Think."), Messages(answer_prefix="So")]
+    assert len({prompt_record(behind(prompt, messages)) for messages in variants}) == 4
+
+
+def test_batches_of_prompts_behind_different_messages_change_nothing(prompt):
+    model = in_style()
+    yes = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
+    prompts = [
+        dataclasses.replace(
+            prompt, id=str(index), positive=yes[0], negative=yes[1], messages=messages
+        )
+        for index, messages in enumerate(
+            (Messages(), Messages(demonstrations=SHOWN), Messages(answer_prefix="It is"))
+        )
+    ]
+    together = interp.score(model, prompts).answers["positive_probability"]
+    alone = [interp.score(model, [p]).answers["positive_probability"][0] for p in prompts]
+    assert together.tolist() == pytest.approx(alone, abs=1e-6)
+    assert len(set(alone)) == 3

@@ -1,0 +1,106 @@
+"""Random models that are no causal language models: classifiers and text-to-text models."""
+
+import copy
+from functools import cache
+
+import torch
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from interp.models.model import Model
+from tests.support.tokenizers import byte_level, sentencepiece_style
+
+_ENCODER = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 256,
+}
+
+CLASSIFIERS = {
+    "bert": _ENCODER,
+    "roberta": _ENCODER,
+    "xlm-roberta": _ENCODER,
+    "camembert": _ENCODER,
+    "electra": {**_ENCODER, "embedding_size": 16},
+    "distilbert": {
+        "dim": 32,
+        "n_layers": 2,
+        "n_heads": 4,
+        "hidden_dim": 64,
+        "max_position_embeddings": 256,
+    },
+}
+"""Model type to the settings of a small one."""
+
+UNMAPPED_CLASSIFIER = "deberta-v2"
+
+CLASSES = ("No", "not sure", "YES")
+
+TEXT_TO_TEXT = {
+    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+    "bart": {
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 64,
+        "decoder_ffn_dim": 64,
+        "max_position_embeddings": 256,
+    },
+}
+
+
+def tokenizer_of(kind: str) -> PreTrainedTokenizerFast:
+    """BERT's and Bart's set both ends around a text, T5's its end alone."""
+    tokenizer = copy.deepcopy(sentencepiece_style() if kind == "t5" else byte_level())
+    opening = "" if kind == "t5" else "<s> "
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{opening}$A </s>",
+        special_tokens=[("<s>", tokenizer.bos_token_id), ("</s>", tokenizer.eos_token_id)],
+    )
+    return tokenizer
+
+
+@cache
+def classifier(kind: str, *, attn: str | None = None) -> Model:
+    settings = {**_ENCODER, **CLASSIFIERS.get(kind, {})}
+    settings |= {
+        "id2label": dict(enumerate(CLASSES)),
+        "label2id": {name: index for index, name in enumerate(CLASSES)},
+    }
+    return _model(kind, AutoModelForSequenceClassification, settings, attn)
+
+
+@cache
+def text_to_text(kind: str, *, attn: str | None = None) -> Model:
+    settings = {**TEXT_TO_TEXT[kind], "decoder_start_token_id": 0 if kind == "t5" else 2}
+    return _model(kind, AutoModelForSeq2SeqLM, settings, attn)
+
+
+def _model(kind: str, auto: type, settings: dict[str, object], attn: str | None) -> Model:
+    tokenizer = tokenizer_of(kind)
+    config = AutoConfig.for_model(
+        kind,
+        vocab_size=len(tokenizer),
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        **settings,
+    )
+    torch.manual_seed(0)
+    hf: PreTrainedModel = auto.from_config(config, attn_implementation=attn).eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            # As in `tiny`: attention and logits are not to be uniform.
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    return Model(f"tiny {kind}", hf, tokenizer)
