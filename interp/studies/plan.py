@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from interp.errors import UserError, unknown
 from interp.files import inside
 from interp.options import Options
 from interp.plugins import STUDIES, plugins
 from interp.prompts.source import PromptSource
-from interp.report.page import Report
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.environment import now
@@ -26,6 +25,9 @@ from interp.runs.run import Run, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.workers import peak_of_workers
 from interp.studies.folder import RECORD, StudyFolder
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
 
 
 class Study(Options):
@@ -45,7 +47,7 @@ class Study(Options):
         """What is measured of every model."""
         raise NotImplementedError
 
-    def report(self, folder: StudyFolder) -> Report:
+    def report(self, folder: StudyFolder) -> "Report":
         """Tables and figures from what the study has on disk."""
         raise NotImplementedError
 

@@ -14,7 +14,6 @@ from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec, find_spec
 from interp.prompts import source
 from interp.runs import claims
-from interp.studies.plan import find_study
 from interp_experiments.rulebreakers.system import system
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -63,6 +62,8 @@ class Material:
         """What a worker of a run is handed."""
         _, parsed = parse(self.runs[run])
         if run == "study":
+            from interp.studies.plan import find_study
+
             return job_of(parsed, find_study(parsed.study)).model_dump_json()
         probe = "probe-" if hasattr(parsed, "probe") else ""
         return job_of(parsed, find_spec(probe + run)).model_dump_json()
