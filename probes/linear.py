@@ -22,6 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from interp.analysis.intervals import percentile_interval
+from interp.analysis.resampling import bootstrap_sums
 from interp.errors import UserError
 from interp_probes.halves import DROPPED, entity_halves
 
@@ -31,11 +33,8 @@ REGULARIZATION = 0.01
 ITERATIONS = 2000
 """Most steps of the solver; a fit that needs more is named in `note`."""
 
-DRAWS = 1000
-"""Bootstrap samples of an interval."""
-
-LEVEL = 0.95
-"""Coverage of the intervals."""
+RESAMPLES = 1000
+"""Bootstrap resamples of the entity pairs."""
 
 SUBSETS = ("all", "recognized", "failed")
 """All held-out prompts; both sides of the pairs that the model answers correctly on both sides;
@@ -215,10 +214,7 @@ def _accuracies(
 def _interval(subset: pd.DataFrame, *, seed: int) -> tuple[float, float]:
     """Percentiles of the accuracy over samples of entity pairs; NaN where there is only one."""
     by_entity = subset.groupby("entity_b")["right"].agg(["sum", "size"]).to_numpy(dtype=float)
-    count = len(by_entity)
-    if count < 2 or subset["right"].isna().any():
+    if len(by_entity) < 2 or subset["right"].isna().any():
         return float("nan"), float("nan")
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=DRAWS)
-    right, prompts = (draws @ by_entity).T
-    low, high = np.quantile(right / prompts, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    right, prompts = bootstrap_sums(by_entity, resamples=RESAMPLES, seed=seed).T
+    return percentile_interval(right / prompts)

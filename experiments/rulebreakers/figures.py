@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
+from scipy.special import stdtrit
 
+from interp.analysis.intervals import UPPER
 from interp.report.figures import (
     grouped_bars,
     interval_points,
@@ -150,7 +151,7 @@ def _two_groups(table: pd.DataFrame, *, value: str, ax: Axes | None) -> Axes:
                 "group": table[f"group_{side}"].map(lambda name: _SIDES.get(name, name)),
                 "n": table[f"n_{side}"],
                 value: table[f"mean_{side}"],
-                "half": stats.t.ppf(0.975, (table[f"n_{side}"] - 1).clip(lower=1))
+                "half": stdtrit((table[f"n_{side}"] - 1).clip(lower=1), UPPER)
                 * table[f"sd_{side}"]
                 / np.sqrt(table[f"n_{side}"].clip(lower=1)),
                 "p": table["p_holm"],

@@ -19,7 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
+
+from interp.analysis.intervals import UPPER, Z
 
 
 def proportions(
@@ -43,13 +45,13 @@ def proportions(
     table = cells.agg(hits=("hits", "sum"), n=("n", "sum"), clusters=("n", "size")).reset_index()
     share, n = table["hits"].to_numpy() / table["n"].to_numpy(), table["n"].to_numpy(dtype=float)
     if cluster is None:
-        clusters, effective, quantile = n, n, np.full(len(n), stats.norm.ppf(0.975))
+        clusters, effective, quantile = n, n, np.full(len(n), Z)
     else:
         clusters = table["clusters"].to_numpy(dtype=float)
         deviations = sums["hits"] - share[cells.ngroup()] * sums["n"]
         squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table))
         effective = _effective(share, n, clusters, squares=squares)
-        quantile = stats.t.ppf(0.975, clusters - 1)
+        quantile = stdtrit(clusters - 1, UPPER)
     low, high = _wilson(share, effective, quantile)
     table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
     table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
@@ -85,7 +87,11 @@ def _wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Phase 3 (Wilson, 1927)."""
+    """Phase 3 (Wilson, 1927).
+
+    Not statsmodels' `proportion_confint`: that takes a level, not the quantile, and only the
+    normal's quantile of it.
+    """
     shrink = quantile**2 / trials
     centre = (share + shrink / 2) / (1 + shrink)
     half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)

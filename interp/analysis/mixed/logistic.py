@@ -15,18 +15,16 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from jaxtyping import Float
 from scipy import stats
 from scipy.optimize import linprog
 
 from interp.analysis.groups import grouped
+from interp.analysis.intervals import Z
 from interp.analysis.mixed.laplace import fit_laplace
 from interp.errors import UserError
 
 INTERCEPT = "intercept"
-
-Z = float(stats.norm.ppf(0.975))
 
 SEPARATED = 1e-4
 """Log-odds, in the scale of standardised predictors, above which a separating direction is none of
@@ -237,6 +235,8 @@ def _fit_robust(
     mixed: _Fit,
 ) -> _Fit:
     """Phase 5: an ordinary logistic regression in place of the mixed one."""
+    import statsmodels.api as sm
+
     if grouped.empty:
         return _nothing(mixed.fitted)
     clusters = next(iter(grouped))
