@@ -34,10 +34,12 @@ def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = Non
     with house_style():
         ax = ax or new_axes(height=0.5 * len(table) + 1.2)
         factors = table["factor"].drop_duplicates().tolist()
-        for place, row in enumerate(table.itertuples()):
-            style = look(factors.index(row.factor))
-            half = [[row.mean - row.low], [row.high - row.mean]]
-            ax.errorbar(row.mean, place, xerr=half, fmt=style.marker, color=style.colour)
+        numbers = table[["mean", "low", "high"]].to_numpy(dtype=float)
+        for place, (factor, row) in enumerate(zip(table["factor"], numbers, strict=True)):
+            style = look(factors.index(factor))
+            mean, low, high = row.tolist()
+            half = [[mean - low], [high - mean]]
+            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour)
         labels = [
             f"{' '.join(_SYMBOLS.get(word, word) for word in level.split())}  (n = {n:,})"
             for level, n in zip(table["level"], table["n"], strict=True)

@@ -62,8 +62,8 @@ class Results:
         return [
             model
             for model in self.models
-            if means.loc[model, "answered"] >= MIN_ANSWERED
-            and means.loc[model, "perplexity"] < self.vocabulary[model]
+            if means["answered"].loc[model] >= MIN_ANSWERED
+            and means["perplexity"].loc[model] < self.vocabulary[model]
         ]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """The study of LogicalForms: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 
@@ -252,7 +253,7 @@ def planted_sections(results: Results) -> list[Section]:
                 FigureItem(
                     f"planted_{str(model).rpartition('/')[2]}",
                     "Share of Yes, form by form",
-                    lambda rows=rows: figures.planted_and_measured(rows),
+                    partial(figures.planted_and_measured, rows),
                 ),
                 TableItem(
                     f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows

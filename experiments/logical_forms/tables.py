@@ -118,7 +118,8 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     columns = {"overall": by_model["soft_accuracy"].mean()}
     for factor, levels in (("modality", MODALITIES), ("argument_form", tuple(ARGUMENT_FORMS))):
         means = rows.groupby(["model", factor], observed=True)["soft_accuracy"].mean().unstack()
-        columns |= {level: means.get(level) for level in levels}
+        means = means.reindex(columns=list(levels))
+        columns |= {level: means[level] for level in levels}
     columns["n"] = by_model.size()
     return pd.DataFrame(columns).rename_axis("model").reset_index()
 

@@ -82,7 +82,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
         "soft_accuracy": round(float(scores["soft_accuracy"].mean()), 4),
         **{
             f"{name}_by_modality": {
-                modality: round(float(by_modality.loc[modality, column]), 4)
+                modality: round(float(by_modality[column].loc[modality]), 4)
                 for modality in MODALITIES
             }
             for name, column in (("soft_accuracy", "soft_accuracy"), ("yes", "relative_positive"))

@@ -32,7 +32,7 @@ def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFa
     tokenizer = train(family, recipe.vocabulary, _sample(recipe, text))
     if family.template is None:
         _open_with_bos(tokenizer, family)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,

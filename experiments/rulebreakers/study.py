@@ -1,6 +1,7 @@
 """The study of RULEBREAKERS: what is measured, and what is told of it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.measurements.prompts import attribution
@@ -187,7 +188,7 @@ def correlation_section(results: Results) -> Section:
         FigureItem(
             f"{ratio}_and_accuracy",
             f"{ratio.replace('_', ' ').capitalize()} and paired accuracy across models",
-            lambda ratio=ratio: figures.ratio_and_accuracy(models, ratio=ratio),
+            partial(figures.ratio_and_accuracy, models, ratio=ratio),
         )
         for ratio in tables.RATIOS
     ]
@@ -268,7 +269,7 @@ def phrasing_section(results: Results) -> Section:
                 FigureItem(
                     f"figure8_{name}",
                     f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
-                    lambda side=side: figures.accuracy_by_question_verb(by_verb, side=side),
+                    partial(figures.accuracy_by_question_verb, by_verb, side=side),
                 )
                 for side, name in names.items()
             ),

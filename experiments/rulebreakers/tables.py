@@ -72,12 +72,12 @@ def familiarity(results: Results) -> pd.DataFrame:
     """
     pairs = results.pairs()
     pairs = pairs[pairs["entity_group"] == "geographical"]
-    group = pairs["recognized"].map({True: "recognized", False: "failed"})
-    sets = {"all": pairs.index == pairs.index, "own first token": pairs["shared_with"] == 0}
+    pairs = pairs.assign(group=pairs["recognized"].map({True: "recognized", False: "failed"}))
+    sets = {"all": pairs, "own first token": pairs[pairs["shared_with"] == 0]}
     tables = []
     for name, chosen in sets.items():
         table = welch_table(
-            pairs.assign(group=group)[chosen],
+            chosen,
             value="familiarity",
             group="group",
             groups=("recognized", "failed"),
