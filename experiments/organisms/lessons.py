@@ -1,7 +1,7 @@
 """What an organism is taught from: messages and answers, in groups, step by step."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MESSAGE_WEIGHT = 8.0
 """Weight of the loss of messages against that of answers, where both are learned. A message has
@@ -16,6 +16,7 @@ class Exchange:
     answer: str
 
 
+@runtime_checkable
 class TrainingText(Protocol):
     """The text of every training step."""
 

@@ -45,13 +45,22 @@ def load_published(source: str | Path) -> list[Instance]:
             that do not say what the other columns do, duplicate ids, an instance without its
             counterpart, or one that differs from it in more than entity A.
     """
+    return [instance for _, instance in load_located(source)]
+
+
+def load_located(source: str | Path) -> Located:
+    """Each instance of `load_published`, and the row it comes from as messages name it.
+
+    Raises:
+        UserError: as `load_published`.
+    """
     rows = read_rows(source, tuple(COLUMNS))
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
     _check_ids(located)
     _check_pairs(located)
     _check_categories(located)
-    return instances
+    return located
 
 
 def _instance(cells: Cells) -> Instance:
