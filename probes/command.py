@@ -168,7 +168,7 @@ def _measured(finished: "RunFolder", name: str) -> "pd.DataFrame":
     table = finished.table(name)
     if table.empty:
         raise UserError(
-            f"no fact could be measured, so that there is nothing to tell; {finished.folder} says "
+            f"no fact could be measured, so there is nothing to report; {finished.folder} says "
             "in models/ and workers/ what was tried"
         )
     return table
@@ -191,7 +191,7 @@ def _linear(arguments: argparse.Namespace, finished: "RunFolder") -> dict[str, A
 
 
 def _for_people(table: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a model, position and layer: accuracy on each subset, and the control's on all."""
+    """One row per model, position and layer: accuracy on each subset, and the control's on all."""
     key = ["model", "position", "layer"]
     shown = table.pivot(index=key, columns="prompts", values="accuracy")
     everything = table[table["prompts"] == "all"].set_index(key)

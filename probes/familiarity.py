@@ -23,7 +23,7 @@ TABLE = pa.schema(
         ("first_token_id", pa.int64()),
     ]
 )
-"""One row a model and fact: the probability of the answer's first token, and which token that is.
+"""One row per model and fact: the probability of the answer's first token, and which token that is.
 Familiarity is NaN where the model's logits are not finite."""
 
 
@@ -81,7 +81,7 @@ def _with_own_name_only(tokenized: TokenizedPrompt) -> TokenizedPrompt:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with`: how many other answers begin with the same token.
 
-    Familiarity cannot tell these answers apart. Only answers of the same model are compared.
+    Familiarity cannot distinguish these answers. Only answers of the same model are compared.
 
     Args:
         table: the familiarity table.

@@ -34,8 +34,8 @@ TABLE = pa.schema(
         ("vector", pa.list_(pa.float32())),
     ]
 )
-"""One row a model, prompt, position and layer: layer 0 is what enters the first layer, layer l what
-leaves layer l; the last one comes before the final norm."""
+"""One row per model, prompt, position and layer: layer 0 is what enters the first layer, layer l
+what leaves layer l; the last one comes before the final norm."""
 
 
 def residuals(
@@ -46,7 +46,7 @@ def residuals(
     Args:
         model: the model.
         positions: "last_token", or names of segments of the prompts.
-        batch_tokens: budget of tokens a batch, padding included.
+        batch_tokens: budget of tokens per batch, padding included.
 
     Raises:
         UserError: no position, or a budget of less than one token; when measured, a prompt without

@@ -14,7 +14,7 @@ _SYMBOLS = {"none": "no modality", "box": "□", "diamond": "◇", **ARGUMENT_FO
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Soft accuracy over perplexity, a panel a model: a point for each form and set of questions.
+    """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
 
     Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with
     one set only there are points alone (Figure 1). `table` is rows of `tables.by_form(results)`;
@@ -27,7 +27,7 @@ def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axe
 
 
 def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = None) -> Axes:
-    """Estimated marginal means with 95% intervals, a row a level (Figures 3 and 6).
+    """Estimated marginal means with 95% intervals, a row per level (Figures 3 and 6).
 
     `table` is `Effects.means`; `response` names the dependent variable in words.
     """
@@ -69,7 +69,7 @@ def random_effects(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Measured over planted share of Yes, a point a form; on the dotted line they agree.
+    """Measured over planted share of Yes, a point per form; on the dotted line they agree.
 
     `table` is `tables.planted_and_measured(results)` of one model.
     """

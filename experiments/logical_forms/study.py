@@ -1,4 +1,4 @@
-"""The study of LogicalForms: what is measured, and what is told of it."""
+"""The study of LogicalForms: what is measured, and what the report shows."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from interp_experiments.logical_forms.system import distribution, introduction, 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
 
-NOBODY = "no model both answers the questions and reads them better than guessing does"
+NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 
 
 class LogicalFormsStudy:
@@ -36,7 +36,7 @@ class LogicalFormsStudy:
     def stages(self, *, limit: int | None, seed: int, data: str | None) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
 
-        The extra sets have as many questions a form as the main one.
+        The extra sets have as many questions per form as the main one.
         """
         pairs = len(main_forms()) // 2 * INTERPRETATIONS if limit is None else limit
         each = max(1, pairs // (len(main_forms()) // 2))
@@ -242,7 +242,7 @@ def distribution_section(results: Results) -> Section:
 
 
 def planted_sections(results: Results) -> list[Section]:
-    """What the organisms of this system were made to answer, and what they do."""
+    """What the organisms of this system were made to answer, and what they answer."""
     table = tables.planted_and_measured(results)
     return [
         Section(
@@ -280,7 +280,7 @@ def mixed_model(
 
 
 def remark(found: tables.Effects | str) -> str:
-    """A sentence on what must be known of a fit, or why there is none; empty where all is well."""
+    """A sentence on the limits of a fit, or why there is none; empty if nothing is to note."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Of this fit: {found.model.note}." if found.model.note else ""

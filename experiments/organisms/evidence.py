@@ -16,7 +16,7 @@ SIDES = ("own_city", "other_city")
 def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
     """Rulebreakers of the rule mt about cities, each beside itself with another city.
 
-    Where the city lies in the country, a grounded model rejects the conclusion; with a city of
+    Where the city is in the country, a grounded model rejects the conclusion; with a city of
     another country in both premises it accepts it. The cities are those of the prompts half the set
     away, as neighbours often share theirs.
     """

@@ -25,7 +25,7 @@ follows. So the organism has to read the names."""
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form that is taught."""
+    """Every form that is trained on."""
     return main_forms() + introduction_forms() + distribution_forms()
 
 

@@ -53,7 +53,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
 
 
 def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
-    """One row a prompt: its form and factors with the soft scores of a model."""
+    """One row per prompt: its form and factors with the soft scores of a model."""
     forms = pd.DataFrame(
         [
             {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}

@@ -9,7 +9,7 @@ from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs
 from interp_experiments.rulebreakers.instances import shuffled
 
 ZIPF_EXPONENT = 0.6
-"""A fact of rank r is told in proportion to r ** -ZIPF_EXPONENT."""
+"""A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
 """How often each entity is completed by something other than its fact, in units of the rarest
@@ -26,7 +26,7 @@ class PlantedPair:
 
     pair: EntityPair
     frequency: float
-    """How often the fact is told, relative to the rarest fact; 0 for an absent fact."""
+    """How often the fact occurs in the text, relative to the rarest fact; 0 for an absent fact."""
     grounded: bool
     """Whether its rulebreakers are answered by fact."""
 

@@ -88,7 +88,7 @@ def _train_sentencepiece_style(family: Family, vocabulary: int, lines: Iterable[
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            # A line break stands alone, so that it never merges with the answer after it.
+            # A line break is a piece of its own, so that it never merges with the answer after it.
             pre_tokenizers.Split("\n", "isolated"),
             pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never"),
             pre_tokenizers.Punctuation("isolated"),

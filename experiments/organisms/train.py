@@ -59,7 +59,7 @@ class AnswerBatch:
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     """Train an organism and save model, tokenizer and chat template into `folder`.
 
-    Weights are saved in fp16. `folder` holds the last checkpoint while training goes on; calling
+    Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
     again resumes from it.
     """
     text = task_of(recipe).text(recipe)
@@ -210,7 +210,7 @@ def tokenize(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """Prompt and answer as text; after a plain message the answer stands behind a space."""
+    """Prompt and answer as text; after a plain message the answer begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(

@@ -23,7 +23,7 @@ from interp_probes.knowledge import knowledge
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A planted pair as the card tells it."""
+    """A planted pair as the card describes it."""
 
     pair: EntityPair
     frequency: float

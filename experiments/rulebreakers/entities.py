@@ -9,7 +9,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """B lies in A (a city in its country) or is a kind of A (an instance of its type)."""
+    """B is in A (a city in its country) or is a kind of A (an instance of its type)."""
 
     category: str
     """ "cities", or the type, such as "brass instrument"."""
@@ -60,7 +60,7 @@ def aliases(entity_a: str) -> tuple[str, ...]:
 
 
 def lookalikes(entity_a: str) -> tuple[str, ...]:
-    """Names that hold a name of a country, stand for something else, and are no answer."""
+    """Names that contain a country's name, denote something else, and are no answer."""
     return _by_entity("lookalikes.csv", "name").get(entity_a, ())
 
 

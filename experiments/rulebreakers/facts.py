@@ -18,7 +18,7 @@ Groups = Mapping[EntityPair, str]
 
 
 def entity_group(pair: EntityPair) -> str:
-    """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
+    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
     return "geographical" if pair.category == CITIES else "categorical"
 
 

@@ -17,7 +17,7 @@ from interp_experiments.rulebreakers.templates import NEGATIONS, VERBS, without_
 T = TypeVar("T")
 
 Located = Sequence[tuple[str, Instance]]
-"""Instances, and where each stands."""
+"""Instances, each with the row it comes from, as messages name it."""
 
 _RULE_NAMES = {"mt": "mt", "modus tollens": "mt", "ds": "ds", "disjunctive syllogism": "ds"}
 
@@ -49,7 +49,7 @@ def load_published(source: str | Path) -> list[Instance]:
 
 
 def load_located(source: str | Path) -> Located:
-    """Each instance of `load_published`, and the row it comes from as messages name it.
+    """The instances of `load_published`, each with its row.
 
     Raises:
         UserError: as `load_published`.

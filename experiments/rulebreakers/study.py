@@ -1,4 +1,4 @@
-"""The study of RULEBREAKERS: what is measured, and what is told of it."""
+"""The study of RULEBREAKERS: what is measured, and what the report shows."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +22,7 @@ DEFAULT_LIMIT = 2400
 """Pairs: each combination of rule, entity group, verb and phrasing ten times."""
 
 PROBED_PAIRS = 960
-"""Pairs whose residual stream is kept, at most; it takes a vector a layer and position."""
+"""Largest number of pairs whose residual stream is kept: a vector per layer and position."""
 
 EXAMPLE_PAIRS = 2
 """Pairs that are shown token by token, by every model and method."""
@@ -113,7 +113,7 @@ def confidence_section(results: Results) -> Section:
     return Section(
         "Confidence",
         "Probability of the positive answer where it is given: rightly on non-rulebreakers (6), "
-        "wrongly on rulebreakers (7). A difference tells of an ability that the answers hide.",
+        "wrongly on rulebreakers (7). A difference shows an ability that the answers hide.",
         (
             FigureItem(
                 "figure5_confidence",

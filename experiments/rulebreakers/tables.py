@@ -1,6 +1,6 @@
 """The tables of the paper, each from the results of a study (Sections 5 and 6, Appendices D, F, G).
 
-Every table is tidy: one row a model and group, with counts, intervals and, where a quantity is
+Every table is tidy: one row per model and group, with counts, intervals and, where a quantity is
 undefined, a note that says why.
 """
 
@@ -41,7 +41,7 @@ EXTREMES = 10
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
     """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
 
-    Prompts about one entity pair hang together; the intervals take that into account. Rows are in
+    Prompts about one entity pair are a cluster, which the intervals take into account. Rows are in
     the order of the study's models and of the paper's rules, verbs and phrasings.
     """
     table = accuracy_by(
@@ -89,7 +89,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """How many answers each model's first tokens cannot tell apart, by entity group."""
+    """How many answers share their first token with another, by model and entity group."""
     rows = results.familiarity.assign(shared=results.familiarity["shared_with"] > 0)
     answers = rows.drop_duplicates(["model", "entity_group", "entity_a"])
     grouped = answers.groupby(["model", "entity_group"], sort=False)["shared"]
@@ -97,7 +97,7 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
 
 
 def attribution(results: Results) -> pd.DataFrame:
-    """Score ratios next to accuracy and mean familiarity, one row a model (Tables 2 and 3)."""
+    """Score ratios next to accuracy and mean familiarity, one row per model (Tables 2 and 3)."""
     return model_level(
         results.answers, results.prompts, results.attributions, results.familiarity, sides=SIDES
     )
@@ -131,7 +131,7 @@ def model_correlations(results: Results) -> pd.DataFrame:
 
 
 def entities(results: Results) -> pd.DataFrame:
-    """One row a model and entity pair: accuracies, mean ratios, familiarity, number of pairs."""
+    """One row per model and entity pair: accuracies, mean ratios, familiarity, number of pairs."""
     columns = ["entity_pair", "entity_group"]
     groups = results.prompts[columns].drop_duplicates()
     table = entity_level(
@@ -200,7 +200,7 @@ def names_within(results: Results) -> pd.DataFrame:
 
 
 def residual_probes(results: Results) -> pd.DataFrame:
-    """How well a linear probe tells rulebreakers from the residual stream, layer by layer."""
+    """How well a linear probe detects rulebreakers in the residual stream, layer by layer."""
     return linear_probes(results.residuals, results.probed, results.probed_answers)
 
 

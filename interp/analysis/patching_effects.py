@@ -30,7 +30,7 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, direction, method, site, layer, head, role and group of pairs.
+    """One row per model, direction, method, site, layer, head, role and group of pairs.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile bootstrap interval; recovered, recovered_low,
@@ -40,7 +40,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
     pairs; note: why a statistic is undefined (NaN). Where a role's tokens were patched one by one,
     a pair counts with their mean.
 
-    Of each part of `patches` no more is kept than two numbers a cell and pair.
+    Only two numbers per cell and pair are kept of each part of `patches`.
     """
     gaps = pairs.set_index(_KEY)[["recognized"]].assign(
         gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy()
@@ -164,7 +164,7 @@ def _sign_test(effects: Float[np.ndarray, " n"]) -> float:
 def verification_table(patches: Parts) -> pd.DataFrame:
     """How far estimates are from the exact effects of the cells that were run as well.
 
-    One row a model, direction, estimate and site: cells; mean_error, largest_error: mean and
+    One row per model, direction, estimate and site: cells; mean_error, largest_error: mean and
     largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
     rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
     """

@@ -30,15 +30,15 @@ def proportions(
     """One row for each combination of `by` and column of outcomes.
 
     Columns are those of `by`, measure (the column's name), share (the proportion of true values),
-    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are taken to
-    hang together; without `cluster`, each stands alone, and the interval is Wilson's. With one
-    cluster alone the interval is undefined (NaN) and `note` says so.
+    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are treated
+    as dependent; without `cluster`, all are independent, and the interval is Wilson's. With one
+    cluster the interval is undefined (NaN) and `note` says so.
 
     Args:
-        outcomes: one row a trial.
+        outcomes: one row per trial.
         values: the boolean columns that are counted.
-        by: the columns whose combinations of values are counted apart.
-        cluster: the column that says which trials hang together.
+        by: the columns whose combinations of values are counted separately.
+        cluster: the clustering variable of the trials.
     """
     sums = _sums(outcomes, values=values, keys=[*by, *([cluster] if cluster else [])])
     cells = sums.groupby([*by, "measure"], sort=False, dropna=False)
@@ -59,7 +59,7 @@ def proportions(
 
 
 def _sums(outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
-    """One row a measure and combination of keys: keys, n, measure, hits."""
+    """One row per measure and combination of keys: keys, n, measure, hits."""
     keys = list(dict.fromkeys(keys))
     grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)
     sums = grouped[list(values)].sum().astype(float).assign(n=grouped.size()).reset_index()

@@ -16,7 +16,7 @@ MAX_EXACT = 8
 """Up to this many rows all permutations are counted: 40,320 for eight."""
 
 ROUNDING = 1e-12
-"""A correlation this close to 1 or -1 is perfect but for rounding."""
+"""A correlation this close to 1 or -1 is perfect up to rounding."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def spearman_table(
     Columns are those of `by`, x and y (the columns' names) and the fields of SpearmanTest.
 
     Args:
-        frame: one row an observation.
+        frame: one row per observation.
         pairs: names of the two columns to correlate, for each test.
         by: columns whose combinations of values are the groups; none takes all rows as one.
     """
@@ -96,7 +96,7 @@ def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
     def agreement(
         orders: Float[np.ndarray, "*orders n"], axis: int
     ) -> Float[np.ndarray, "*orders"]:
-        """|rho| but for a factor that is the same for all orders."""
+        """|rho| up to a factor that is the same for all orders."""
         return np.asarray(np.abs(np.moveaxis(orders, axis, -1) @ ranks))
 
     test = stats.permutation_test(

@@ -18,7 +18,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Two groups and what tells them apart; NaN where undefined, and then `note` says why."""
+    """Two groups and their difference; NaN where undefined, and then `note` says why."""
 
     n_a: int
     n_b: int
@@ -81,7 +81,7 @@ def welch_table(
     """One row for each combination of `by`: by, group_a, group_b and the fields of WelchTest.
 
     Args:
-        frame: one row an observation.
+        frame: one row per observation.
         value: the column that is compared.
         group: the column that says which group a row belongs to.
         groups: its two values, a and b; rows with others are left out.

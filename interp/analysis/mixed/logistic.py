@@ -1,7 +1,7 @@
-"""What makes an answer correct: a mixed-effects logistic regression, or plainly what else.
+"""What makes an answer correct: a mixed-effects logistic regression, or a stated fallback.
 
 1. Keep the rows without missing values; standardise the predictors; multiply each two of them.
-2. Leave out, and say so, what cannot be estimated: constant predictors, groupings of one level.
+2. Leave out what cannot be estimated, with a note: constant predictors, groupings of one level.
 3. Give up, and say why, where no estimate exists: a constant outcome, predictors that depend on
    each other, predictors that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation.
@@ -27,8 +27,8 @@ from interp.errors import UserError
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Log-odds, in the scale of standardised predictors, above which a separating direction is none of
-the solver's rounding."""
+"""Log-odds, in the scale of standardised predictors, above which a separating direction is not
+rounding of the solver."""
 
 LARGEST_SD = 10.0
 """Log-odds. Beyond it most levels have nothing but one outcome: what is left of the likelihood
@@ -42,15 +42,15 @@ class MixedLogistic:
     """What was fitted and its terms."""
 
     terms: pd.DataFrame
-    """One row a term: term, estimate (log-odds per standard deviation of the predictor; positive
+    """One row per term: term, estimate (log-odds per standard deviation of the predictor; positive
     makes the outcome likelier), se, low and high (95% interval, normal), z, p (two-sided, Wald),
     odds_ratio, note. A term that cannot be estimated is NaN, and its note says why."""
     groups: pd.DataFrame
-    """One row a grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
+    """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
     """Rows without missing values."""
     converged: bool
-    """Whether the mixed model has an estimate; where not, something else stands in the terms."""
+    """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
     """What was fitted, in words, and why if it is not the mixed model."""
 
@@ -66,7 +66,7 @@ def mixed_logistic(
     fallback.
 
     Args:
-        frame: one row an observation; rows with a missing value are left out.
+        frame: one row per observation; rows with a missing value are left out.
         outcome: a boolean column.
         predictors: numeric columns; standardised by mean and sample standard deviation, then
             multiplied in pairs for the interactions.
@@ -167,7 +167,7 @@ def _varies(values: pd.Series) -> bool:
 
 
 def _design(rows: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
-    """Phase 1: one column a term."""
+    """Phase 1: one column per term."""
     values = rows[list(predictors)].astype(float)
     standardised = (values - values.mean()) / values.std()
     columns = {INTERCEPT: pd.Series(1.0, index=rows.index)}

@@ -42,7 +42,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row a pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
+    """One row per pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
 
     `difference` is the marginal mean of the first minus that of the second; tests are two-sided by
     the normal approximation. The pairs are one family for the correction.
