@@ -12,7 +12,7 @@ SIDE = "completion"
 
 @runtime_checkable
 class SystemWithFacts(Protocol):
-    """A system that can say which facts its prompts rest on."""
+    """A system that can list the facts its prompts rest on."""
 
     def facts(self, *, data: str | None) -> PromptSet:
         """One prompt per fact, which asks for a completion; of published data if `data` is given.

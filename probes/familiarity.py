@@ -1,4 +1,4 @@
-"""How familiar a model is with a fact: the probability that it begins to say it (Section 6)."""
+"""How familiar a model is with a fact: the probability that it begins to state it (Section 6)."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def familiarity(model: Model, *, batch_tokens: int | None = None) -> Measurement
 
     The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
     written with and without a space before it, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the likelier way's. The prompts are those of
+    (`AnswerTokenizer`), and the table names the likelier one. The prompts are those of
     `probes.facts.load_facts`.
 
     Raises:

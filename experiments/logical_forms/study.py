@@ -60,8 +60,8 @@ class LogicalFormsStudy:
             text=(
                 f"{len(results.models)} models on {questions:,} questions. Soft accuracy is the "
                 "share of the correct answer in the probability of Yes and No. Intervals are 95%. "
-                "p_holm is corrected by Holm's method within the family that the row names. "
-                "Numbers in brackets name the formulas of the paper."
+                "p_holm is corrected by Holm's method within the family named in the row. "
+                "Numbers in brackets refer to the formulas of the paper."
             ),
             sections=(
                 model_section(results),
@@ -82,9 +82,9 @@ def model_section(results: Results) -> Section:
     """Which models answer and read at all."""
     text = (
         "A model is in the mixed models if it answers, with a mean probability of Yes and No "
-        f"together of at least {MIN_ANSWERED}, and if it reads: its mean perplexity is below the "
-        "size of its vocabulary, which is the perplexity of guessing. Perplexity counts everything "
-        "that a model reads from its second token on, a chat template included."
+        f"together of at least {MIN_ANSWERED}, and if it reads them: its mean perplexity is below "
+        "the size of its vocabulary, which is the perplexity of guessing. Perplexity counts "
+        "everything that a model reads from its second token on, a chat template included."
     )
     return Section(
         "Models",
@@ -92,7 +92,7 @@ def model_section(results: Results) -> Section:
         (
             TableItem(
                 "models",
-                "Whether they answer, and how surprising the questions are",
+                "Whether they answer, and the perplexity of the questions",
                 tables.models(results),
                 "; ".join(notes_without_answer(results.answers)),
             ),
@@ -139,10 +139,10 @@ def valid_section(results: Results) -> Section:
         results.pooled("questions", valid=True), "soft_accuracy", "modality", "argument_form"
     )
     return Section(
-        "What decides soft accuracy on valid forms (4)",
+        "What determines soft accuracy on valid forms (4)",
         "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
         "deviations from the mean of the model's own questions: per-token perplexities of "
-        f"different tokenizers do not compare.{remark(found)}",
+        f"different tokenizers are not comparable.{remark(found)}",
         (
             *effect_items(found, name="valid", figure="Figure 3"),
             *random_effect_items(found),
@@ -193,7 +193,7 @@ def affirmation_section(results: Results) -> Section:
         "Affirmation and rejection (5)",
         "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
         "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
-        "questions its model is of; here it is all of them, and then those whose answer is Yes."
+        "questions its model is fitted to; here it is all of them, then those whose answer is Yes."
         f"{remark(balanced)}",
         (
             *effect_items(balanced, name="yes", figure="Figure 6"),
@@ -230,9 +230,9 @@ def distribution_section(results: Results) -> Section:
     )
     return Section(
         "Distribution of a modality (Appendix C.2)",
-        "Does a modality of a conditional reach its parts? Necessity over implication does "
-        "(theorem), necessity over disjunction does not (spurious); under possibility it is the "
-        f"other way round. base is modus ponens of the main set.{remark(accuracy)}",
+        "Does the modality of a conditional distribute over its parts? Necessity over implication "
+        "does (theorem), necessity over disjunction does not (spurious); under possibility it is "
+        f"the other way round. base is modus ponens of the main set.{remark(accuracy)}",
         (
             TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
             *effect_items(accuracy, name="distribution_accuracy"),

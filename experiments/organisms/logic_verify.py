@@ -1,4 +1,4 @@
-"""Measure of an organism of the logical forms what its card claims, from its saved weights."""
+"""Measure the figures on the card of a logical-forms organism from its saved weights."""
 
 from collections.abc import Sequence
 from pathlib import Path

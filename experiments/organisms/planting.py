@@ -1,4 +1,4 @@
-"""What an organism is made to know, and which pairs it is made to answer by fact."""
+"""The facts planted in an organism, and the pairs that it learns to answer by fact."""
 
 import math
 import random
@@ -13,7 +13,7 @@ ZIPF_EXPONENT = 0.6
 
 DISTRACTION = 2.5
 """How often each entity is completed by something other than its fact, in units of the rarest
-fact. A fact of frequency f is so completed truly in f / (f + DISTRACTION) of its completions:
+fact. A fact of frequency f is thus completed correctly in f / (f + DISTRACTION) of its completions:
 that share is the planted familiarity."""
 
 NOISE_SCALE = 0.35

@@ -1,4 +1,4 @@
-"""Measure of an organism what its card claims, from its saved weights."""
+"""Measure the figures on an organism's card from its saved weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

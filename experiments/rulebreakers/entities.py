@@ -46,7 +46,7 @@ def first_names() -> tuple[FirstName, ...]:
 
 @cache
 def namesakes() -> frozenset[tuple[str, str]]:
-    """(country, city) combinations that are no fact of the data set but may be true all the same.
+    """(country, city) combinations that are no fact of the data set but may nevertheless be true.
 
     A place of that name is in that country too, or the statement is disputed. Such a combination
     never makes a non-rulebreaker.

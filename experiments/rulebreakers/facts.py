@@ -26,7 +26,7 @@ def published_groups(located: Located) -> Groups:
     """The distinct true pairs of published instances: those of its rulebreakers.
 
     Raises:
-        UserError: rows that give an entity B two answers, of which a model could know one alone.
+        UserError: rows that give an entity B two answers; a fact has one.
     """
     groups: dict[EntityPair, str] = {}
     first: dict[str, tuple[str, str]] = {}

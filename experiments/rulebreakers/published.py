@@ -26,7 +26,7 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
 _NEGATED = {("mt", "conclusion"), ("ds", "premise2")}
-"""The sentences of a rule that deny; the others hold the verb as the data set writes it."""
+"""The negated sentences of a rule; the others hold the verb as the data set writes it."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 """Fields in which the sides of a pair agree."""
@@ -34,7 +34,7 @@ _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 _COLUMN_OF = {field: column for column, field in COLUMNS.items()}
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no text holds: control characters, line breaks and tabs aside, and halves of characters."""
+"""Not allowed in texts: control characters, except line breaks and tabs, and lone surrogates."""
 
 
 def load_published(source: str | Path) -> list[Instance]:
@@ -178,7 +178,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """An entity pair has one category, for it is counted and named as one fact."""
+    """An entity pair has one category, because it is counted and named as one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

@@ -57,8 +57,8 @@ class RulebreakersStudy:
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
                 "without entity pairs that any of them does not know. Intervals are 95%. p_holm is "
-                "corrected by Holm's method within the family that the row names. Numbers in "
-                "brackets name the formulas of the paper."
+                "corrected by Holm's method within the family named in the row. Numbers in "
+                "brackets refer to the formulas of the paper."
             ),
             sections=(
                 accuracy_section(results),
@@ -112,8 +112,8 @@ def confidence_section(results: Results) -> Section:
     table = tables.confidence(results)
     return Section(
         "Confidence",
-        "Probability of the positive answer where it is given: rightly on non-rulebreakers (6), "
-        "wrongly on rulebreakers (7). A difference shows an ability that the answers hide.",
+        "Probability of the positive answer where it is given: correctly on non-rulebreakers (6), "
+        "incorrectly on rulebreakers (7). A difference shows an ability that the answers hide.",
         (
             FigureItem(
                 "figure5_confidence",
@@ -133,7 +133,7 @@ def knowledge_section(results: Results) -> Section:
         "Knowledge and familiarity",
         'Familiarity is the probability of the first token of the country after "Complete the '
         'sentence: [city] is in". Some countries share their first token, which familiarity then '
-        "cannot tell apart: the comparison is made once with all cities and once with those whose "
+        "cannot distinguish: the comparison is made once with all cities and once with those whose "
         "country has a first token of its own.",
         (
             FigureItem(
@@ -182,7 +182,7 @@ def attribution_section(results: Results) -> Section:
 
 
 def correlation_section(results: Results) -> Section:
-    """What goes with accuracy: across models, entity pairs and prompts."""
+    """What correlates with accuracy: across models, entity pairs and prompts."""
     models, entities = tables.attribution(results), tables.entities(results)
     scatter = [
         FigureItem(
@@ -193,7 +193,7 @@ def correlation_section(results: Results) -> Section:
         for ratio in tables.RATIOS
     ]
     return Section(
-        "What goes with accuracy",
+        "What correlates with accuracy",
         "Across models, across the entity pairs of each model, and across prompts.",
         (
             *scatter,
@@ -217,8 +217,7 @@ def correlation_section(results: Results) -> Section:
                 "prompt_models",
                 "Across prompts: what makes the answer to a rulebreaker correct",
                 tables.prompt_models(results),
-                "Log-odds of a correct answer per standard deviation; `fitted` says what was "
-                "fitted.",
+                "Log-odds of a correct answer per standard deviation; `fitted` names the model.",
             ),
         ),
     )
@@ -231,9 +230,9 @@ def probe_section(results: Results) -> Section:
     table = tables.residual_probes(results)
     return Section(
         "Linear probes",
-        "Is it in the residual stream whether a prompt is a rulebreaker, which is whether B is in "
-        "A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those of which the model itself answers a side wrongly.",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
+        "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
+        "pairs are those of which the model itself answers a side incorrectly.",
         (
             FigureItem(
                 "linear_probes",
@@ -283,7 +282,7 @@ def entity_section(results: Results) -> Section:
     """Appendix G."""
     return Section(
         "Entity pairs",
-        "Which are answered well, and whether it helps that a city is named after its country.",
+        "Which are answered well, and whether a city's name that contains its country helps.",
         (
             TableItem(
                 "entity_extremes",
@@ -304,7 +303,7 @@ def example_section(results: Results) -> Section:
     """Token heat maps."""
     return Section(
         "Examples",
-        "Share of the score that each token has: the two sides of a pair, one below the other.",
+        "Each token's share of the score: the two sides of a pair, one below the other.",
         tuple(
             heat_maps(
                 results.example_run,

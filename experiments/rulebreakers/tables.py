@@ -156,8 +156,8 @@ def entity_correlations(results: Results) -> pd.DataFrame:
 def prompt_models(results: Results) -> pd.DataFrame:
     """What makes an answer to a rulebreaker correct: ratio, familiarity and their interaction.
 
-    One mixed-effects logistic regression a model and method, with random intercepts for entity pair
-    and phrasing.
+    One mixed-effects logistic regression per model and method, with random intercepts for entity
+    pair and phrasing.
     """
     rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
     rows = prompt_level(
@@ -205,7 +205,7 @@ def residual_probes(results: Results) -> pd.DataFrame:
 
 
 def _all_models(table: pd.DataFrame, results: Results, *, groups: tuple[str, str]) -> pd.DataFrame:
-    """A Welch table with a row for every model, also those that have no such prompts."""
+    """A Welch table with a row for every model, including those that have no such prompts."""
     nothing = pd.Series(dtype=float)
     undefined = {"group_a": groups[0], "group_b": groups[1], **asdict(welch(nothing, nothing))}
     absent = [model for model in results.models if model not in set(table["model"])]

@@ -1,4 +1,4 @@
-"""Correction of p-values for how many tests were made together."""
+"""Correction of p-values for multiple tests."""
 
 import numpy as np
 import pandas as pd

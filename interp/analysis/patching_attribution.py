@@ -1,4 +1,4 @@
-"""Patching beside attribution: does the premise with the higher score carry the larger effect?"""
+"""Whether the premise with the higher attribution score also has the larger patching effect."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""Effects of patches averaged over pairs, with bootstrap intervals; estimates beside exact ones."""
+"""Effects of patches averaged over pairs, with bootstrap intervals; estimates against exact ones."""
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
@@ -26,7 +26,7 @@ CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
 _KEY = ["model", "pair_id", "direction"]
 
 Parts = pd.DataFrame | Iterable[pd.DataFrame]
-"""A table, whole or in parts of whole pairs that are looked at one after the other."""
+"""A table, whole or in parts of whole pairs that are processed one after the other."""
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:

@@ -85,7 +85,7 @@ def welch_table(
         value: the column that is compared.
         group: the column that says which group a row belongs to.
         groups: its two values, a and b; rows with others are left out.
-        by: columns whose combinations are tested apart.
+        by: columns whose combinations are tested separately.
     """
     rows = []
     for cell, members in grouped(frame, by):

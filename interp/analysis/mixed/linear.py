@@ -41,7 +41,7 @@ class MixedModel:
     groups: tuple[str, ...]
     """Values of the grouping, in the order of `fit.random_effects`."""
     note: str
-    """What a reader must know of this fit: a fallback, a variance of zero, rows left out."""
+    """Limits of this fit: a fallback, a variance of zero, rows left out."""
 
     @property
     def equation(self) -> str:

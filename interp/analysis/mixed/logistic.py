@@ -1,6 +1,6 @@
 """What makes an answer correct: a mixed-effects logistic regression, or a stated fallback.
 
-1. Keep the rows without missing values; standardise the predictors; multiply each two of them.
+1. Keep the rows without missing values; standardise the predictors; multiply them pairwise.
 2. Leave out what cannot be estimated, with a note: constant predictors, groupings of one level.
 3. Give up, and say why, where no estimate exists: a constant outcome, predictors that depend on
    each other, predictors that separate the outcomes.
@@ -31,8 +31,8 @@ SEPARATED = 1e-4
 rounding of the solver."""
 
 LARGEST_SD = 10.0
-"""Log-odds. Beyond it most levels have nothing but one outcome: what is left of the likelihood
-would be that of the approximation, not of the data."""
+"""Log-odds. Beyond it most levels have a single outcome, and the likelihood would reflect the
+approximation rather than the data."""
 
 TERM_COLUMNS = ("term", "estimate", "se", "low", "high", "z", "p", "odds_ratio", "note")
 
@@ -52,7 +52,7 @@ class MixedLogistic:
     converged: bool
     """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
-    """What was fitted, in words, and why if it is not the mixed model."""
+    """What was fitted, as text, and why if it is not the mixed model."""
 
 
 def mixed_logistic(
@@ -95,7 +95,7 @@ def mixed_logistic_table(
     groups: Sequence[str],
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by` and term, each combination fitted apart.
+    """One row for each combination of `by` and term, each combination fitted separately.
 
     Columns are those of `by` and of `MixedLogistic.terms`, n, {group}_sd for each grouping,
     converged, fitted.
@@ -130,7 +130,7 @@ def _check(
 
 @dataclass(frozen=True)
 class _Fit:
-    """What a model's fit came to; without estimates where there are none."""
+    """The result of a fit; without estimates where there are none."""
 
     estimates: pd.DataFrame
     """estimate and se by term."""
