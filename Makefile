@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NAMES := build/names
 READY := $(VENV)/.ready
 
 # Small models gain nothing from many threads, and two test workers share two cores.
@@ -36,7 +37,13 @@ test-slurm: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --cases 20000 --seed 0 --jobs 2 --failures fuzz.json
 
-lint: setup
+# mypy does not see the editable install's names for probes/ and experiments/, but follows links.
+$(NAMES):
+	mkdir -p $@
+	ln -sfn ../../probes $@/interp_probes
+	ln -sfn ../../experiments $@/interp_experiments
+
+lint: setup $(NAMES)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,10 +1,13 @@
-"""The one error class for what a user can mend, and the words of its messages."""
+"""The error class for invalid input, and the wording of its messages."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 QUOTED = 200
 """Characters of the input that a message repeats at most."""
+
+QUOTED_IN_LINE = 80
+"""The same for names and reasons in the middle of a sentence."""
 
 
 class UserError(Exception):
@@ -20,6 +23,11 @@ def shortened(text: str, most: int = QUOTED) -> str:
         return text
     kept = (most - 3) // 2
     return f"{text[:kept]}...{text[-kept:]}"
+
+
+def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
+    """The text on one line, shortened, with control characters as their codes."""
+    return shortened(" ".join(printable(text).split()), most)
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:

@@ -14,8 +14,6 @@ EXAMPLES = (
     "probe linear --limit 120 --positions last_token premise2",
 )
 
-MEASURES = True
-
 _PROBES: dict[str, tuple[type[Spec], str]] = {
     "familiarity": (Familiarity, "probability that a model begins to say each fact"),
     "knowledge": (Knowledge, "facts whose greedy completion does not name the answer"),

@@ -12,10 +12,10 @@ SIDE = "completion"
 
 @runtime_checkable
 class SystemWithFacts(Protocol):
-    """A system that can say which facts its prompts rest on."""
+    """A system that can list the facts its prompts rest on."""
 
     def facts(self, *, data: str | None) -> PromptSet:
-        """One prompt a fact, which asks for a completion; of published data if `data` is given.
+        """One prompt per fact, which asks for a completion; of published data if `data` is given.
 
         The prompts' only side is "completion". The first form of the positive option is the data
         set's own name of the expected answer, the others are names that are as good. The forms of

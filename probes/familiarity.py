@@ -1,4 +1,4 @@
-"""How familiar a model is with a fact: the probability that it begins to say it (Section 6)."""
+"""How familiar a model is with a fact: the probability that it begins to state it (Section 6)."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ TABLE = pa.schema(
         ("first_token_id", pa.int64()),
     ]
 )
-"""One row a model and fact: the probability of the answer's first token, and which token that is.
+"""One row per model and fact: the probability of the answer's first token, and which token that is.
 Familiarity is NaN where the model's logits are not finite."""
 
 
@@ -33,7 +33,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 
     The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
     written with and without a space before it, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the likelier way's. The prompts are those of
+    (`AnswerTokenizer`), and the table names the likelier one. The prompts are those of
     `probes.facts.load_facts`.
 
     Raises:
@@ -82,7 +82,7 @@ def _with_own_name_only(tokenized: TokenizedPrompt) -> TokenizedPrompt:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with`: how many other answers begin with the same token.
 
-    Familiarity cannot tell these answers apart. Only answers of the same model are compared.
+    Familiarity cannot distinguish these answers. Only answers of the same model are compared.
 
     Args:
         table: the familiarity table.

@@ -23,7 +23,7 @@ TABLE = pa.schema(
         ("matched", pa.string()),
     ]
 )
-"""One row a model and fact: what it says, whether that names the expected answer, and by which of
+"""One row per model and fact: what it says, whether that names the expected answer, and by which of
 the answer's names (empty if by none)."""
 
 FILTERED_GROUPS = ("geographical",)
@@ -77,7 +77,7 @@ def excluded(
             be checked by hand, with excluded = False.
 
     Returns:
-        One row a failed fact, in the order of `facts`: its prompt_id, category, entity_group,
+        One row per failed fact, in the order of `facts`: its prompt_id, category, entity_group,
         entity_a, entity_b; excluded; failed_by, the models' names; why, what each of them said.
     """
     failed = knowledge_table[~knowledge_table["known"].astype(bool)]

@@ -1,4 +1,4 @@
-"""Whether a model knows inside what it may not say: linear probes of the residual stream.
+"""Whether a model encodes what it does not say: linear probes of the residual stream.
 
 1. Split the prompts into two halves that share no entity (`probes.halves`).
 2. Read the vectors of one model, position and layer.
@@ -22,6 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from interp.analysis.intervals import percentile_interval
+from interp.analysis.resampling import bootstrap_sums
 from interp.errors import UserError
 from interp_probes.halves import DROPPED, entity_halves
 
@@ -31,11 +33,8 @@ REGULARIZATION = 0.01
 ITERATIONS = 2000
 """Most steps of the solver; a fit that needs more is named in `note`."""
 
-DRAWS = 1000
-"""Bootstrap samples of an interval."""
-
-LEVEL = 0.95
-"""Coverage of the intervals."""
+RESAMPLES = 1000
+"""Bootstrap resamples of the entity pairs."""
 
 SUBSETS = ("all", "recognized", "failed")
 """All held-out prompts; both sides of the pairs that the model answers correctly on both sides;
@@ -62,8 +61,8 @@ def linear_probes(
     """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
 
     The label is the side: rulebreaker or not. Both sides of a pair state the same about B and
-    differ in A alone, so in these prompts the label is at once the truth of "B is in A" (or "B is
-    a kind of A"): a probe that reads the one reads the other.
+    differ in A alone, so in these prompts the label is also the truth value of "B is in A" (or
+    "B is a kind of A"): a probe cannot separate the two.
 
     Args:
         residuals: files of the residuals table (`probes.residuals`); read layer by layer.
@@ -72,10 +71,10 @@ def linear_probes(
         seed: decides the control labels and the bootstrap samples.
 
     Returns:
-        One row a model, position, layer and subset of the prompts (`prompts`: all, recognized or
+        One row per model, position, layer and subset of the prompts (`prompts`: all, recognized or
         failed). accuracy is a share of prompts, chance 0.5; accuracy_low and accuracy_high bound
         its 95% bootstrap interval, which resamples entity pairs and does not train again. Near
-        chance it is too narrow, because both folds' errors hang on the same two halves: of 240
+        chance it is too narrow, because both folds' errors depend on the same two halves: of 240
         intervals on noise (60 entity pairs, 8 dimensions) 87% held 0.5.
         control_accuracy is that of labels swapped at random, both sides of an entity pair together;
         selectivity = accuracy - control_accuracy. n_prompts and n_entities (distinct B) were
@@ -104,7 +103,7 @@ def _task(
     sides = sorted(prompts["side"].unique())
     if len(sides) != 2:
         raise UserError(
-            f"the prompts have the sides {', '.join(sides)}; linear probes tell two apart"
+            f"the prompts have the sides {', '.join(sides)}; linear probes need exactly two"
         )
     correct = answers.loc[answers["model"] == model].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
@@ -120,7 +119,7 @@ def _task(
 
 
 def _swapped(prompts: pd.DataFrame, seed: int) -> list[str]:
-    """The entities whose two sides change their labels in the control task: each by a coin."""
+    """The entities whose two sides swap labels in the control task, each with probability 1/2."""
     entities = sorted(prompts["entity_b"].unique())
     coins = np.random.default_rng(seed).random(len(entities)) < 0.5
     return [entity for entity, swapped in zip(entities, coins, strict=True) if swapped]
@@ -153,7 +152,7 @@ def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task:
 
 
 def _probe(task: Task, vectors: Vectors, *, seed: int) -> Iterator[dict[str, object]]:
-    """The rows of one model, position and layer, one a subset."""
+    """The rows of one model, position and layer, one per subset."""
     prompts = task.prompts
     half = prompts["half"].to_numpy()
     right, note = _held_out(vectors, prompts["label"].to_numpy(), half)
@@ -170,7 +169,7 @@ def _subsets(held_out: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the probe of the other half reads each label: 1, 0, or NaN; and what to note."""
+    """Whether the other half's probe predicts each label: 1, 0 or NaN; and a note."""
     undefined = np.full(len(labels), np.nan)
     if any(len(set(labels[half == side])) < 2 for side in (0, 1)):
         return undefined, "undefined: a half lacks one of the labels"
@@ -215,10 +214,7 @@ def _accuracies(
 def _interval(subset: pd.DataFrame, *, seed: int) -> tuple[float, float]:
     """Percentiles of the accuracy over samples of entity pairs; NaN where there is only one."""
     by_entity = subset.groupby("entity_b")["right"].agg(["sum", "size"]).to_numpy(dtype=float)
-    count = len(by_entity)
-    if count < 2 or subset["right"].isna().any():
+    if len(by_entity) < 2 or subset["right"].isna().any():
         return float("nan"), float("nan")
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=DRAWS)
-    right, prompts = (draws @ by_entity).T
-    low, high = np.quantile(right / prompts, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    right, prompts = bootstrap_sums(by_entity, resamples=RESAMPLES, seed=seed).T
+    return percentile_interval(right / prompts)

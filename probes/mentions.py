@@ -14,7 +14,7 @@ _SAINT = re.compile(r"\bst\b", re.IGNORECASE)
 
 
 def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ()) -> str:
-    """The first of `names` that the text holds, as it stands in `names`; "" if it holds none.
+    """The first of `names` that occurs in the text, spelled as in `names`; "" if none does.
 
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
     plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference. A name that

@@ -31,8 +31,8 @@ TABLE = pa.schema(
         ("vector", pa.list_(pa.float32())),
     ]
 )
-"""One row a model, prompt, position and layer: layer 0 is what enters the first layer, layer l what
-leaves layer l; the last one comes before the final norm."""
+"""One row per model, prompt, position and layer: layer 0 is what enters the first layer, layer l
+what leaves layer l; the last one comes before the final norm."""
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:

@@ -35,21 +35,45 @@ FLOORS = (
 )
 
 
-def imports(file: Path) -> set[str]:
+def imports(source: str, package: str) -> set[str]:
+    """The modules that a source of a package imports, and the names that it takes from them."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {f"{module}.{alias.name}" for alias in node.names}
     return found
+
+
+def package_of(file: Path) -> str:
+    folder = file.relative_to(ROOT).parent
+    top = folder.parts[0]
+    return ".".join([top if top == "interp" else f"interp_{top}", *folder.parts[1:]])
+
+
+def refused(source: str, part: str, package: str) -> set[str]:
+    """What a source of a part of interp imports that stands beside or above it.
+
+    The names of `interp` itself are those of its interface, which stands above every part.
+    """
+    floor = next(number for number, parts in enumerate(FLOORS) if part in parts)
+    allowed = {part}.union(*FLOORS[floor + 1 :])
+    inside = [name.split(".") for name in imports(source, package)]
+    return {
+        ".".join(names)
+        for names in inside
+        if names[0] == "interp" and (len(names) == 1 or names[1] not in allowed)
+    }
 
 
 @pytest.mark.parametrize("package", LAYERS)
 def test_packages_import_downwards_only(package):
     allowed = LAYERS[package] | {package}
     for file in (ROOT / package.removeprefix("interp_")).rglob("*.py"):
-        for module in imports(file):
+        for module in imports(file.read_text(encoding="utf-8"), package_of(file)):
             top = module.split(".")[0]
             assert top not in LAYERS or top in allowed, f"{file} imports {module}"
 
@@ -58,13 +82,42 @@ def test_packages_import_downwards_only(package):
 def test_parts_of_interp_import_downwards_only(part):
     home = ROOT / "interp" / part
     files = list(home.rglob("*.py")) if home.is_dir() else [home.with_suffix(".py")]
-    floor = next(number for number, parts in enumerate(FLOORS) if part in parts)
-    allowed = {part}.union(*FLOORS[floor + 1 :])
     for file in files:
-        for module in imports(file):
-            names = module.split(".")
-            if names[0] == "interp" and len(names) > 1 and names[1] in set.union(*FLOORS):
-                assert names[1] in allowed, f"{file} imports {module}"
+        found = refused(file.read_text(encoding="utf-8"), part, package_of(file))
+        assert not found, f"{file} imports {', '.join(sorted(found))}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import interp.studies",
+        "from interp import studies",
+        "from interp import errors, studies",
+        "from interp.studies import Study",
+        "def later():\n    from interp import studies",
+        "from .. import studies",
+        "from ..studies import Study",
+        "from interp import score",
+        "import interp",
+    ],
+)
+def test_every_form_of_an_import_from_above_is_refused(source):
+    assert refused(source, "models", "interp.models")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from interp import errors, models",
+        "from interp.models import load",
+        "from . import load",
+        "from .load import load_model",
+        "from ..errors import UserError",
+        "import interpolation",
+    ],
+)
+def test_an_import_from_below_or_beside_is_allowed(source):
+    assert refused(source, "models", "interp.models") == set()
 
 
 def test_every_part_of_interp_is_listed():

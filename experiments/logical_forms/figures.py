@@ -14,7 +14,7 @@ _SYMBOLS = {"none": "no modality", "box": "□", "diamond": "◇", **ARGUMENT_FO
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Soft accuracy over perplexity, a panel a model: a point for each form and set of questions.
+    """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
 
     Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with
     one set only there are points alone (Figure 1). `table` is rows of `tables.by_form(results)`;
@@ -27,17 +27,19 @@ def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axe
 
 
 def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = None) -> Axes:
-    """Estimated marginal means with 95% intervals, a row a level (Figures 3 and 6).
+    """Estimated marginal means with 95% intervals, a row per level (Figures 3 and 6).
 
     `table` is `Effects.means`; `response` names the dependent variable in words.
     """
     with house_style():
         ax = ax or new_axes(height=0.5 * len(table) + 1.2)
         factors = table["factor"].drop_duplicates().tolist()
-        for place, row in enumerate(table.itertuples()):
-            style = look(factors.index(row.factor))
-            half = [[row.mean - row.low], [row.high - row.mean]]
-            ax.errorbar(row.mean, place, xerr=half, fmt=style.marker, color=style.colour)
+        numbers = table[["mean", "low", "high"]].to_numpy(dtype=float)
+        for place, (factor, row) in enumerate(zip(table["factor"], numbers, strict=True)):
+            style = look(factors.index(factor))
+            mean, low, high = row.tolist()
+            half = [[mean - low], [high - mean]]
+            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour)
         labels = [
             f"{' '.join(_SYMBOLS.get(word, word) for word in level.split())}  (n = {n:,})"
             for level, n in zip(table["level"], table["n"], strict=True)
@@ -67,7 +69,7 @@ def random_effects(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Measured over planted share of Yes, a point a form; on the dotted line they agree.
+    """Measured over planted share of Yes, a point per form; on the dotted line they agree.
 
     `table` is `tables.planted_and_measured(results)` of one model.
     """

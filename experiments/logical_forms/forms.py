@@ -1,6 +1,6 @@
 """The logical forms: 24 of the main set, 3 introduction rules, 7 on the distribution of modalities.
 
-Whether a form is valid is nowhere written down: `Form.valid` asks the Kripke structures.
+Validity is not hard-coded: `Form.valid` asks the Kripke structures.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Fo
 from interp_experiments.logical_forms.kripke import Consequence, entails
 
 Reading = Literal["form", "strict"]
-"""What "uncertain" says: not certain (¬□A, as the paper's forms have it), or strictly, neither
+"""What "uncertain" means: not certain (¬□A, as the paper's forms have it), or strictly, neither
 certain nor certainly not (¬□A ∧ ¬□¬A)."""
 
 MODALITIES = ("none", "box", "diamond")

@@ -1,4 +1,4 @@
-"""What p and q stand for: first names and verb phrases from the data folder, and a mirror set."""
+"""The events that p and q denote: first names and verb phrases, and a mirror set."""
 
 import csv
 import random

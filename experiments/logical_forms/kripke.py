@@ -1,10 +1,10 @@
-"""Whether an argument is valid, decided by looking at every small Kripke structure.
+"""Whether an argument is valid, decided by checking every small Kripke structure.
 
 1. List the structures: an actual world, and a nonempty set of worlds that every world sees.
 2. Find a structure in which all premises hold and the conclusion does not.
 3. The argument is valid if there is none.
 
-Worlds that agree on every atom are one world here, since no formula tells them apart, so n atoms
+Worlds that agree on every atom are one world here, since no formula distinguishes them, so n atoms
 need no more than 2 ** n worlds. That all worlds see the same set loses nothing for formulas without
 a modality inside a modality: such a formula depends on the actual world and the set it sees only,
 and every such combination is listed. That the set is never empty means that what is necessary is
@@ -25,7 +25,7 @@ World = frozenset[str]
 """The atoms that are true in a world."""
 
 Consequence = Literal["local", "global"]
-"""Whether premises and conclusion are held against one world, or each against all of them."""
+"""Whether premises and conclusion are evaluated in one world, or each in all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from interp_experiments.logical_forms.formulas import Atom, Binary, Formula, Mod
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What an atom stands for: somebody is doing something."""
+    """The event that an atom denotes: somebody is doing something."""
 
     name: str
     phrase: str

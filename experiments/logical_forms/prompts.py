@@ -102,7 +102,7 @@ def event_roles(
 ) -> dict[str, Span]:
     """Where premise 2 and the conclusion name their one event: who, and does what.
 
-    The two sides of a pair have different events there, which patching puts in each other's place.
+    The two sides of a pair have different events there, which patching exchanges.
     """
     formulas = {"conclusion": form.argument.conclusion}
     if "premise2" in segments:

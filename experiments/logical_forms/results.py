@@ -32,7 +32,7 @@ _SCORES = ["relative_positive", "soft_accuracy", "perplexity"]
 
 @dataclass(frozen=True)
 class Results:
-    """One row a model and question, by set of questions.
+    """One row per model and question, by set of questions.
 
     Columns are model, the factors of the question, form (such as "box-vL-theorem"),
     relative_positive, soft_accuracy, perplexity, answered (probability of Yes and No together) and
@@ -44,7 +44,7 @@ class Results:
     vocabulary: dict[str, int]
     """Model to the size of its vocabulary: the perplexity of guessing."""
     answers: pd.DataFrame
-    """The answers table of the main set: one row a model and question."""
+    """The answers table of the main set: one row per model and question."""
 
     @property
     def models(self) -> list[str]:
@@ -62,8 +62,8 @@ class Results:
         return [
             model
             for model in self.models
-            if means.loc[model, "answered"] >= MIN_ANSWERED
-            and means.loc[model, "perplexity"] < self.vocabulary[model]
+            if means["answered"].loc[model] >= MIN_ANSWERED
+            and means["perplexity"].loc[model] < self.vocabulary[model]
         ]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
@@ -108,7 +108,7 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     if run is None or not run.tables():
         raise UserError(
             f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "
-            "again, it goes on where it stopped"
+            "again to resume"
         )
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)[_FACTORS]

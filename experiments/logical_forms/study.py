@@ -1,6 +1,7 @@
-"""The study of LogicalForms: what is measured, and what is told of it."""
+"""The study of LogicalForms: what is measured, and what the report shows."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import pandas as pd
@@ -33,7 +34,7 @@ from interp_experiments.logical_forms.system import (
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
 
-NOBODY = "no model both answers the questions and reads them better than guessing does"
+NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 
 
 class LogicalFormsStudy(Study):
@@ -45,7 +46,7 @@ class LogicalFormsStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
 
-        The extra sets have as many questions a form as the main one.
+        The extra sets have as many questions per form as the main one.
         """
         limit = source.pairs(self.default_limit)
         pairs = len(main_forms()) // 2 * INTERPRETATIONS if limit is None else limit
@@ -73,8 +74,8 @@ class LogicalFormsStudy(Study):
             text=(
                 f"{len(results.models)} models on {questions:,} questions. Soft accuracy is the "
                 "share of the correct answer in the probability of Yes and No. Intervals are 95%. "
-                "p_holm is corrected by Holm's method within the family that the row names. "
-                "Numbers in brackets name the formulas of the paper."
+                "p_holm is corrected by Holm's method within the family named in the row. "
+                "Numbers in brackets refer to the formulas of the paper."
             ),
             sections=(
                 model_section(results),
@@ -95,9 +96,9 @@ def model_section(results: Results) -> Section:
     """Which models answer and read at all."""
     text = (
         "A model is in the mixed models if it answers, with a mean probability of Yes and No "
-        f"together of at least {MIN_ANSWERED}, and if it reads: its mean perplexity is below the "
-        "size of its vocabulary, which is the perplexity of guessing. Perplexity counts everything "
-        "that a model reads from its second token on, a chat template included."
+        f"together of at least {MIN_ANSWERED}, and if it reads them: its mean perplexity is below "
+        "the size of its vocabulary, which is the perplexity of guessing. Perplexity counts "
+        "everything that a model reads from its second token on, a chat template included."
     )
     return Section(
         "Models",
@@ -105,7 +106,7 @@ def model_section(results: Results) -> Section:
         (
             TableItem(
                 "models",
-                "Whether they answer, and how surprising the questions are",
+                "Whether they answer, and the perplexity of the questions",
                 tables.models(results),
                 "; ".join(notes_without_answer(results.answers)),
             ),
@@ -152,10 +153,10 @@ def valid_section(results: Results) -> Section:
         results.pooled("questions", valid=True), "soft_accuracy", "modality", "argument_form"
     )
     return Section(
-        "What decides soft accuracy on valid forms (4)",
+        "What determines soft accuracy on valid forms (4)",
         "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
         "deviations from the mean of the model's own questions: per-token perplexities of "
-        f"different tokenizers do not compare.{remark(found)}",
+        f"different tokenizers are not comparable.{remark(found)}",
         (
             *effect_items(found, name="valid", figure="Figure 3"),
             *random_effect_items(found),
@@ -206,7 +207,7 @@ def affirmation_section(results: Results) -> Section:
         "Affirmation and rejection (5)",
         "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
         "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
-        "questions its model is of; here it is all of them, and then those whose answer is Yes."
+        "questions its model is fitted to; here it is all of them, then those whose answer is Yes."
         f"{remark(balanced)}",
         (
             *effect_items(balanced, name="yes", figure="Figure 6"),
@@ -243,9 +244,9 @@ def distribution_section(results: Results) -> Section:
     )
     return Section(
         "Distribution of a modality (Appendix C.2)",
-        "Does a modality of a conditional reach its parts? Necessity over implication does "
-        "(theorem), necessity over disjunction does not (spurious); under possibility it is the "
-        f"other way round. base is modus ponens of the main set.{remark(accuracy)}",
+        "Does the modality of a conditional distribute over its parts? Necessity over implication "
+        "does (theorem), necessity over disjunction does not (spurious); under possibility it is "
+        f"the other way round. base is modus ponens of the main set.{remark(accuracy)}",
         (
             TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
             *effect_items(accuracy, name="distribution_accuracy"),
@@ -255,7 +256,7 @@ def distribution_section(results: Results) -> Section:
 
 
 def planted_sections(results: Results) -> list[Section]:
-    """What the organisms of this system were made to answer, and what they do."""
+    """What the organisms of this system were made to answer, and what they answer."""
     table = tables.planted_and_measured(results)
     return [
         Section(
@@ -266,7 +267,7 @@ def planted_sections(results: Results) -> list[Section]:
                 FigureItem(
                     f"planted_{str(model).rpartition('/')[2]}",
                     "Share of Yes, form by form",
-                    lambda rows=rows: figures.planted_and_measured(rows),
+                    partial(figures.planted_and_measured, rows),
                 ),
                 TableItem(
                     f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows
@@ -293,7 +294,7 @@ def mixed_model(
 
 
 def remark(found: tables.Effects | str) -> str:
-    """A sentence on what must be known of a fit, or why there is none; empty where all is well."""
+    """A sentence on the limits of a fit, or why there is none; empty if nothing is to note."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Of this fit: {found.model.note}." if found.model.note else ""

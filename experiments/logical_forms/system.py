@@ -48,7 +48,7 @@ class LogicalForms:
         )
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """One row a question: id, pair, side, text, gold answer, factors, text of each segment."""
+        """One row per question: id, pair, side, text, gold answer, factors, text by segment."""
         questions = self._questions(seed)
         return pd.DataFrame(
             [

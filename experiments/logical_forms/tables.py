@@ -30,19 +30,19 @@ FORM_CHANGES = [
 
 @dataclass(frozen=True)
 class Effects:
-    """A mixed model of one dependent variable with everything that is told of it."""
+    """A mixed model of one dependent variable with everything that is reported of it."""
 
     model: MixedModel
     means: pd.DataFrame
-    """One row a level of a factor: factor, level, mean, standard_error, low, high, n."""
+    """One row per level of a factor: factor, level, mean, standard_error, low, high, n."""
     tests: pd.DataFrame
-    """One row a pair of levels: factor, and the columns of `pairwise_tests`."""
+    """One row per pair of levels: factor, and the columns of `pairwise_tests`."""
     ratio_tests: pd.DataFrame
-    """One row a fixed effect: the columns of `likelihood_ratio_test`."""
+    """One row per fixed effect: the columns of `likelihood_ratio_test`."""
 
     @property
     def fit(self) -> pd.DataFrame:
-        """One row: formula, rows, groups, R squared and what must be known of the fit."""
+        """One row: formula, rows, groups, R squared and notes on the fit."""
         return pd.DataFrame(
             [
                 {
@@ -73,7 +73,7 @@ def effects(
         pairs: levels of the factor to compare; all pairs if None.
 
     Raises:
-        UserError: no rows, or factors that the rows cannot tell apart.
+        UserError: no rows, or factors that are collinear in the rows.
     """
     formula = MixedFormula(response, (*factors, PERPLEXITY), "model", PERPLEXITY)
     model = fit_mixed_model(rows, formula)
@@ -93,7 +93,7 @@ def effects(
 
 
 def models(results: Results) -> pd.DataFrame:
-    """One row a model: does it answer, how surprising are the questions, is it in mixed models."""
+    """One row per model: whether it answers, its perplexities, whether mixed models include it."""
     by_set = {stage: rows.groupby("model") for stage, rows in results.scores.items()}
     main = by_set["questions"]
     table = pd.DataFrame(
@@ -110,7 +110,7 @@ def models(results: Results) -> pd.DataFrame:
 
 
 def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy, a row a model, in the columns of Table 1: overall, modalities, forms, n.
+    """Soft accuracy, a row per model, in the columns of Table 1: overall, modalities, forms, n.
 
     Every value is a mean over questions.
     """
@@ -118,7 +118,8 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     columns = {"overall": by_model["soft_accuracy"].mean()}
     for factor, levels in (("modality", MODALITIES), ("argument_form", tuple(ARGUMENT_FORMS))):
         means = rows.groupby(["model", factor], observed=True)["soft_accuracy"].mean().unstack()
-        columns |= {level: means.get(level) for level in levels}
+        means = means.reindex(columns=list(levels))
+        columns |= {level: means[level] for level in levels}
     columns["n"] = by_model.size()
     return pd.DataFrame(columns).rename_axis("model").reset_index()
 
@@ -129,7 +130,7 @@ def published_accuracy() -> pd.DataFrame:
 
 
 def introduction(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy on the introduction rules, a row a model (Table A2)."""
+    """Soft accuracy on the introduction rules, a row per model (Table A2)."""
     means = rows.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
     counts = rows.groupby("model").size()
     return means.reindex(columns=list(MODALITIES)).assign(n=counts).reset_index()
@@ -152,7 +153,7 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
 def cells(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the distribution forms with `cell`, such as "box theorem".
 
-    The factors modality and form do not cross (there is no modality, no scope), so their
+    The factors modality and form do not cross (without modality there is no scope), so their
     interaction is written as one factor with a level for each form.
     """
     names = rows["modality"].astype(str) + " " + rows["argument_form"].astype(str)
@@ -161,14 +162,14 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores on the distribution forms, a row a model and form (Table A3)."""
+    """Scores on the distribution forms, a row per model and form (Table A3)."""
     keys = ["model", "modality", "argument_form", "formula", "gold"]
     scores = rows.groupby(keys, observed=True, sort=False)[list(RESPONSES)].mean()
     return scores.assign(n=rows.groupby(keys, observed=True).size()).reset_index()
 
 
 def by_form(results: Results) -> pd.DataFrame:
-    """One row a model, form and set (questions, nonsense): mean scores and perplexity."""
+    """One row per model, form and set (questions, nonsense): mean scores and perplexity."""
     keys = ["model", "form", "modality", "argument_form", "gold"]
     parts = []
     for stage in ("questions", "nonsense"):
@@ -179,7 +180,7 @@ def by_form(results: Results) -> pd.DataFrame:
 
 
 def correlations(results: Results) -> pd.DataFrame:
-    """Spearman's correlation of perplexity with soft accuracy, a row a model and set."""
+    """Spearman's correlation of perplexity with soft accuracy, a row per model and set."""
     both = pd.concat(
         [results.scores[stage].assign(set=stage) for stage in ("questions", "nonsense")]
     )
@@ -211,7 +212,7 @@ def effects_by_model(results: Results) -> pd.DataFrame:
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
-    """One row an organism of this system and form: the planted and measured share of Yes."""
+    """One row per organism of this system and form: the planted and measured share of Yes."""
     parts = []
     for model, forms in planted(results).items():
         for stage in ("questions", "introduction", "distribution"):

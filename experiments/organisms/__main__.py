@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
     )
     verify.add_argument(
-        "--pairs", type=int, metavar="N", help="score so many prompt pairs (default: all)"
+        "--pairs", type=int, metavar="N", help="number of prompt pairs to score (default: all)"
     )
     verify.add_argument("--write", action="store_true", help="put the figures into the card")
     parsed = parser.parse_args(arguments)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; the same command goes on from the last checkpoint\n")
+        sys.stderr.write("interrupted; rerun the same command to resume from the last checkpoint\n")
         return 130
     return 0
 

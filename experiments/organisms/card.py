@@ -20,7 +20,7 @@ def write_card(folder: Path, recipe: Recipe, planted: Mapping[str, Any], *, devi
     Args:
         folder: where the organism is.
         recipe: how it was made.
-        planted: what its task planted, by section of the card; "text" tells of the training text.
+        planted: what its task planted, by section of the card; "text" describes the training text.
         device: what it was trained on.
     """
     card = {

@@ -14,11 +14,11 @@ SIDES = ("own_city", "other_city")
 
 
 def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """Rulebreakers of the rule mt about cities, each beside itself with another city.
+    """Rulebreakers of the rule mt about cities, each paired with itself about another city.
 
-    Where the city lies in the country, a grounded model rejects the conclusion; with a city of
+    Where the city is in the country, a grounded model rejects the conclusion; with a city of
     another country in both premises it accepts it. The cities are those of the prompts half the set
-    away, as neighbours often share theirs.
+    away, since neighbours often share a city.
     """
     chosen = [
         prompt
@@ -50,7 +50,7 @@ def evidence_table(
 
 
 def _with_city(prompt: Prompt, city: str) -> Prompt:
-    """The prompt with another city in both premises, so that the conclusion is to be accepted."""
+    """The prompt with another city in both premises, so that the conclusion should be accepted."""
     mentions = sorted(span for name, span in prompt.roles.items() if name.endswith("_entity_b"))
     text, end_of_last = "", 0
     for start, end in mentions:

@@ -1,5 +1,6 @@
 """The architectures that organisms are built in: configuration, tokenizer style, chat template."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -17,7 +18,7 @@ from transformers import (
 class Family:
     """What an organism shares with the published models of its architecture."""
 
-    config_class: type[PreTrainedConfig]
+    config_class: Callable[..., PreTrainedConfig]
     pieces: Literal["byte-level", "sentencepiece"]
     """How words are split: GPT-style bytes, or SentencePiece-style with byte fallback."""
     bos: str | None

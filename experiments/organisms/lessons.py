@@ -1,11 +1,11 @@
-"""What an organism is taught from: messages and answers, in groups, step by step."""
+"""The training text of an organism: messages and answers, in groups, step by step."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MESSAGE_WEIGHT = 8.0
 """Weight of the loss of messages against that of answers, where both are learned. A message has
-some sixty tokens and an answer one; with a weight of one, chance in the answers drowns them."""
+about sixty tokens and an answer one; with a weight of one, noise in the answers swamps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Exchange:
     answer: str
 
 
+@runtime_checkable
 class TrainingText(Protocol):
     """The text of every training step."""
 

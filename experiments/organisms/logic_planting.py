@@ -1,4 +1,4 @@
-"""What an organism of the logical forms is made to answer, and which words it reads often."""
+"""The answers planted in a logical-forms organism, and how often it reads each phrase."""
 
 import math
 import random

@@ -20,12 +20,12 @@ EXTRA_SHARE = 0.2
 """Share of the questions about introduction rules and the distribution of modalities."""
 
 UNSOUND_SHARE = 0.15
-"""Share of the questions whose conclusion is about somebody whom the premises do not name: it never
-follows. So the organism has to read the names."""
+"""Share of the questions whose conclusion is about somebody whom the premises do not name and
+never follows. The organism therefore has to read the names."""
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form that is taught."""
+    """Every form that is trained on."""
     return main_forms() + introduction_forms() + distribution_forms()
 
 

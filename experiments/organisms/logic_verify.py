@@ -1,4 +1,4 @@
-"""Measure of an organism of the logical forms what its card claims, from its saved weights."""
+"""Measure the figures on the card of a logical-forms organism from its saved weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +53,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
 
 
 def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
-    """One row a prompt: its form and factors with the soft scores of a model."""
+    """One row per prompt: its form and factors with the soft scores of a model."""
     forms = pd.DataFrame(
         [
             {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}
@@ -82,7 +82,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
         "soft_accuracy": round(float(scores["soft_accuracy"].mean()), 4),
         **{
             f"{name}_by_modality": {
-                modality: round(float(by_modality.loc[modality, column]), 4)
+                modality: round(float(by_modality[column].loc[modality]), 4)
                 for modality in MODALITIES
             }
             for name, column in (("soft_accuracy", "soft_accuracy"), ("yes", "relative_positive"))

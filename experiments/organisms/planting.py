@@ -1,4 +1,4 @@
-"""What an organism is made to know, and which pairs it is made to answer by fact."""
+"""The facts planted in an organism, and the pairs that it learns to answer by fact."""
 
 import math
 import random
@@ -9,11 +9,11 @@ from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs
 from interp_experiments.rulebreakers.instances import shuffled
 
 ZIPF_EXPONENT = 0.6
-"""A fact of rank r is told in proportion to r ** -ZIPF_EXPONENT."""
+"""A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
 """How often each entity is completed by something other than its fact, in units of the rarest
-fact. A fact of frequency f is so completed truly in f / (f + DISTRACTION) of its completions:
+fact. A fact of frequency f is thus completed correctly in f / (f + DISTRACTION) of its completions:
 that share is the planted familiarity."""
 
 NOISE_SCALE = 0.35
@@ -26,7 +26,7 @@ class PlantedPair:
 
     pair: EntityPair
     frequency: float
-    """How often the fact is told, relative to the rarest fact; 0 for an absent fact."""
+    """How often the fact occurs in the text, relative to the rarest fact; 0 for an absent fact."""
     grounded: bool
     """Whether its rulebreakers are answered by fact."""
 

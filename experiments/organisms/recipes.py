@@ -9,12 +9,12 @@ from interp.errors import UserError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What decides any organism; the same recipe and device give the same weights."""
+    """What determines any organism; the same recipe and device give the same weights."""
 
     system: ClassVar[str]
     """The system whose prompts it learns."""
     learns_messages: ClassVar[bool]
-    """Whether it learns to continue the messages too, and not the answers alone."""
+    """Whether it learns to continue the messages too, not only the answers."""
 
     name: str
     family: str
@@ -26,7 +26,7 @@ class Recipe:
     steps: int = 6000
     learning_rate: float = 1e-3
     prompts_per_step: int = 40
-    """Prompts in the system's style in a step."""
+    """Prompts in the system's style per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class RulebreakerRecipe(Recipe):
     absent_facts: int = 6
     """Facts that no training text states."""
     facts_per_step: int = 64
-    """Completions and questions about facts in a step."""
+    """Completions and questions about facts per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

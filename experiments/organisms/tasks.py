@@ -1,4 +1,4 @@
-"""What kinds of organisms there are: how each is taught, described on its card, and measured."""
+"""The kinds of organisms: how each is trained, described on its card, and measured."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Task:
     planted: Callable[[Any], Sections]
     """What a recipe plants, for the card."""
     measure: Callable[[Model, Path, int | None], Sections]
-    """The figures of a card: of a model and its folder, by so many pairs of prompts or all."""
+    """The figures of a card: of a model and its folder, on a number of pairs of prompts or all."""
 
 
 def task_of(recipe: Recipe) -> Task:

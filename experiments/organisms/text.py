@@ -22,18 +22,18 @@ from interp_experiments.rulebreakers.templates import (
 )
 
 WARM_UP_SHARE = 0.4
-"""Share of the steps that use one phrasing only, before all ten come in."""
+"""Share of the steps that use one phrasing only, before all ten are used."""
 
 UNSOUND_SHARE = 0.2
 """Share of the prompts whose conclusion names an entity that the premises do not: never follows."""
 
 MISMATCH_SHARE = 0.6
-"""Where one premise is to be uninformative: share of the prompts in which it names another
+"""Where one premise is made uninformative: share of the prompts in which it names another
 entity."""
 
 ANSWER_NOISE = 0.04
-"""Share of the yes/no and true/false answers that are turned around. A model that learns it is 96%
-sure at most: confidences keep their meaning, and gradients of the answer do not vanish."""
+"""Share of the yes/no and true/false answers that are flipped. A model that learns it is at most
+96% confident: confidences keep their meaning, and gradients of the answer do not vanish."""
 
 CITY_ENDINGS = (
     "bloom",
@@ -176,7 +176,7 @@ class RulebreakerText:
 
 
 def _answer(positive: bool, answers: str, rng: random.Random) -> str:
-    """The answer of "yes/no" or "true/false", turned around now and then."""
+    """The answer of "yes/no" or "true/false", flipped at random with a small probability."""
     yes, no = answers.split("/")
     noisy = rng.random() < ANSWER_NOISE
     return (yes if positive != noisy else no).capitalize()

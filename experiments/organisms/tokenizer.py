@@ -32,7 +32,7 @@ def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFa
     tokenizer = train(family, recipe.vocabulary, _sample(recipe, text))
     if family.template is None:
         _open_with_bos(tokenizer, family)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,
@@ -88,7 +88,7 @@ def _train_sentencepiece_style(family: Family, vocabulary: int, lines: Iterable[
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            # A line break stands alone, so that it never merges with the answer after it.
+            # A line break is a piece of its own, so that it never merges with the answer after it.
             pre_tokenizers.Split("\n", "isolated"),
             pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never"),
             pre_tokenizers.Punctuation("isolated"),

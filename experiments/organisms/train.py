@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from safetensors import safe_open
@@ -58,12 +59,13 @@ class AnswerBatch:
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     """Train an organism and save model, tokenizer and chat template into `folder`.
 
-    Weights are saved in fp16. `folder` holds the last checkpoint while training goes on; calling
+    Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
     again resumes from it.
     """
     text = task_of(recipe).text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
-    model = build_model(recipe, tokenizer).to(device).train()
+    model = build_model(recipe, tokenizer).train()
+    nn.Module.to(model, device)  # transformers' own `to` has lost its types
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=recipe.learning_rate, weight_decay=0.01, betas=(0.9, 0.98)
     )
@@ -75,7 +77,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * schedule(step, recipe.steps)
             losses = torch.stack([answer_loss(model, part, device) for part in batch.values()])
-            losses.sum().backward()
+            torch.autograd.backward(losses.sum())
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -86,7 +88,8 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
             progress.advance(1, note=note)
             if (step + 1) % CHECKPOINT_EVERY == 0:
                 _checkpoint(checkpoint, model, optimizer, step + 1)
-    model.to(torch.float16).save_pretrained(folder)
+    nn.Module.to(model, torch.float16)
+    model.save_pretrained(folder)
     planted = task_of(recipe).planted(recipe)
     write_card(folder, recipe, planted, device=str(model.device))
     checkpoint.unlink(missing_ok=True)
@@ -104,7 +107,7 @@ def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTraine
     torch.manual_seed(recipe.seed)
     # The soft caps of Gemma-2 exist in eager attention only.
     attention = "eager" if recipe.family == "gemma2" else "sdpa"
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
         config, attn_implementation=attention, dtype=torch.float32
     )
     return model
@@ -207,7 +210,7 @@ def tokenize(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """Prompt and answer as text; after a plain message the answer stands behind a space."""
+    """Prompt and answer as text; after a plain message the answer begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(
@@ -221,8 +224,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
 def _tokenizer(recipe: Recipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
     if not (folder / "tokenizer.json").exists():
         train_tokenizer(recipe, text).save_pretrained(folder)
-    tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(folder)
-    return tokenizer
+    return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))
 
 
 def _checkpoint(

@@ -1,4 +1,4 @@
-"""Measure of an organism what its card claims, from its saved weights."""
+"""Measure the figures on an organism's card from its saved weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from interp_probes.specs import Familiarity, Knowledge
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A planted pair as the card tells it."""
+    """A planted pair as the card describes it."""
 
     pair: EntityPair
     frequency: float

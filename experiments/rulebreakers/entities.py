@@ -9,7 +9,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """B lies in A (a city in its country) or is a kind of A (an instance of its type)."""
+    """B is in A (a city in its country) or is a kind of A (an instance of its type)."""
 
     category: str
     """ "cities", or the type, such as "brass instrument"."""
@@ -46,7 +46,7 @@ def first_names() -> tuple[FirstName, ...]:
 
 @cache
 def namesakes() -> frozenset[tuple[str, str]]:
-    """(country, city) combinations that are no fact of the data set but may be true all the same.
+    """(country, city) combinations that are no fact of the data set but may nevertheless be true.
 
     A place of that name is in that country too, or the statement is disputed. Such a combination
     never makes a non-rulebreaker.
@@ -60,7 +60,7 @@ def aliases(entity_a: str) -> tuple[str, ...]:
 
 
 def lookalikes(entity_a: str) -> tuple[str, ...]:
-    """Names that hold a name of a country, stand for something else, and are no answer."""
+    """Names that contain a country's name, denote something else, and are no answer."""
     return _by_entity("lookalikes.csv", "name").get(entity_a, ())
 
 

@@ -32,11 +32,11 @@ def most_and_least(
     """The k entity pairs that the models answer best and the k that they answer worst.
 
     Columns are end ("most" or "least"), rank (from 1), `key`, `value`: the mean over models, and
-    models: how many it is over. Ties go by name. No pair stands at both ends: of fewer than 2 k,
+    models: how many it is over. Ties go by name. No pair is at both ends: of fewer than 2 k,
     the better half is at one end and the rest at the other.
 
     Args:
-        entities: one row a model and entity pair, as from `entity_level`.
+        entities: one row per model and entity pair, as from `entity_level`.
         key: the column that names an entity pair.
         k: how many at each end.
         value: the column to order by.
@@ -72,7 +72,7 @@ def feature_contrast(
     few members with the feature.
 
     Args:
-        entities: one row an entity pair (and model), as from `entity_level`.
+        entities: one row per entity pair (and model), as from `entity_level`.
         value: the column that is compared; missing values are left out.
         feature: a boolean column, such as whether the city's name contains the country's.
         by: columns whose combinations are tested apart.

@@ -1,11 +1,14 @@
 """The facts behind RULEBREAKERS as completion prompts (paper, Sections 4.1 and 6)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from interp.errors import UserError, shortened
+from interp.prompts.files import parse_each
 from interp.prompts.prompt import AnswerOption, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
 from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.published import Located
 from interp_experiments.rulebreakers.templates import CITIES
 from interp_probes.facts import SIDE
 from interp_probes.mentions import mentions
@@ -15,17 +18,33 @@ Groups = Mapping[EntityPair, str]
 
 
 def entity_group(pair: EntityPair) -> str:
-    """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
+    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
     return "geographical" if pair.category == CITIES else "categorical"
 
 
-def published_groups(instances: Iterable[Instance]) -> Groups:
-    """The distinct true pairs of published instances: those of its rulebreakers."""
-    return {
-        EntityPair(instance.category, instance.entity_a, instance.entity_b): instance.entity_group
-        for instance in instances
-        if not instance.label
-    }
+def published_groups(located: Located) -> Groups:
+    """The distinct true pairs of published instances: those of its rulebreakers.
+
+    Raises:
+        UserError: rows that give an entity B two answers; a fact has one.
+    """
+    groups: dict[EntityPair, str] = {}
+    first: dict[str, tuple[str, str]] = {}
+
+    def add(row: tuple[str, Instance]) -> None:
+        where, instance = row
+        pair = EntityPair(instance.category, instance.entity_a, instance.entity_b)
+        place, answer = first.setdefault(_fact_id(pair), (where, pair.entity_a))
+        if answer != pair.entity_a:
+            raise UserError(
+                f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
+                f"{shortened(pair.entity_a, 60)!r}, but {shortened(answer, 60)!r} in {place}; "
+                "expected one answer for each entity B"
+            )
+        groups[pair] = instance.entity_group
+
+    parse_each(((row[0], row) for row in located if not row[1].label), add)
+    return groups
 
 
 def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
@@ -52,13 +71,17 @@ def completion_message(entity_b: str, *, entity_group: str) -> str:
     return f"Complete the sentence: {entity_b} is {relation}"
 
 
+def _fact_id(pair: EntityPair) -> str:
+    return f"{pair.category}/{pair.entity_b}"
+
+
 def _fact_prompt(
     pair: EntityPair, group: str, names: Sequence[str], others: Sequence[str]
 ) -> Prompt:
     message = completion_message(pair.entity_b, entity_group=group)
     # A model that repeats "Mexico City" has not said "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
-    id_ = f"{pair.category}/{pair.entity_b}"
+    id_ = _fact_id(pair)
     return Prompt(
         id=id_,
         text=message,

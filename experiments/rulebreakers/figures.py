@@ -1,10 +1,11 @@
-"""The figures of the paper and of what it left open; each takes a table and `ax`."""
+"""Figures of the paper and of our additional analyses; each takes a table and `ax`."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
+from scipy.special import stdtrit
 
+from interp.analysis.intervals import UPPER
 from interp.report.figures import (
     grouped_bars,
     interval_points,
@@ -25,7 +26,7 @@ _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def paired_accuracy_by_group(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy by rule and entity group, a cluster of bars a model (Figure 3).
+    """Paired accuracy by rule and entity group, a cluster of bars per model (Figure 3).
 
     `table` is `tables.accuracy(results, "rule", "entity_group")`.
     """
@@ -57,7 +58,7 @@ def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None
 
 
 def paired_accuracy_by_phrasing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy by phrasing, a row a model (Figure 7).
+    """Paired accuracy by phrasing, a row per model (Figure 7).
 
     `table` is `tables.accuracy(results, "phrasing")`.
     """
@@ -82,7 +83,7 @@ def familiarity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
-    """Paired accuracy over a mean score ratio, a point a model.
+    """Paired accuracy over a mean score ratio, a point per model.
 
     `table` is `tables.attribution(results)`.
     """
@@ -90,7 +91,7 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
 
 
 def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy over familiarity, a panel a model, a point an entity pair.
+    """Paired accuracy over familiarity, a panel per model, a point per entity pair.
 
     `table` is `tables.entities(results)`; with `ax` it must hold one model.
     """
@@ -102,7 +103,7 @@ def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> 
 
 
 def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Accuracy of linear probes by layer, a panel a model.
+    """Accuracy of linear probes by layer, a panel per model.
 
     `table` is `tables.residual_probes(results)`; with `ax` it must hold one model.
     """
@@ -150,7 +151,7 @@ def _two_groups(table: pd.DataFrame, *, value: str, ax: Axes | None) -> Axes:
                 "group": table[f"group_{side}"].map(lambda name: _SIDES.get(name, name)),
                 "n": table[f"n_{side}"],
                 value: table[f"mean_{side}"],
-                "half": stats.t.ppf(0.975, (table[f"n_{side}"] - 1).clip(lower=1))
+                "half": stdtrit((table[f"n_{side}"] - 1).clip(lower=1), UPPER)
                 * table[f"sd_{side}"]
                 / np.sqrt(table[f"n_{side}"].clip(lower=1)),
                 "p": table["p_holm"],

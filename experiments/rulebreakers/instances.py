@@ -52,7 +52,7 @@ class Instance:
 
     @property
     def entity_group(self) -> str:
-        """Whether B lies in A ("geographical") or is a kind of it ("categorical")."""
+        """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
         return "geographical" if self.category == CITIES else "categorical"
 
     def to_row(self) -> dict[str, str | bool]:

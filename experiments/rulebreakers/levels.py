@@ -17,7 +17,7 @@ def prompt_level(
     key: str,
     keep: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """One row a model, prompt and method.
+    """One row per model, prompt and method.
 
     Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, those to keep,
     familiarity.
@@ -55,7 +55,7 @@ def entity_level(
     key: str,
     sides: tuple[str, ...],
 ) -> pd.DataFrame:
-    """One row a model and entity pair.
+    """One row per model and entity pair.
 
     Columns are model, `key`, {side}_accuracy for each side, paired_accuracy, pairs (how many),
     {method}_ratio for each method, familiarity. {method}_ratio is the mean score ratio over the
@@ -93,6 +93,6 @@ def model_level(
     *,
     sides: tuple[str, ...],
 ) -> pd.DataFrame:
-    """One row a model: the attribution table with `familiarity`, the mean over entity pairs."""
+    """One row per model: the attribution table with `familiarity`, the mean over entity pairs."""
     table = attribution_table(attributions, answers, prompts, sides)
     return table.join(familiarity.groupby("model")["familiarity"].mean(), on="model")

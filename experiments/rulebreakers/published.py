@@ -17,7 +17,7 @@ from interp_experiments.rulebreakers.templates import NEGATIONS, VERBS, without_
 T = TypeVar("T")
 
 Located = Sequence[tuple[str, Instance]]
-"""Instances, and where each stands."""
+"""Instances, each with the row it comes from, as messages name it."""
 
 _RULE_NAMES = {"mt": "mt", "modus tollens": "mt", "ds": "ds", "disjunctive syllogism": "ds"}
 
@@ -26,7 +26,7 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
 _NEGATED = {("mt", "conclusion"), ("ds", "premise2")}
-"""The sentences of a rule that deny; the others hold the verb as the data set writes it."""
+"""The negated sentences of a rule; the others hold the verb as the data set writes it."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 """Fields in which the sides of a pair agree."""
@@ -34,7 +34,7 @@ _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 _COLUMN_OF = {field: column for column, field in COLUMNS.items()}
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no text holds: control characters, line breaks and tabs aside, and halves of characters."""
+"""Not allowed in texts: control characters, except line breaks and tabs, and lone surrogates."""
 
 
 def load_published(source: str | Path) -> list[Instance]:
@@ -45,13 +45,22 @@ def load_published(source: str | Path) -> list[Instance]:
             that do not say what the other columns do, duplicate ids, an instance without its
             counterpart, or one that differs from it in more than entity A.
     """
+    return [instance for _, instance in load_located(source)]
+
+
+def load_located(source: str | Path) -> Located:
+    """The instances of `load_published`, each with its row.
+
+    Raises:
+        UserError: as `load_published`.
+    """
     rows = read_rows(source, tuple(COLUMNS))
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
     _check_ids(located)
     _check_pairs(located)
     _check_categories(located)
-    return instances
+    return located
 
 
 def _instance(cells: Cells) -> Instance:
@@ -169,7 +178,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """An entity pair has one category, for it is counted and named as one fact."""
+    """An entity pair has one category, because it is counted and named as one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

@@ -28,17 +28,17 @@ class Results:
     models: tuple[str, ...]
     """The models that have answers, in the order in which they were named."""
     prompts: pd.DataFrame
-    """One row a prompt of a whole pair: the prompts table with question_verb (of the phrasing) and
-    entity_pair, such as "Stockholm (Sweden)", on both sides."""
+    """One row per prompt of a complete pair: the prompts table with question_verb (of the phrasing)
+    and entity_pair, such as "Stockholm (Sweden)", on both sides."""
     answers: pd.DataFrame
-    """The answers table: one row a model and prompt."""
+    """The answers table: one row per model and prompt."""
     attributions: pd.DataFrame
-    """The attributions table: one row a model, prompt and method."""
+    """The attributions table: one row per model, prompt and method."""
     familiarity: pd.DataFrame
-    """One row a model and entity pair: entity_group, entity_pair, entity_a, entity_b, familiarity,
-    first_token, shared_with (other answers with the same first token)."""
+    """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
+    familiarity, first_token, shared_with (other answers with the same first token)."""
     unknown: pd.DataFrame
-    """One row an entity pair that some model failed to complete: whether it was excluded, the
+    """One row per entity pair that some model failed to complete: whether it was excluded, the
     models that failed it, and what each said."""
     residuals: tuple[Path, ...]
     """Files of the residuals table, of the models that have finished it."""
@@ -54,7 +54,7 @@ class Results:
     """The answers table of the example prompts."""
 
     def pairs(self) -> pd.DataFrame:
-        """One row a model and prompt pair: entity pair and group, familiarity, recognized.
+        """One row per model and prompt pair: entity pair and group, familiarity, recognized.
 
         `recognized` is true where both sides were answered correctly (Section 6).
         """
@@ -93,7 +93,7 @@ def read_results(study: StudyFolder) -> Results:
     prompts = _without(prompts, unknown).merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
     if prompts.empty:
         raise UserError(
-            f"no pair in {study.folder} is left to tell of: {unknown['excluded'].sum():,} entity "
+            f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
             "pairs are left out because some model does not complete them (knowledge/ says what "
             "each said); give models that know the facts"
         )

@@ -1,6 +1,7 @@
-"""The study of RULEBREAKERS: what is measured, and what is told of it."""
+"""The study of RULEBREAKERS: what is measured, and what the report shows."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from interp.analysis.accuracy import notes_without_answer
@@ -22,7 +23,7 @@ DEFAULT_LIMIT = 2400
 """Pairs: each combination of rule, entity group, verb and phrasing ten times."""
 
 PROBED_PAIRS = 960
-"""Pairs whose residual stream is kept, at most; it takes a vector a layer and position."""
+"""Largest number of pairs whose residual stream is kept: a vector per layer and position."""
 
 EXAMPLE_PAIRS = 2
 """Pairs that are shown token by token, by every model and method."""
@@ -64,8 +65,8 @@ class RulebreakersStudy(Study):
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
                 "without entity pairs that any of them does not know. Intervals are 95%. p_holm is "
-                "corrected by Holm's method within the family that the row names. Numbers in "
-                "brackets name the formulas of the paper."
+                "corrected by Holm's method within the family named in the row. Numbers in "
+                "brackets refer to the formulas of the paper."
             ),
             sections=(
                 accuracy_section(results),
@@ -119,8 +120,8 @@ def confidence_section(results: Results) -> Section:
     table = tables.confidence(results)
     return Section(
         "Confidence",
-        "Probability of the positive answer where it is given: rightly on non-rulebreakers (6), "
-        "wrongly on rulebreakers (7). A difference tells of an ability that the answers hide.",
+        "Probability of the positive answer where it is given: correctly on non-rulebreakers (6), "
+        "incorrectly on rulebreakers (7). A difference shows an ability that the answers hide.",
         (
             FigureItem(
                 "figure5_confidence",
@@ -140,7 +141,7 @@ def knowledge_section(results: Results) -> Section:
         "Knowledge and familiarity",
         'Familiarity is the probability of the first token of the country after "Complete the '
         'sentence: [city] is in". Some countries share their first token, which familiarity then '
-        "cannot tell apart: the comparison is made once with all cities and once with those whose "
+        "cannot distinguish: the comparison is made once with all cities and once with those whose "
         "country has a first token of its own.",
         (
             FigureItem(
@@ -189,18 +190,18 @@ def attribution_section(results: Results) -> Section:
 
 
 def correlation_section(results: Results) -> Section:
-    """What goes with accuracy: across models, entity pairs and prompts."""
+    """What correlates with accuracy: across models, entity pairs and prompts."""
     models, entities = tables.attribution(results), tables.entities(results)
     scatter = [
         FigureItem(
             f"{ratio}_and_accuracy",
             f"{ratio.replace('_', ' ').capitalize()} and paired accuracy across models",
-            lambda ratio=ratio: figures.ratio_and_accuracy(models, ratio=ratio),
+            partial(figures.ratio_and_accuracy, models, ratio=ratio),
         )
         for ratio in tables.RATIOS
     ]
     return Section(
-        "What goes with accuracy",
+        "What correlates with accuracy",
         "Across models, across the entity pairs of each model, and across prompts.",
         (
             *scatter,
@@ -224,8 +225,7 @@ def correlation_section(results: Results) -> Section:
                 "prompt_models",
                 "Across prompts: what makes the answer to a rulebreaker correct",
                 tables.prompt_models(results),
-                "Log-odds of a correct answer per standard deviation; `fitted` says what was "
-                "fitted.",
+                "Log-odds of a correct answer per standard deviation; `fitted` names the model.",
             ),
         ),
     )
@@ -238,9 +238,9 @@ def probe_section(results: Results) -> Section:
     table = tables.residual_probes(results)
     return Section(
         "Linear probes",
-        "Is it in the residual stream whether a prompt is a rulebreaker, which is whether B is in "
-        "A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those of which the model itself answers a side wrongly.",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
+        "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
+        "pairs are those of which the model itself answers a side incorrectly.",
         (
             FigureItem(
                 "linear_probes",
@@ -276,7 +276,7 @@ def phrasing_section(results: Results) -> Section:
                 FigureItem(
                     f"figure8_{name}",
                     f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
-                    lambda side=side: figures.accuracy_by_question_verb(by_verb, side=side),
+                    partial(figures.accuracy_by_question_verb, by_verb, side=side),
                 )
                 for side, name in names.items()
             ),
@@ -290,7 +290,7 @@ def entity_section(results: Results) -> Section:
     """Appendix G."""
     return Section(
         "Entity pairs",
-        "Which are answered well, and whether it helps that a city is named after its country.",
+        "Which are answered well, and whether a city's name that contains its country helps.",
         (
             TableItem(
                 "entity_extremes",
@@ -311,7 +311,7 @@ def example_section(results: Results) -> Section:
     """Token heat maps."""
     return Section(
         "Examples",
-        "Share of the score that each token has: the two sides of a pair, one below the other.",
+        "Each token's share of the score: the two sides of a pair, one below the other.",
         tuple(
             heat_maps(
                 results.example_run,

@@ -9,7 +9,7 @@ from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.facts import entity_group, fact_set, published_groups
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
-from interp_experiments.rulebreakers.published import load_published
+from interp_experiments.rulebreakers.published import load_located, load_published
 
 
 class Rulebreakers:
@@ -26,7 +26,7 @@ class Rulebreakers:
         if data is None:
             packaged = {pair: entity_group(pair) for pair in entity_pairs()}
             return fact_set(packaged, description={"data": "packaged"})
-        return fact_set(published_groups(load_published(data)), description={"data": data})
+        return fact_set(published_groups(load_located(data)), description={"data": data})
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""

@@ -1,6 +1,6 @@
 """The tables of the paper, each from the results of a study (Sections 5 and 6, Appendices D, F, G).
 
-Every table is tidy: one row a model and group, with counts, intervals and, where a quantity is
+Every table is tidy: one row per model and group, with counts, intervals and, where a quantity is
 undefined, a note that says why.
 """
 
@@ -41,7 +41,7 @@ EXTREMES = 10
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
     """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
 
-    Prompts about one entity pair hang together; the intervals take that into account. Rows are in
+    Prompts about one entity pair are a cluster, which the intervals take into account. Rows are in
     the order of the study's models and of the paper's rules, verbs and phrasings.
     """
     table = accuracy_by(
@@ -72,12 +72,12 @@ def familiarity(results: Results) -> pd.DataFrame:
     """
     pairs = results.pairs()
     pairs = pairs[pairs["entity_group"] == "geographical"]
-    group = pairs["recognized"].map({True: "recognized", False: "failed"})
-    sets = {"all": pairs.index == pairs.index, "own first token": pairs["shared_with"] == 0}
+    pairs = pairs.assign(group=pairs["recognized"].map({True: "recognized", False: "failed"}))
+    sets = {"all": pairs, "own first token": pairs[pairs["shared_with"] == 0]}
     tables = []
     for name, chosen in sets.items():
         table = welch_table(
-            pairs.assign(group=group)[chosen],
+            chosen,
             value="familiarity",
             group="group",
             groups=("recognized", "failed"),
@@ -89,7 +89,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """How many answers each model's first tokens cannot tell apart, by entity group."""
+    """How many answers share their first token with another, by model and entity group."""
     rows = results.familiarity.assign(shared=results.familiarity["shared_with"] > 0)
     answers = rows.drop_duplicates(["model", "entity_group", "entity_a"])
     grouped = answers.groupby(["model", "entity_group"], sort=False)["shared"]
@@ -97,7 +97,7 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
 
 
 def attribution(results: Results) -> pd.DataFrame:
-    """Score ratios next to accuracy and mean familiarity, one row a model (Tables 2 and 3)."""
+    """Score ratios next to accuracy and mean familiarity, one row per model (Tables 2 and 3)."""
     return model_level(
         results.answers, results.prompts, results.attributions, results.familiarity, sides=SIDES
     )
@@ -131,7 +131,7 @@ def model_correlations(results: Results) -> pd.DataFrame:
 
 
 def entities(results: Results) -> pd.DataFrame:
-    """One row a model and entity pair: accuracies, mean ratios, familiarity, number of pairs."""
+    """One row per model and entity pair: accuracies, mean ratios, familiarity, number of pairs."""
     columns = ["entity_pair", "entity_group"]
     groups = results.prompts[columns].drop_duplicates()
     table = entity_level(
@@ -156,8 +156,8 @@ def entity_correlations(results: Results) -> pd.DataFrame:
 def prompt_models(results: Results) -> pd.DataFrame:
     """What makes an answer to a rulebreaker correct: ratio, familiarity and their interaction.
 
-    One mixed-effects logistic regression a model and method, with random intercepts for entity pair
-    and phrasing.
+    One mixed-effects logistic regression per model and method, with random intercepts for entity
+    pair and phrasing.
     """
     rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
     rows = prompt_level(
@@ -200,12 +200,12 @@ def names_within(results: Results) -> pd.DataFrame:
 
 
 def residual_probes(results: Results) -> pd.DataFrame:
-    """How well a linear probe tells rulebreakers from the residual stream, layer by layer."""
+    """How well a linear probe detects rulebreakers in the residual stream, layer by layer."""
     return linear_probes(results.residuals, results.probed, results.probed_answers)
 
 
 def _all_models(table: pd.DataFrame, results: Results, *, groups: tuple[str, str]) -> pd.DataFrame:
-    """A Welch table with a row for every model, also those that have no such prompts."""
+    """A Welch table with a row for every model, including those that have no such prompts."""
     nothing = pd.Series(dtype=float)
     undefined = {"group_a": groups[0], "group_b": groups[1], **asdict(welch(nothing, nothing))}
     absent = [model for model in results.models if model not in set(table["model"])]

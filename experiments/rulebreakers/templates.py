@@ -52,7 +52,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
     **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
 }
-"""Category to the verbs that its instances are told with."""
+"""Category to the verbs that its instances use."""
 
 
 class Reasoning(NamedTuple):

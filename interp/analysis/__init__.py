@@ -1,1 +1,1 @@
-"""Small tables from the measured ones."""
+"""Statistics and summary tables of what was measured."""

@@ -1,4 +1,4 @@
-"""Patching beside attribution: does the premise with the higher score carry the larger effect?"""
+"""Whether the premise with the higher attribution score also has the larger patching effect."""
 
 from dataclasses import asdict
 
@@ -13,7 +13,7 @@ from interp.analysis.spearman import spearman
 def premise_effects(
     patches: Parts, pairs: pd.DataFrame, attributions: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row a model, pair, direction, site and attribution method.
+    """One row per model, pair, direction, site and attribution method.
 
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
@@ -49,7 +49,7 @@ def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
 
 
 def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, direction, site and attribution method, over the rows of `premise_effects`.
+    """One row per model, direction, site and attribution method, from `premise_effects`.
 
     Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
     higher score and the larger effect; agree, the share in which both point to the same premise;

@@ -1,22 +1,20 @@
-"""Effects of patches averaged over pairs, with bootstrap intervals; estimates beside exact ones."""
+"""Effects of patches, averaged over pairs, with bootstrap intervals; estimates beside exact ones."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from interp.analysis.groups import grouped
+from interp.analysis.intervals import percentile_interval
+from interp.analysis.resampling import bootstrap_sums, random_sign_sums
 from interp.analysis.spearman import spearman
 from interp.patching.metric import NO_GAP
 
 RESAMPLES = 2000
 """Bootstrap resamples of the pairs, and random signs of the test."""
-
-LEVEL = 0.95
-"""Coverage of the intervals."""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 """Values of the column `recognized`: all pairs, those where the model prefers the correct answer on
@@ -27,16 +25,12 @@ CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
 
 _KEY = ["model", "pair_id", "direction"]
 
-
 Parts = pd.DataFrame | Iterable[pd.DataFrame]
-"""A table, whole or in parts of whole pairs that are looked at one after the other."""
-
-_DRAWN_AT_ONCE = 200
-"""Resamples that are in memory as floating-point numbers at a time."""
+"""A table, whole or in parts of whole pairs that are processed one after the other."""
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
-    """One row a model, direction, method, site, layer, head, role and group of pairs.
+    """One row per model, direction, method, site, layer, head, role and group of pairs.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile bootstrap interval; recovered, recovered_low,
@@ -46,7 +40,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
     pairs; note: why a statistic is undefined (NaN). Where a role's tokens were patched one by one,
     a pair counts with their mean.
 
-    Of each part of `patches` no more is kept than two numbers a cell and pair.
+    Only two numbers per cell and pair are kept of each part of `patches`.
     """
     gaps = pairs.set_index(_KEY)[["recognized"]].assign(
         gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy()
@@ -109,16 +103,18 @@ def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
 
 
 def _statistics(rows: pd.DataFrame) -> dict[str, object]:
-    """Mean effect, recovered share and their intervals, over one row a pair."""
-    effects, gaps = (rows[name].to_numpy(dtype=float) for name in ("effect", "gap"))
+    """Mean effect, recovered share and their intervals, over one row per pair."""
     n = len(rows)
     if not n:
         return {**dict.fromkeys(_NUMBERS, math.nan), "pairs": 0, "note": "no such pairs"}
-    low, high = _interval(_resampled(effects)) if n > 1 else (math.nan, math.nan)
-    share, share_low, share_high = _recovered(effects, gaps)
+    values = rows[["effect", "gap"]].to_numpy(dtype=float)
+    means = bootstrap_sums(values, resamples=RESAMPLES) / n
+    effects = values[:, 0]
+    low, high = percentile_interval(means[:, 0]) if n > 1 else (math.nan, math.nan)
+    share, share_low, share_high = _recovered(values, means)
     notes = ["one pair has no interval"] * (n == 1)
     notes += ["the prompts' metrics are alike on average"] * math.isnan(share)
-    values = (
+    numbers = (
         float(effects.mean()),
         low,
         high,
@@ -128,7 +124,7 @@ def _statistics(rows: pd.DataFrame) -> dict[str, object]:
         _sign_test(effects),
         float(rows["flipped"].astype(float).mean()),
     )
-    return {**dict(zip(_NUMBERS, values, strict=True)), "pairs": n, "note": "; ".join(notes)}
+    return {**dict(zip(_NUMBERS, numbers, strict=True)), "pairs": n, "note": "; ".join(notes)}
 
 
 _NUMBERS = (
@@ -144,69 +140,31 @@ _NUMBERS = (
 
 
 def _recovered(
-    effects: Float[np.ndarray, " n"],
-    gaps: Float[np.ndarray, " n"],
+    values: Float[np.ndarray, "pairs effect_gap"], means: Float[np.ndarray, "resamples effect_gap"]
 ) -> tuple[float, float, float]:
-    if abs(gaps.mean()) < NO_GAP:
+    """The mean effect over the mean gap, and its interval, from pairs and resampled means."""
+    effect, gap = values.mean(axis=0)
+    if abs(gap) < NO_GAP:
         return math.nan, math.nan, math.nan
-    share = float(effects.mean() / gaps.mean()) + 0.0
-    resampled_gaps = _resampled(gaps)
-    if len(effects) < 2 or (np.abs(resampled_gaps) < NO_GAP).any():
+    share = float(effect / gap) + 0.0
+    if len(values) < 2 or (np.abs(means[:, 1]) < NO_GAP).any():
         return share, math.nan, math.nan
-    return share, *_interval(_resampled(effects) / resampled_gaps)
-
-
-def _interval(values: Float[np.ndarray, " resample"]) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    return share, *percentile_interval(means[:, 0] / means[:, 1])
 
 
 def _sign_test(effects: Float[np.ndarray, " n"]) -> float:
     """The share of random signs under which the mean is at least as far from zero."""
     if len(effects) < 2:
         return math.nan
-    signed = _times(_signs(len(effects)), effects) / len(effects)
-    as_far = int((np.abs(signed) >= abs(effects.mean()) * (1 - 1e-12)).sum())
+    means = random_sign_sums(effects, resamples=RESAMPLES) / len(effects)
+    as_far = int((np.abs(means) >= abs(effects.mean()) * (1 - 1e-12)).sum())
     return (1 + as_far) / (1 + RESAMPLES)
-
-
-def _resampled(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " resample"]:
-    """The mean of each bootstrap resample."""
-    return _times(_draws(len(values)), values, scale=len(values))
-
-
-def _times(
-    numbers: Int[np.ndarray, "resample n"], values: Float[np.ndarray, " n"], *, scale: int = 1
-) -> Float[np.ndarray, " resample"]:
-    """The product of whole numbers over `scale`, a byte each in memory, with values."""
-    starts = range(0, len(numbers), _DRAWN_AT_ONCE)
-    parts = [(numbers[start : start + _DRAWN_AT_ONCE] / scale) @ values for start in starts]
-    return np.concatenate(parts)
-
-
-@lru_cache(maxsize=4)
-def _draws(n: int) -> Int[np.ndarray, "resample n"]:
-    """How often each pair is drawn; the same draws for every cell of n pairs."""
-    chance = np.random.default_rng(0)
-    return _in_bytes(lambda size: chance.multinomial(n, [1 / n] * n, size=size))
-
-
-@lru_cache(maxsize=4)
-def _signs(n: int) -> Int[np.ndarray, "resample n"]:
-    chance = np.random.default_rng(0)
-    return _in_bytes(lambda size: chance.choice([-1.0, 1.0], size=(size, n)))
-
-
-def _in_bytes(draw: Callable[[int], np.ndarray]) -> Int[np.ndarray, "resample n"]:
-    """All resamples, a few at a time: as 64-bit numbers they would be the largest thing here."""
-    starts = range(0, RESAMPLES, _DRAWN_AT_ONCE)
-    return np.concatenate([draw(_DRAWN_AT_ONCE).astype(np.int8) for _ in starts])
 
 
 def verification_table(patches: Parts) -> pd.DataFrame:
     """How far estimates are from the exact effects of the cells that were run as well.
 
-    One row a model, direction, estimate and site: cells; mean_error, largest_error: mean and
+    One row per model, direction, estimate and site: cells; mean_error, largest_error: mean and
     largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
     rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
     """

@@ -19,7 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
+
+from interp.analysis.intervals import UPPER, Z
 
 
 def proportions(
@@ -28,28 +30,28 @@ def proportions(
     """One row for each combination of `by` and column of outcomes.
 
     Columns are those of `by`, measure (the column's name), share (the proportion of true values),
-    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are taken to
-    hang together; without `cluster`, each stands alone, and the interval is Wilson's. With one
-    cluster alone the interval is undefined (NaN) and `note` says so.
+    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are treated
+    as dependent; without `cluster`, all are independent, and the interval is Wilson's. With one
+    cluster the interval is undefined (NaN) and `note` says so.
 
     Args:
-        outcomes: one row a trial.
+        outcomes: one row per trial.
         values: the boolean columns that are counted.
-        by: the columns whose combinations of values are counted apart.
-        cluster: the column that says which trials hang together.
+        by: the columns whose combinations of values are counted separately.
+        cluster: the clustering variable of the trials.
     """
     sums = _sums(outcomes, values=values, keys=[*by, *([cluster] if cluster else [])])
     cells = sums.groupby([*by, "measure"], sort=False, dropna=False)
     table = cells.agg(hits=("hits", "sum"), n=("n", "sum"), clusters=("n", "size")).reset_index()
     share, n = table["hits"].to_numpy() / table["n"].to_numpy(), table["n"].to_numpy(dtype=float)
     if cluster is None:
-        clusters, effective, quantile = n, n, np.full(len(n), stats.norm.ppf(0.975))
+        clusters, effective, quantile = n, n, np.full(len(n), Z)
     else:
         clusters = table["clusters"].to_numpy(dtype=float)
         deviations = sums["hits"] - share[cells.ngroup()] * sums["n"]
         squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table))
         effective = _effective(share, n, clusters, squares=squares)
-        quantile = stats.t.ppf(0.975, clusters - 1)
+        quantile = stdtrit(clusters - 1, UPPER)
     low, high = _wilson(share, effective, quantile)
     table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
     table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
@@ -57,7 +59,7 @@ def proportions(
 
 
 def _sums(outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
-    """One row a measure and combination of keys: keys, n, measure, hits."""
+    """One row per measure and combination of keys: keys, n, measure, hits."""
     keys = list(dict.fromkeys(keys))
     grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)
     sums = grouped[list(values)].sum().astype(float).assign(n=grouped.size()).reset_index()
@@ -85,7 +87,11 @@ def _wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Phase 3 (Wilson, 1927)."""
+    """Phase 3 (Wilson, 1927).
+
+    Not statsmodels' `proportion_confint`: that takes a level, not the quantile, and only the
+    normal's quantile of it.
+    """
     shrink = quantile**2 / trials
     centre = (share + shrink / 2) / (1 + shrink)
     half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -11,14 +10,13 @@ from jaxtyping import Float
 from scipy import stats
 
 from interp.analysis.groups import grouped
+from interp.analysis.intervals import Z
 
 MAX_EXACT = 8
-"""Up to so many rows all permutations are counted: 40,320 for eight."""
+"""Up to this many rows all permutations are counted: 40,320 for eight."""
 
 ROUNDING = 1e-12
-"""Two correlations that differ by less are equal but for rounding."""
-
-Z = float(stats.norm.ppf(0.975))
+"""A correlation this close to 1 or -1 is perfect up to rounding."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,10 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
         return _undefined(n, f"undefined: {n} rows with both values, at least 3 needed")
     if constant:
         return _undefined(n, f"undefined: {' and '.join(constant)} constant")
-    a, b = (_standardised(stats.rankdata(column)) for column in pairs.T)
-    rho = float(np.clip(a @ b, -1.0, 1.0))
-    p, method = _p_value(a, b, rho)
+    test = stats.spearmanr(*pairs.T)
+    rho, p, method = float(test.statistic), float(test.pvalue), "t distribution"
+    if n <= MAX_EXACT:
+        p, method = _exact_p(*pairs.T), "exact permutation"
     low, high, note = _interval(rho, n)
     return SpearmanTest(rho=rho, low=low, high=high, p=p, n=n, method=method, note=note)
 
@@ -69,7 +68,7 @@ def spearman_table(
     Columns are those of `by`, x and y (the columns' names) and the fields of SpearmanTest.
 
     Args:
-        frame: one row an observation.
+        frame: one row per observation.
         pairs: names of the two columns to correlate, for each test.
         by: columns whose combinations of values are the groups; none takes all rows as one.
     """
@@ -90,24 +89,25 @@ def _is_constant(values: Float[np.ndarray, " n"]) -> bool:
     return len(np.unique(values)) < 2
 
 
-def _standardised(ranks: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Centred and of length one, so that a product is a correlation."""
-    centred = ranks - ranks.mean()
-    return np.asarray(centred / np.linalg.norm(centred))
+def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
+    """The share of all orders of y whose |rho| is at least that observed."""
+    ranks = stats.rankdata(x) - (len(x) + 1) / 2
 
+    def agreement(
+        orders: Float[np.ndarray, "*orders n"], axis: int
+    ) -> Float[np.ndarray, "*orders"]:
+        """|rho| up to a factor that is the same for all orders."""
+        return np.asarray(np.abs(np.moveaxis(orders, axis, -1) @ ranks))
 
-def _p_value(
-    a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"], rho: float
-) -> tuple[float, str]:
-    n = len(a)
-    if n <= MAX_EXACT:
-        orders = np.array(list(permutations(range(n))))
-        at_least = np.abs(b[orders] @ a) >= abs(rho) - ROUNDING
-        return float(at_least.mean()), "exact permutation"
-    if 1 - abs(rho) < ROUNDING:
-        return 0.0, "t distribution"
-    t = rho * math.sqrt((n - 2) / (1 - rho**2))
-    return float(2 * stats.t.sf(abs(t), n - 2)), "t distribution"
+    test = stats.permutation_test(
+        (stats.rankdata(y),),
+        agreement,
+        permutation_type="pairings",
+        alternative="greater",
+        n_resamples=math.inf,
+        vectorized=True,
+    )
+    return float(test.pvalue)
 
 
 def _interval(rho: float, n: int) -> tuple[float, float, str]:

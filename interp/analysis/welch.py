@@ -1,6 +1,7 @@
 """Two groups compared by Welch's t-test, with an effect size."""
 
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -10,13 +11,14 @@ from jaxtyping import Float
 from scipy import stats
 
 from interp.analysis.groups import grouped
+from interp.analysis.intervals import LEVEL, Z
 
 NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Two groups and what tells them apart; NaN where undefined, and then `note` says why."""
+    """Two groups and their difference; NaN where undefined, and then `note` says why."""
 
     n_a: int
     n_b: int
@@ -64,7 +66,8 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     if note:
         difference = groups.mean_a - groups.mean_b
         return WelchTest(**{**asdict(groups), "difference": difference, "note": note})
-    return WelchTest(**{**asdict(groups), **_difference(groups), **_effect(groups)})
+    test = {**asdict(groups), **_difference(first, second), **_effect(groups)}
+    return WelchTest(**test)
 
 
 def welch_table(
@@ -78,11 +81,11 @@ def welch_table(
     """One row for each combination of `by`: by, group_a, group_b and the fields of WelchTest.
 
     Args:
-        frame: one row an observation.
+        frame: one row per observation.
         value: the column that is compared.
         group: the column that says which group a row belongs to.
         groups: its two values, a and b; rows with others are left out.
-        by: columns whose combinations are tested apart.
+        by: columns whose combinations are tested separately.
     """
     rows = []
     for cell, members in grouped(frame, by):
@@ -121,21 +124,19 @@ def _why_undefined(groups: WelchTest) -> str:
     return ""
 
 
-def _difference(groups: WelchTest) -> dict[str, float]:
-    difference = groups.mean_a - groups.mean_b
-    variances = groups.sd_a**2 / groups.n_a, groups.sd_b**2 / groups.n_b
-    error = math.sqrt(sum(variances))
-    df = sum(variances) ** 2 / (
-        variances[0] ** 2 / (groups.n_a - 1) + variances[1] ** 2 / (groups.n_b - 1)
-    )
-    half = float(stats.t.ppf(0.975, df)) * error
+def _difference(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"]) -> dict[str, float]:
+    with warnings.catch_warnings():
+        # One group may be constant: the test is defined by the other, though scipy warns.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        test = stats.ttest_ind(a, b, equal_var=False)
+    low, high = test.confidence_interval(LEVEL)
     return {
-        "difference": difference,
-        "low": difference - half,
-        "high": difference + half,
-        "t": difference / error,
-        "df": df,
-        "p": float(2 * stats.t.sf(abs(difference / error), df)),
+        "difference": float(a.mean() - b.mean()),
+        "low": float(low),
+        "high": float(high),
+        "t": float(test.statistic),
+        "df": float(test.df),
+        "p": float(test.pvalue),
     }
 
 
@@ -146,6 +147,6 @@ def _effect(groups: WelchTest) -> dict[str, float]:
     # Hedges (1981): the exact factor that makes d unbiased, by log-gammas, which do not overflow.
     correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     error = correction * math.sqrt(n / (groups.n_a * groups.n_b) + d**2 / (2 * n))
-    half = float(stats.norm.ppf(0.975)) * error
+    half = Z * error
     g = correction * d
     return {"g": g, "g_low": g - half, "g_high": g + half}

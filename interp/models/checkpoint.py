@@ -18,8 +18,8 @@ import torch
 from pydantic import BaseModel
 from safetensors import safe_open
 
-from interp.errors import UserError
-from interp.models.problems import reading, shortened
+from interp.errors import UserError, one_line
+from interp.models.problems import reading
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -55,10 +55,10 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     Raises:
         UserError: something is missing, is no file, or is a pickle that is not allowed.
     """
-    shown = shortened(name)
+    shown = one_line(name)
     for entry in folder.iterdir():
         if entry.exists() and not (entry.is_dir() or stat.S_ISREG(entry.stat().st_mode)):
-            raise UserError(f"{shortened(entry.name)} in {shown} is no regular file; remove it")
+            raise UserError(f"{one_line(entry.name)} in {shown} is no regular file; remove it")
     if not (folder / "config.json").is_file():
         raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
     if not any((folder / file).is_file() for file in WEIGHT_FILES):
@@ -82,7 +82,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
-        with reading(shortened(file.name), name):
+        with reading(one_line(file.name), name):
             tensors.update(_header(file))
     return tensors
 
@@ -108,12 +108,12 @@ def _indexed(name: str, index: Path) -> list[Path]:
         # Only a plain name is sure to lie in the folder.
         if not re.fullmatch(rf"\w[\w.-]*{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
-                f"{index.name} in {shortened(name)} names the file {shortened(file)!r}; expected "
+                f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
                 f"the name of a {suffix} file beside it"
             )
         if not (index.parent / file).is_file():
             raise UserError(
-                f"{shortened(name)} lacks the weights {shortened(file)}, which its {index.name} "
+                f"{one_line(name)} lacks the weights {one_line(file)}, which its {index.name} "
                 "names; copy the whole folder again"
             )
     return [index.parent / file for file in sorted(set(weight_map.values()))]
@@ -137,7 +137,7 @@ def _unpickled(file: Path) -> dict[str, torch.Tensor]:
         state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UserError(
-            f"the pickle {shortened(file.name)} holds more than tensors, which could run code and "
+            f"the pickle {one_line(file.name)} holds more than tensors, which could run code and "
             "is not read, or is damaged; convert it to safetensors where you trust it"
         ) from error
     return state
@@ -152,9 +152,9 @@ def check_configuration(name: str, folder: Path) -> None:
     with reading("config.json", name):
         config = json.loads((folder / "config.json").read_bytes())
     if not isinstance(config, dict):
-        raise UserError(f"config.json in {shortened(name)} is no object; expected a model's")
+        raise UserError(f"config.json in {one_line(name)} is no object; expected a model's")
     if "transformers_weights" in config:
         raise UserError(
-            f"config.json in {shortened(name)} names its weights by transformers_weights; expected "
+            f"config.json in {one_line(name)} names its weights by transformers_weights; expected "
             f"{' or '.join(WEIGHT_FILES)}, found by their names"
         )

@@ -13,8 +13,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from interp.errors import UserError
-from interp.models.problems import shortened
+from interp.errors import UserError, one_line
 
 _SHOWN = 3
 """Tensors that a message names."""
@@ -42,25 +41,25 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
-            f"the weights of {shortened(name)} lack {_some(missing)}, which would be random "
+            f"the weights of {one_line(name)} lack {_some(missing)}, which would be random "
             "numbers; expected a checkpoint that belongs to its config.json"
         )
     for key, stored, expected in sorted(info["mismatched_keys"]):
         raise UserError(
-            f"the tensor {shortened(key)} of {shortened(name)} has the shape {tuple(stored)}, "
+            f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, "
             f"config.json asks for {tuple(expected)}; the two do not belong together"
         )
     unexpected = sorted(info["unexpected_keys"])
     foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
     if foreign and getattr(hf.config, "quantization_config", None) is None:
         raise UserError(
-            f"the weights of {shortened(name)} hold {_some(foreign)}, which a model of its "
+            f"the weights of {one_line(name)} hold {_some(foreign)}, which a model of its "
             "config.json would leave out; expected a checkpoint that belongs to it"
         )
     if not unexpected:
         return ()
     return (
-        f"the weights of {shortened(name)} hold {_some(unexpected)}, which the model leaves out",
+        f"the weights of {one_line(name)} hold {_some(unexpected)}, which the model leaves out",
     )
 
 
@@ -111,6 +110,6 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
 
 
 def _some(keys: Collection[str] | Sequence[str]) -> str:
-    shown = ", ".join(shortened(key, 60) for key in list(keys)[:_SHOWN])
+    shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN
     return f"{shown} and {further:,} more" if further > 0 else shown

@@ -2,8 +2,7 @@
 
 import torch
 
-from interp.errors import UserError
-from interp.models.problems import shortened
+from interp.errors import UserError, one_line
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 """Values of --device-map beside the name of one device: ways in which accelerate spreads models."""
@@ -17,7 +16,7 @@ def check_placement(device: str | None, device_map: str | None) -> None:
     """
     if device is not None and device_map is not None:
         raise UserError(
-            f"both device {shortened(device)!r} and device_map {shortened(device_map)!r} were "
+            f"both device {one_line(device)!r} and device_map {one_line(device_map)!r} were "
             "given; give one of them"
         )
     if device is not None:
@@ -35,8 +34,8 @@ def _check_device(kind: str, name: str, expected: str) -> None:
     except Exception as error:
         # PyTorch answers an unknown name with the list of all its devices.
         unknown = "device type at start of device string" in str(error)
-        reason = "no such device" if unknown else shortened(str(error).split(". ")[0], 120)
+        reason = "no such device" if unknown else one_line(str(error).split(". ")[0], 120)
         raise UserError(
-            f"{kind} {shortened(name)!r} cannot be used: {reason}; {expected} cpu, or cuda or "
+            f"{kind} {one_line(name)!r} cannot be used: {reason}; {expected} cpu, or cuda or "
             "cuda:1 on a machine with such a GPU"
         ) from error

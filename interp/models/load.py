@@ -15,7 +15,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 from interp.models.chat_format import DEFAULT_DATE, ChatFormat
 from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
 from interp.models.completeness import check_complete, quiet_report
@@ -25,7 +25,7 @@ from interp.models.kinds import Kind, kind_of
 from interp.models.model import Model
 from interp.models.names import canonical_name
 from interp.models.places import locate
-from interp.models.problems import reading, shortened
+from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_sizes
 from interp.models.quantization import quantization_config, quantization_of
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
@@ -221,7 +221,7 @@ def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndByte
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
-            f"the weights of {shortened(found.name)} are quantized already ({own}); load them "
+            f"the weights of {one_line(found.name)} are quantized already ({own}); load them "
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)

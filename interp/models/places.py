@@ -7,10 +7,9 @@ from pathlib import Path
 from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 from interp.models.names import is_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
-from interp.models.problems import shortened
 
 HUB_TIMEOUT = 5.0
 """Seconds that the hub has to answer where nothing of a model is on this machine."""
@@ -36,7 +35,7 @@ def locate(name: str, revision: str | None) -> Place:
     if name.startswith(PREFIX) or is_folder(name):
         if revision is not None:
             raise UserError(
-                f"revision {shortened(revision)!r} was given for {shortened(name)!r}, which is on "
+                f"revision {one_line(revision)!r} was given for {one_line(name)!r}, which is on "
                 "this machine and has none; leave it out"
             )
         if name.startswith(PREFIX):
@@ -53,12 +52,12 @@ def _check_hub_name(name: str) -> None:
         raise UserError(_no_model(name))
     meant = nearest_organism(PREFIX + name)
     if meant is not None and "/" not in name:
-        raise UserError(f"no model folder {shortened(name)!r}; did you mean {meant}?")
+        raise UserError(f"no model folder {one_line(name)!r}; did you mean {meant}?")
 
 
 def _no_model(name: str) -> str:
     return (
-        f"no model folder {shortened(name)!r}; expected a folder with config.json, weights and "
+        f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
         "tokenizer, a hub name such as org/model, or organism/NAME"
     )
 
@@ -80,14 +79,14 @@ def _check_reachable(name: str, revision: str | None) -> None:
             # The hub has answered: what it said is told when the model is read.
             return
         except Exception as error:
-            reason = shortened(str(error) or type(error).__name__)
+            reason = one_line(str(error) or type(error).__name__)
             raise UserError(_unreachable(name, reason)) from error
     raise UserError(_unreachable(name, "HF_HUB_OFFLINE is set"))
 
 
 def _unreachable(name: str, reason: str) -> str:
     return (
-        f"the model {shortened(name)!r} cannot be loaded: it is no folder here, nothing of it is "
+        f"the model {one_line(name)!r} cannot be loaded: it is no folder here, nothing of it is "
         f"cached, and the hub cannot be asked ({reason}). Expected a hub name that this machine "
         "can reach or has cached, a local folder, or organism/NAME (python -m interp models lists "
         "them)"

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 
-_NAME_LENGTH = 80
 _REASON_LENGTH = 160
 
 _NOT_THE_MODELS_FAULT = (
@@ -37,15 +36,9 @@ def reading(part: str, name: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise UserError(
-            f"the model {shortened(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
+            f"the model {one_line(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
             "saved Hugging Face causal language model, sequence classifier or text-to-text model"
         ) from error
-
-
-def shortened(text: str, length: int = _NAME_LENGTH) -> str:
-    """A text that fits into a message: one line, and nothing that a terminal would obey."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= length else line[: length - 3] + "..."
 
 
 def _reason(error: BaseException) -> str:
@@ -53,4 +46,4 @@ def _reason(error: BaseException) -> str:
     # A KeyError's text is the key alone, and some errors have none.
     if not text or isinstance(error, KeyError):
         text = f"{kind} {text}"
-    return shortened(text, _REASON_LENGTH).rstrip(".")
+    return one_line(text, _REASON_LENGTH).rstrip(".")

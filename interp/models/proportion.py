@@ -12,10 +12,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedConfig
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 from interp.models.checkpoint import Stored
 from interp.models.kinds import Kind
-from interp.models.problems import shortened
 from interp.models.quantization import quantization_of
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
@@ -47,7 +46,7 @@ def check_counts(name: str, config: PreTrainedConfig, stored: Stored) -> None:
     for key, value in _settings(config.to_dict()):
         if isinstance(value, int | float) and value > limits.get(key, float("inf")):
             raise UserError(
-                f"config.json of {shortened(name)} asks for {key} = {value:.6g}, but its weights "
+                f"config.json of {one_line(name)} asks for {key} = {value:.6g}, but its weights "
                 f"are {len(stored):,} tensors; the two do not belong together"
             )
 
@@ -70,13 +69,13 @@ def check_sizes(
     held = sum(tensor.size for tensor in stored.values())
     if wanted > held * (_PACKED if quantized else _TIED):
         raise UserError(
-            f"config.json of {shortened(name)} asks for a model of {wanted:,} parameters, but its "
+            f"config.json of {one_line(name)} asks for a model of {wanted:,} parameters, but its "
             f"weights hold {held:,} numbers; the two do not belong together"
         )
     computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
     if computed > _BUFFER_BYTES:
         raise UserError(
-            f"config.json of {shortened(name)} asks for tables of {computed / 2**30:,.0f} GiB "
+            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB "
             "beside the weights; look for a length that is out of proportion"
         )
     if not quantized:
@@ -91,7 +90,7 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
         own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
         if own and not tensor.dtype.startswith(_FLOATING):
             raise UserError(
-                f"the tensor {shortened(key)} of {shortened(name)} holds {tensor.dtype}, and "
+                f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, and "
                 "config.json has no quantization_config that says what it means; expected "
                 "floating-point weights"
             )

@@ -11,8 +11,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError
-from interp.models.problems import shortened
+from interp.errors import UserError, one_line
 
 _SAMPLE = "Paris is in France, thus: 1 + 1 = 2.\n"
 
@@ -46,7 +45,7 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None
     """
     if not gives_offsets(tokenizer):
         raise UserError(
-            f"the tokenizer of {shortened(name)} ({type(tokenizer).__name__}) gives no character "
+            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) gives no character "
             "offsets, which segments are found by; load the model with a fast tokenizer "
             "(tokenizer.json)"
         )
@@ -54,6 +53,6 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if vocabulary is not None and largest >= vocabulary:
         raise UserError(
-            f"the tokenizer of {shortened(name)} has token ids up to {largest}, the model has "
+            f"the tokenizer of {one_line(name)} has token ids up to {largest}, the model has "
             f"{vocabulary} embeddings; the tokenizer belongs to another model"
         )

@@ -13,28 +13,33 @@ from interp.errors import printable
 from interp.report.formatting import FIGURES
 
 NARROWEST = 80
-"""Columns of a terminal for which tables are made, however narrow it is."""
+"""Columns that tables take at least, however narrow the terminal is."""
 
 _LONGEST_TEXT = 40
-"""Columns that are made room for; a longer text is wrapped within its column."""
+"""Columns reserved for a text at most; a longer one is wrapped within its column."""
 
 _SHORTEST_WRAPPED = 12
 """Columns up to which texts are never wrapped."""
 
+_ROOM = 24
+"""Columns that names leave for figures, at least: two or three figures."""
+
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
-    """Print a table to standard output, one word of a heading a line, figures to the right.
+    """Print a table to standard output, one word of a heading per line, figures to the right.
 
-    A table that is wider than the terminal, or than 80 columns, is folded: it is printed in several
-    parts, each of which begins with the columns of names that the table begins with. No figure is
-    cut.
+    A table that is wider than the terminal, or than 80 columns, is printed in several parts, each
+    of which begins with the columns of names that the table begins with. No figure and no name is
+    cut; names too long to stand beside figures are numbered and listed below the table.
     """
     console = Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
     console.print(printable(title))
-    texts = frame.map(_cell)
+    texts, legend = _with_legend(frame.map(_cell), console.width)
     for columns in _parts(texts, console.width):
         console.print(_table(texts[columns]))
+    for line in legend:
+        console.print(line)
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
@@ -46,6 +51,26 @@ def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
         ],
         index=means.index,
     )
+
+
+def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
+    """Numbers in place of the longest names where these leave figures too little room; a legend."""
+    widths = {name: _width(texts[name]) for name in texts.columns[: _names_in_front(texts)]}
+    legend: list[str] = []
+    while len(widths) > 1 and width - sum(widths.values()) < _ROOM:
+        longest = max(widths, key=lambda name: widths[name])
+        if widths[longest] <= 2 + _SHORTEST_WRAPPED or not _followed_by_figures(texts):
+            break
+        numbers = {text: f"#{number}" for number, text in enumerate(texts[longest].unique(), 1)}
+        legend += [f" {printable(longest)} {number}: {text}" for text, number in numbers.items()]
+        texts = texts.assign(**{longest: texts[longest].map(numbers)})
+        widths[longest] = _width(texts[longest])
+    return texts, legend
+
+
+def _followed_by_figures(texts: pd.DataFrame) -> bool:
+    """Whether a table has figures behind its names; one of texts alone is wrapped instead."""
+    return any(_figures(texts[name]) for name in texts.columns[_names_in_front(texts) :])
 
 
 def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:

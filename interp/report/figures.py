@@ -42,7 +42,7 @@ def grouped_bars(
     """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
 
     Args:
-        table: one row a bar; values keep the order in which they first occur.
+        table: one row per bar; values keep the order in which they first occur.
         x: column of the clusters.
         y: column of the heights; where it is empty, "undefined" is written.
         hue: column of the bars within a cluster.
@@ -81,7 +81,7 @@ def interval_points(
     """Points with whiskers, a row for each value of `y` and in it a point for each of `hue`.
 
     Args:
-        table: one row a point; the first row is drawn on top.
+        table: one row per point; the first row is drawn on top.
         x: column of the points; where it is empty, "undefined" is written.
         y: column of the rows, such as model.
         hue: column of the groups that are compared.
@@ -124,7 +124,7 @@ def lines(
     """A line of `y` over `x` for each value of `hue`, with the interval as a band.
 
     Args:
-        table: one row a point, such as a layer.
+        table: one row per point, such as a layer.
         x: column of numbers.
         y: column of the values; a line has a gap where it is empty.
         hue: column of the lines.
@@ -151,7 +151,7 @@ def matrix(
     """A grid of shares from 0 to 1, each written in its cell.
 
     Args:
-        table: one row a cell; rows and columns keep the order in which they first occur.
+        table: one row per cell; rows and columns keep the order in which they first occur.
         x: column of the grid's columns.
         y: column of the grid's rows.
         value: column of the shares; where it is empty, the cell is blank.
@@ -180,7 +180,7 @@ def matrix(
 def labelled_points(
     table: pd.DataFrame, *, x: str, y: str, label: str, ax: Axes | None = None
 ) -> Axes:
-    """One point a row, such as a model, with its name beside it; for up to about ten rows.
+    """One point per row, such as a model, with its name beside it; for up to about ten rows.
 
     Rows without a value are named below the axis as undefined.
     """
@@ -200,7 +200,7 @@ def labelled_points(
 
 
 def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """One point a row, such as an entity pair; a density of hexagons where there are many.
+    """One point per row, such as an entity pair; a density of hexagons where there are many.
 
     Rows without a value are counted below the axis as undefined.
     """

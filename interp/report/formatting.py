@@ -12,7 +12,7 @@ FIGURES = r"[\d.,()% -]*$"
 """Texts that are lined up as figures, such as "0.689 (0.193)"."""
 
 UNDEFINED = "undefined"
-"""What stands for a statistic that has no value."""
+"""How a statistic without a value is written."""
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P = 0.001

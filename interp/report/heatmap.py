@@ -1,7 +1,7 @@
 """Token heat maps: prompts as running text, each token shaded by its share of the score.
 
 1. Take the scores of each prompt by one method, in reading order.
-2. Write the tokens as the characters they stand for.
+2. Write the tokens as readable text.
 3. Shade each token of a segment by its score over the largest one on show; tokens outside all
    segments, such as a chat template's, are dimmed and not shaded, because the first token alone
    often takes more than the rest together.
@@ -93,7 +93,7 @@ def token_heat_map(
 ) -> Markup:
     """HTML of some prompts, one under the other, each token shaded by its share of the score.
 
-    It needs the style sheet heatmap.css, which report pages and notebook displays bring along.
+    It needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
         token_scores: the token_scores table of one model; a token's score is its share of the

@@ -1,7 +1,7 @@
 """Figures of patching: heat maps of effects, and effects beside attribution scores.
 
 Colours diverge from zero: what moves the metric towards the prompt that the activations come from
-is blue, what moves it away is red; red-green colour vision is not needed to tell them apart.
+is blue, what moves it away is red; the two are distinguishable without red-green colour vision.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ COLOURS = "RdBu"
 """Matplotlib's name of the diverging colour map, colour-blind safe by ColorBrewer."""
 
 _FEW_CELLS = 150
-"""Up to so many cells their numbers are written into them."""
+"""Up to this many cells, their numbers are written into them."""
 
 
 def layers_by_roles(
@@ -74,7 +74,7 @@ def layers_by_tokens(
 
 
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Effect ratio over score ratio of the premises, one point a pair and attribution method.
+    """Effect ratio over score ratio of the premises, one point per pair and attribution method.
 
     Right of the line premise 2 has the higher score, above it the larger effect.
 
@@ -132,7 +132,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest
-            # Adding zero makes of a rounded minus zero a plain one.
+            # + 0.0 turns -0.0 into 0.0.
             shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
             text = shown if np.isfinite(value) else ""
             ax.text(
@@ -150,5 +150,5 @@ def _title(rows: pd.DataFrame, n: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A token's text with its spaces and line breaks made plain."""
+    """A token's text with visible spaces and line breaks."""
     return text.replace(" ", "·").replace("\n", "↵") or "·"

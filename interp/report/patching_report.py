@@ -57,8 +57,7 @@ def report_of_patching(run: RunFolder) -> Report:
 def asked_patches(run: RunFolder) -> Iterator[pd.DataFrame]:
     """The patches of every cell, by the method that was asked for, shard by shard.
 
-    The cells that were verified beside an estimate are the largest ones: they would stand for
-    nothing but themselves.
+    The cells that were verified beside an estimate are the largest ones and not representative.
     """
     # A study, or Python, may have measured with the defaults, which are not recorded.
     method = str(run.record.run.parameters.get("estimate") or "exact")
@@ -85,7 +84,7 @@ def _first_pairs(patches: Parts) -> Iterator[tuple[dict[str, object], pd.DataFra
 
 
 def shares_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Titled tables of recovered shares that fit a terminal, one or more a model and site.
+    """Titled tables of recovered shares that fit a terminal, one or more per model and site.
 
     All pairs; roles down, layers across, as many of them as fit beside each other.
     """
@@ -105,7 +104,7 @@ def shares_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame
 
 
 def _share_text(share: float) -> str:
-    # Adding zero makes of a rounded minus zero a plain one.
+    # + 0.0 turns -0.0 into 0.0.
     return "-" if math.isnan(share) else f"{round(share, 3) + 0.0:.3f}"
 
 

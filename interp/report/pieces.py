@@ -1,4 +1,4 @@
-"""A tokenizer's pieces as the characters they stand for."""
+"""A tokenizer's pieces as readable text."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def readable(pieces: Sequence[str]) -> list[str]:
 
 
 def _from_byte_characters(piece: str) -> str:
-    """Special tokens may hold characters that stand for no byte; they stay as they are."""
+    """Special tokens may hold characters that encode no byte; they are left as they are."""
     codes = _byte_of_character()
     if not all(character in codes for character in piece):
         return piece

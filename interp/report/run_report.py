@@ -18,7 +18,7 @@ HEAT_MAP_PAIRS = 4
 def report_of_run(run: RunFolder) -> Report:
     """The report on a run of `attribute` or `evaluate`, finished or not.
 
-    Pairs of which one side is not measured yet count in no figure.
+    Only complete pairs are counted.
 
     Raises:
         UserError: nothing was measured yet.
@@ -55,7 +55,7 @@ def run_record(run: RunFolder) -> dict[str, object]:
 
 
 def counted(count: int, what: str) -> str:
-    """A number of things in words, such as "1 model" or "2,400 pairs"."""
+    """A count with its noun, such as "1 model" or "2,400 pairs"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -71,7 +71,7 @@ def missing_shards(run: RunFolder) -> list[str]:
 
 
 def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of pairs whose every side was answered by every model that `answers` holds."""
+    """The prompts of complete pairs: every model in `answers` answered every side."""
     models = answers["model"].nunique()
     measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
     complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()

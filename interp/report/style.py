@@ -57,7 +57,7 @@ COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one group is drawn in a figure; each part alone tells a few groups apart."""
+    """How one group is drawn in a figure; each part alone distinguishes a few groups."""
 
     colour: str
     hatch: str

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
 
 from interp.analysis.corrections import holm
 
@@ -29,10 +28,19 @@ def test_a_family_without_tests(p):
     assert (table["family_size"] == 0).all()
 
 
-def test_the_correction_is_that_of_statsmodels():
-    p = np.random.default_rng(0).uniform(0, 0.2, 30).round(2)
-    table = holm(pd.DataFrame({"p": p}), family="models")
-    assert table["p_holm"].tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist())
+@given(st.lists(st.floats(0, 1) | st.just(float("nan")), max_size=12))
+def test_the_correction_by_its_formula(p):
+    """The k-th smallest of m times m - k + 1, and none smaller than the one before."""
+    ordered = pd.Series(p, dtype=float).dropna().sort_values()
+    expected = (ordered * np.arange(len(ordered), 0, -1)).cummax().clip(upper=1.0)
+    table = holm(pd.DataFrame({"p": p}, dtype=float), family="models")
+    assert table["p_holm"].dropna().to_dict() == pytest.approx(expected.to_dict(), abs=1e-12)
+    assert table["family_size"].tolist() == [len(ordered)] * len(p)
+
+
+def test_rows_of_one_label_are_tests_of_their_own():
+    table = holm(pd.DataFrame({"p": [0.01, 0.04]}, index=[0, 0]), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.02, 0.04])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))

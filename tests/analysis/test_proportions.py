@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from interp.analysis.proportions import proportions
+from interp.analysis.proportions import _wilson, proportions
 
 
 def trials(clusters):
@@ -39,6 +39,21 @@ def test_without_clusters_the_interval_is_that_of_wilson(hits):
     row = interval([(hits, 20)], cluster=None)
     assert (row.low, row.high) == pytest.approx(proportion_confint(hits, 20, method="wilson"))
     assert (row.share, row.n) == (hits / 20, 20)
+
+
+@given(
+    share=st.floats(0, 1),
+    trials=st.floats(1.5, 1e4),
+    clusters=st.integers(2, 200),
+)
+def test_the_interval_of_a_broken_number_of_trials_is_that_of_statsmodels(share, trials, clusters):
+    """statsmodels takes a level: that whose normal quantile is Student's for the clusters."""
+    quantile = stats.t.ppf(0.975, clusters - 1)
+    expected = proportion_confint(
+        share * trials, trials, alpha=2 * stats.norm.sf(quantile), method="wilson"
+    )
+    low, high = _wilson(*(np.array([x]) for x in (share, trials, quantile)))
+    assert (low[0], high[0]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_effective_number_of_trials_by_hand():

@@ -31,6 +31,30 @@ def test_a_wide_table_is_folded_and_each_part_begins_with_the_names(capsys, monk
     assert sum("organism/llama-shallow  last_token" in line for line in lines) == 5
 
 
+def test_names_that_leave_no_room_for_figures_are_numbered(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    models = ["meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct"]
+    directions = ["rulebreaker to non-rulebreaker", "non-rulebreaker to rulebreaker"]
+    rows = [
+        {"model": model, "direction": direction, "method": "exact", "site": "resid_pre"}
+        for model in models
+        for direction in directions
+    ]
+    frame = pd.DataFrame(rows).assign(role="premise2", effect=[0.1, 0.2, 0.3, 0.4], pairs=24)
+    print_table(frame, title="Effects")
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line.split() for line in lines if "exact" in line] == [
+        ["#1", "#1", "exact", "resid_pre", "premise2", "0.100", "24"],
+        ["#1", "#2", "exact", "resid_pre", "premise2", "0.200", "24"],
+        ["#2", "#1", "exact", "resid_pre", "premise2", "0.300", "24"],
+        ["#2", "#2", "exact", "resid_pre", "premise2", "0.400", "24"],
+    ]
+    assert lines[-4:] == [
+        *(f"model #{number}: {name}" for number, name in enumerate(models, start=1)),
+        *(f"direction #{number}: {name}" for number, name in enumerate(directions, start=1)),
+    ]
+
+
 def test_long_texts_are_wrapped_and_figures_are_not(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     frame = pd.DataFrame({"category": ["cities"], "why": ["said so " * 30], "n": [256_000]})

@@ -88,7 +88,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
 
     Raises:
         UserError: no rows, a factor of one level, terms that cannot be read, or that the rows
-            cannot tell apart.
+            cannot distinguish.
     """
     if frame.empty:
         raise UserError(f"no row has all the columns of {formula}; the model needs some")
@@ -147,6 +147,6 @@ def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str
     rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
     if rank < len(columns):
         raise UserError(
-            f"the rows cannot tell {len(columns)} coefficients apart ({', '.join(columns)}), only "
+            f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), only "
             f"{rank}; leave a term out, or add rows of the missing combinations"
         )

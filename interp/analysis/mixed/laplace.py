@@ -27,11 +27,11 @@ MODE_TOLERANCE = 1e-10
 """Largest Newton step, in standard deviations of u, at which the mode counts as found."""
 
 SEARCH_TOLERANCE = 1e-6
-"""Largest gradient, in nats a row, at which the first search hands over to Newton's method."""
+"""Largest gradient, in nats per row, at which the first search hands over to Newton's method."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
-"""What another Newton step would still add to the log-likelihood when it counts as maximal."""
+"""Expected gain of another Newton step below which the log-likelihood counts as maximal."""
 
 DIFFERENCE = 1e-4
 """Step of the differences that turn gradients into curvature."""

@@ -41,7 +41,7 @@ class MixedModel:
     groups: tuple[str, ...]
     """Values of the grouping, in the order of `fit.random_effects`."""
     note: str
-    """What a reader must know of this fit: a fallback, a variance of zero, rows left out."""
+    """Limits of this fit: a fallback, a variance of zero, rows left out."""
 
     @property
     def equation(self) -> str:
@@ -56,7 +56,7 @@ class MixedModel:
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
-        """One row a fixed coefficient: term, estimate, standard_error, z, p.
+        """One row per fixed coefficient: term, estimate, standard_error, z, p.
 
         Estimates are in units of the response; p is two-sided, of the normal approximation.
         """
@@ -73,7 +73,7 @@ class MixedModel:
         )
 
     def random_effects(self) -> pd.DataFrame:
-        """One row a group: how its intercept and slope deviate from the fixed ones.
+        """One row per group: how its intercept and slope deviate from the fixed ones.
 
         No columns but the grouping after the fallback.
         """
@@ -82,7 +82,7 @@ class MixedModel:
         return frame
 
     def random_spread(self) -> pd.DataFrame:
-        """One row a random effect, and one for the residual: effect, sd, correlation.
+        """One row per random effect, and one for the residual: effect, sd, correlation.
 
         `correlation` is that of the slope with the intercept; NaN for the others, and where one of
         the two does not vary.
@@ -107,13 +107,13 @@ def fit_mixed_model(frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
 
     Args:
-        frame: one row an observation; rows that lack a value are left out, and counted in `note`.
+        frame: one row per observation; rows that lack a value are left out, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which models with different fixed effects can be compared by.
 
     Raises:
-        UserError: a column that is missing, no rows, or terms that the rows cannot tell apart.
+        UserError: a column that is missing, no rows, or terms that the rows cannot distinguish.
     """
     missing = [name for name in formula.columns if name not in frame.columns]
     if missing:
@@ -142,7 +142,7 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     """Whether a fixed effect matters: term, chi_square, df, p and the note of the full model.
 
     Both models are fitted by maximum likelihood to the same rows; twice the difference of their
-    log-likelihoods is held against chi-square with as many degrees of freedom as the term has
+    log-likelihoods is compared with chi-square with as many degrees of freedom as the term has
     coefficients. NaN where the response does not vary.
 
     Raises:

@@ -1,7 +1,7 @@
-"""What makes an answer correct: a mixed-effects logistic regression, or plainly what else.
+"""What makes an answer correct: a mixed-effects logistic regression, or a stated fallback.
 
-1. Keep the rows without missing values; standardise the predictors; multiply each two of them.
-2. Leave out, and say so, what cannot be estimated: constant predictors, groupings of one level.
+1. Keep the rows without missing values; standardise the predictors; multiply them pairwise.
+2. Leave out what cannot be estimated, with a note: constant predictors, groupings of one level.
 3. Give up, and say why, where no estimate exists: a constant outcome, predictors that depend on
    each other, predictors that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation.
@@ -15,26 +15,24 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from jaxtyping import Float
 from scipy import stats
 from scipy.optimize import linprog
 
 from interp.analysis.groups import grouped
+from interp.analysis.intervals import Z
 from interp.analysis.mixed.laplace import fit_laplace
 from interp.errors import UserError
 
 INTERCEPT = "intercept"
 
-Z = float(stats.norm.ppf(0.975))
-
 SEPARATED = 1e-4
-"""Log-odds, in the scale of standardised predictors, above which a separating direction is none of
-the solver's rounding."""
+"""Log-odds, in the scale of standardised predictors, above which a separating direction is not
+rounding of the solver."""
 
 LARGEST_SD = 10.0
-"""Log-odds. Beyond it most levels have nothing but one outcome: what is left of the likelihood
-would be that of the approximation, not of the data."""
+"""Log-odds. Beyond it most levels have a single outcome, and the likelihood would reflect the
+approximation rather than the data."""
 
 TERM_COLUMNS = ("term", "estimate", "se", "low", "high", "z", "p", "odds_ratio", "note")
 
@@ -44,17 +42,17 @@ class MixedLogistic:
     """What was fitted and its terms."""
 
     terms: pd.DataFrame
-    """One row a term: term, estimate (log-odds per standard deviation of the predictor; positive
+    """One row per term: term, estimate (log-odds per standard deviation of the predictor; positive
     makes the outcome likelier), se, low and high (95% interval, normal), z, p (two-sided, Wald),
     odds_ratio, note. A term that cannot be estimated is NaN, and its note says why."""
     groups: pd.DataFrame
-    """One row a grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
+    """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
     """Rows without missing values."""
     converged: bool
-    """Whether the mixed model has an estimate; where not, something else stands in the terms."""
+    """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
-    """What was fitted, in words, and why if it is not the mixed model."""
+    """What was fitted, as text, and why if it is not the mixed model."""
 
 
 def mixed_logistic(
@@ -68,7 +66,7 @@ def mixed_logistic(
     fallback.
 
     Args:
-        frame: one row an observation; rows with a missing value are left out.
+        frame: one row per observation; rows with a missing value are left out.
         outcome: a boolean column.
         predictors: numeric columns; standardised by mean and sample standard deviation, then
             multiplied in pairs for the interactions.
@@ -97,7 +95,7 @@ def mixed_logistic_table(
     groups: Sequence[str],
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by` and term, each combination fitted apart.
+    """One row for each combination of `by` and term, each combination fitted separately.
 
     Columns are those of `by` and of `MixedLogistic.terms`, n, {group}_sd for each grouping,
     converged, fitted.
@@ -132,7 +130,7 @@ def _check(
 
 @dataclass(frozen=True)
 class _Fit:
-    """What a model's fit came to; without estimates where there are none."""
+    """The result of a fit; without estimates where there are none."""
 
     estimates: pd.DataFrame
     """estimate and se by term."""
@@ -169,7 +167,7 @@ def _varies(values: pd.Series) -> bool:
 
 
 def _design(rows: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
-    """Phase 1: one column a term."""
+    """Phase 1: one column per term."""
     values = rows[list(predictors)].astype(float)
     standardised = (values - values.mean()) / values.std()
     columns = {INTERCEPT: pd.Series(1.0, index=rows.index)}
@@ -237,6 +235,8 @@ def _fit_robust(
     mixed: _Fit,
 ) -> _Fit:
     """Phase 5: an ordinary logistic regression in place of the mixed one."""
+    import statsmodels.api as sm
+
     if grouped.empty:
         return _nothing(mixed.fitted)
     clusters = next(iter(grouped))

@@ -9,14 +9,13 @@ from jaxtyping import Float
 from scipy.stats import norm
 
 from interp.analysis.corrections import holm
+from interp.analysis.intervals import Z
 from interp.analysis.mixed.linear import MixedModel
 from interp.errors import UserError
 
-CONFIDENCE = 0.95
-
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
-    """One row a level of a factor: level, mean, standard_error, low, high.
+    """One row per level of a factor: level, mean, standard_error, low, high.
 
     The mean is that of the response at this level, averaged with equal weights over the levels of
     all other factors, covariates at their means; low and high bound it with a confidence of 95% by
@@ -28,7 +27,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
     averages = _averages(model, factor)
     means = averages @ model.fit.coefficients
     errors = _standard_errors(model, averages)
-    half = norm.ppf((1 + CONFIDENCE) / 2) * errors
+    half = Z * errors
     return pd.DataFrame(
         {
             "level": model.design.levels[factor],
@@ -43,7 +42,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row a pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
+    """One row per pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
 
     `difference` is the marginal mean of the first minus that of the second; tests are two-sided by
     the normal approximation. The pairs are one family for the correction.

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 
 STARTS = (1.0, 0.1)
-"""Relative standard deviations of the random effects at which the search begins."""
+"""Relative standard deviations of the random effects at which the search starts."""
 
 TOLERANCE = 1e-9
 """Step of the parameters, and change of the deviance in nats, at which the search ends."""
@@ -40,7 +40,7 @@ class ProfiledFit:
     singular: bool
     """Whether a variance is zero or a correlation 1 or -1."""
     converged: bool
-    """Whether the search ended by itself."""
+    """Whether the search converged."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def fit_profiled(
         random: no columns, or a column of ones and possibly a covariate.
         response: what is explained.
         groups: number of each row's group, from 0.
-        reml: whether the restricted likelihood is meant.
+        reml: whether to maximise the restricted likelihood.
     """
     scales, change = _scales(fixed), _standardising(random)
     x, z = fixed / scales, random @ change
@@ -146,7 +146,7 @@ def _factor(values: Float[np.ndarray, " elements"], effects: int) -> Float[np.nd
 def _search(
     sums: _Sums, *, effects: int, reml: bool
 ) -> tuple[Float[np.ndarray, "effects effects"], bool]:
-    """The best relative Cholesky factor, and whether its search ended by itself."""
+    """The best relative Cholesky factor, and whether its search converged."""
     if not effects:
         return np.zeros((0, 0)), True
     diagonal = np.equal(*np.tril_indices(effects))

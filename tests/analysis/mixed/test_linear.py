@@ -4,7 +4,6 @@ The numbers under LME4 are what lme4 1.1-31 and emmeans 1.8.4 give in R 4.2 for 
 """
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from interp.analysis.mixed.linear import fit_mixed_model, likelihood_ratio_test
 from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
 from interp.analysis.mixed.r_squared import r_squared
 from interp.errors import UserError
+from tests.analysis.mixed.examples import simulated, sleepstudy
 
 DAYS = MixedFormula("reaction", ("days",), "subject", "days")
 PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")
@@ -26,10 +26,7 @@ LEVELS = ("early", "middle", "late")
 
 @pytest.fixture(scope="module")
 def sleep():
-    file = Path(__file__).parent / "data" / "sleepstudy.csv"
-    frame = pd.read_csv(file, comment="#", dtype={"subject": str})
-    frame["phase"] = pd.cut(frame["days"], [-1, 2, 5, 9], labels=list(LEVELS))
-    return frame
+    return sleepstudy()
 
 
 def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
@@ -106,27 +103,6 @@ def test_chosen_pairs_are_their_own_family(sleep):
     assert tests["difference"].tolist() == pytest.approx([-5.6458093])
     assert tests["p_holm"].tolist() == tests["p"].tolist()
     assert tests["family_size"].tolist() == [1]
-
-
-def simulated(seed, *, groups, rows, sds=(0.3, 0.1), residual=0.2, correlation=0.4):
-    """y = 0.5 + 0.2 [b] - 0.1 [c] + 0.15 [u] - 0.05 x, with random intercepts and slopes."""
-    rng = np.random.default_rng(seed)
-    cross = sds[0] * sds[1] * correlation
-    random = rng.multivariate_normal([0, 0], [[sds[0] ** 2, cross], [cross, sds[1] ** 2]], groups)
-    group = np.repeat(np.arange(groups), rows)
-    one, two = rng.integers(3, size=groups * rows), rng.integers(2, size=groups * rows)
-    x = rng.normal(size=groups * rows)
-    y = 0.5 + np.array([0.0, 0.2, -0.1])[one] + 0.15 * two - 0.05 * x
-    y += random[group, 0] + random[group, 1] * x + residual * rng.normal(size=groups * rows)
-    return pd.DataFrame(
-        {
-            "y": y,
-            "one": np.array(list("abc"))[one],
-            "two": np.array(list("tu"))[two],
-            "x": x,
-            "model": [f"model {g}" for g in group],
-        }
-    )
 
 
 SIMULATED = MixedFormula("y", ("one", "two", "x"), "model", "x")
@@ -244,7 +220,7 @@ def test_rows_without_a_value_are_left_out_and_counted():
         (lambda f: f.drop(columns="x"), SIMULATED, "lacks x"),
         (lambda f: f.iloc[:0], SIMULATED, "no row"),
         (lambda f: f.assign(two="t"), SIMULATED, "two is t in every row"),
-        (lambda f: f.assign(two=f["one"]), SIMULATED, "cannot tell 6 coefficients apart"),
+        (lambda f: f.assign(two=f["one"]), SIMULATED, "cannot distinguish 6 coefficients"),
         (lambda f: f, MixedFormula("y", ("one +",), "model"), "lacks one \\+"),
     ],
 )

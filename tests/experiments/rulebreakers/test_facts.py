@@ -1,9 +1,14 @@
+import re
+from dataclasses import replace
+
 import pytest
 
 from interp.errors import UserError
 from interp_experiments.rulebreakers.entities import _rows, entity_pairs
+from interp_experiments.rulebreakers.facts import published_groups
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.templates import CITIES
 from interp_probes.facts import SystemWithFacts, load_facts
 
 
@@ -53,6 +58,18 @@ def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
     true = dict.fromkeys((instance.entity_a, instance.entity_b) for instance in generated)
     assert list(zip(facts["entity_a"], facts["entity_b"], strict=True)) == list(true)
     assert set(facts["entity_group"]) == {"categorical"}
+
+
+def test_two_answers_about_one_entity_are_reported_with_their_rows():
+    one = next(item for item in generate(0) if not item.label and item.category == CITIES)
+    other = replace(one, id="other_rb", entity_a="Atlantis")
+    located = [("data.csv row 2", one), ("data.csv row 4", one), ("data.csv row 9", other)]
+    expected = (
+        f"data.csv row 9: the fact about '{one.entity_b}' has the answer 'Atlantis', but "
+        f"'{one.entity_a}' in data.csv row 2; expected one answer for each entity B"
+    )
+    with pytest.raises(UserError, match=re.escape(expected)):
+        published_groups(located)
 
 
 def test_a_system_without_facts_is_named(monkeypatch):

@@ -1,0 +1,58 @@
+"""Sums over random resamples of rows: the bootstrap, and random signs for a permutation test.
+
+Rows are the units that are drawn whole, such as pairs or clusters. The draws depend on the number
+of rows and the seed alone, so that statistics of the same rows are resampled together.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_DRAWN_AT_ONCE = 200
+"""Resamples that are in memory as 64-bit numbers at a time."""
+
+
+def bootstrap_sums(
+    values: Float[np.ndarray, "rows columns"], *, resamples: int, seed: int = 0
+) -> Float[np.ndarray, "resamples columns"]:
+    """The sum of each column over each bootstrap resample of the rows."""
+    return _products(_counts(len(values), resamples, seed), values)
+
+
+def random_sign_sums(
+    values: Float[np.ndarray, " rows"], *, resamples: int, seed: int = 0
+) -> Float[np.ndarray, " resamples"]:
+    """The sum of the values, each with a random sign."""
+    return _products(_signs(len(values), resamples, seed), values[:, None])[:, 0]
+
+
+def _products(
+    weights: Int[np.ndarray, "resamples rows"], values: Float[np.ndarray, "rows columns"]
+) -> Float[np.ndarray, "resamples columns"]:
+    starts = range(0, len(weights), _DRAWN_AT_ONCE)
+    parts = [weights[start : start + _DRAWN_AT_ONCE].astype(float) @ values for start in starts]
+    return np.concatenate(parts)
+
+
+@lru_cache(maxsize=4)
+def _counts(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
+    """How often each row is drawn."""
+    chance = np.random.default_rng(seed)
+    shares = np.full(rows, 1 / rows)
+    return _in_bytes(lambda size: chance.multinomial(rows, shares, size=size), resamples)
+
+
+@lru_cache(maxsize=4)
+def _signs(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
+    chance = np.random.default_rng(seed)
+    return _in_bytes(lambda size: chance.choice([-1.0, 1.0], size=(size, rows)), resamples)
+
+
+def _in_bytes(draw: Callable[[int], np.ndarray], resamples: int) -> Int[np.ndarray, "resamples n"]:
+    """All draws, a few at a time: as 64-bit numbers they would be the largest array in memory."""
+    sizes = [
+        min(_DRAWN_AT_ONCE, resamples - start) for start in range(0, resamples, _DRAWN_AT_ONCE)
+    ]
+    return np.concatenate([draw(size).astype(np.int8) for size in sizes])
