@@ -1,4 +1,4 @@
-"""Effects of patches, averaged over pairs, with bootstrap intervals; estimates beside exact ones."""
+"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact effects."""
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
