@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
-from interp.choices import METHODS
+from interp.analysis.segments import segment_ratios, segment_table, token_shares
+from interp.attribution.registry import DEFAULT_METHODS
 from interp.console import Progress
 from interp.errors import UserError, shortened
 from interp.measurements.core import Measurement, PromptRows
@@ -17,7 +18,7 @@ from interp.measurements.prompts import attribution, scoring
 from interp.models.model import Model
 from interp.patching.pairs import in_pairs
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import prompt_row
+from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.report.notebook import attributions_html, scores_html
 from interp.runs.shards import SHARD_PROMPTS
 
@@ -52,28 +53,62 @@ class Attributions:
     """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
     answers: pd.DataFrame
     """The answers table: one row a prompt."""
-    attributions: pd.DataFrame
-    """The attributions table: one row a prompt and method."""
+    segment_scores: pd.DataFrame
+    """The segment_scores table: one row per prompt, method and segment."""
+    tokens: pd.DataFrame | None = None
+    """The tokens table: one row per prompt and token; None if not asked for."""
     token_scores: pd.DataFrame | None = None
-    """The token_scores table: one row a prompt, method and token; None if not asked for."""
+    """The token_scores table: one row per prompt, method and token; None if not asked for."""
+    ratio: tuple[str, str] | None = None
+    """The two segments that the prompts' system compares, the first over the second."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a prompt and method."""
-        return self.attributions
+        """One row per prompt, method and segment."""
+        return self.segment_scores
+
+    def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
+        """One row per prompt and method: the share of one segment over that of another.
+
+        Args:
+            above: the segment above the line; that of the prompts' system if not given.
+            below: the segment below the line, likewise.
+
+        Raises:
+            UserError: no segments are given, and the system compares none.
+        """
+        named = self.ratio or (above, below)
+        above, below = above or named[0], below or named[1]
+        if above is None or below is None:
+            known = ", ".join(self.segment_scores["segment"].unique())
+            raise UserError(
+                f"the prompts name no two segments to compare; name two of {known}, such as "
+                "ratios(above, below)"
+            )
+        return segment_ratios(self.segment_scores, (above, below))
 
     def summary(self) -> pd.DataFrame:
-        """One row: mean and standard deviation of each method's ratio, next to the accuracies."""
+        """Means and standard deviations over the prompts.
+
+        One row with each method's ratio next to the accuracies, where the prompts' system compares
+        two segments; else one row per method and segment.
+        """
+        if self.ratio is None:
+            return segment_table(self.segment_scores)
         sides = _sides(self.prompts)
-        return attribution_table(self.attributions, self.answers, self.prompts, sides)
+        return attribution_table(self.ratios(), self.answers, self.prompts, sides)
 
     def _repr_html_(self) -> str | None:
         if self.answers.empty:
             return None
+        shares = None
+        if self.token_scores is not None and self.tokens is not None:
+            shares = token_shares(self.token_scores, self.tokens)
         return attributions_html(
             self.summary(),
             prompts=self.prompts,
             answers=self.answers,
-            token_scores=self.token_scores,
+            shares=shares,
+            ratio=self.ratio,
         )
 
 
@@ -112,29 +147,26 @@ def attribute(
     model: Model,
     prompts: Sequence[Prompt],
     *,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = DEFAULT_METHODS,
     target: str = "predicted",
-    backend: str = "native",
     token_scores: bool = False,
     batch_tokens: int | None = None,
 ) -> Attributions:
-    """Answers of a model, and how much of each answer comes from either premise.
+    """Answers of a model, and how much of each answer comes from each segment of its prompt.
 
     Args:
         model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts with premise1 and premise2.
-        methods: some of "gradient" (input gradient) and "attention"; and by captum, prompt by
-            prompt: "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion".
+        prompts: from `load_prompts`, or any sequence of prompts with segments.
+        methods: names of `interp.attribution.registry`, which `interp methods` lists.
         target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
             the positive and the negative answer.
-        backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).
-        token_scores: also keep the score of every token.
+        token_scores: also keep the tokens, and the score of each.
         batch_tokens: budget of tokens a batch, padding included.
 
     Raises:
         UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, an unknown choice, a prompt without premises or that the model cannot read,
-            answers that cannot be told apart.
+            forms, an unknown choice, a prompt that the model cannot read, answers that cannot be
+            told apart.
     """
     _check(model, prompts)
     _check_lists(methods=methods)
@@ -142,11 +174,11 @@ def attribute(
         model,
         methods=methods,
         target=target,
-        backend=backend,
         token_scores=token_scores,
         batch_tokens=batch_tokens,
     )
-    return Attributions(_prompts_table(prompts), **measure(measurement, prompts))
+    ratio = prompts.ratio if isinstance(prompts, PromptSet) else None
+    return Attributions(_prompts_table(prompts), **measure(measurement, prompts), ratio=ratio)
 
 
 def patch(

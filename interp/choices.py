@@ -1,21 +1,21 @@
-"""The names that options and arguments take, each defined once.
+"""The names that options, arguments and tables take, each defined once.
 
 Nothing heavy is imported here, so that the command line refuses a wrong name at once.
 """
-
-METHODS = ("gradient", "attention")
-"""Values of --methods."""
-
-CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
-"""Further values of --methods, which captum computes whatever the backend."""
 
 TARGETS = ("predicted", "gold", "contrast")
 """Values of --target: the most probable token, which is the answer that the model itself prefers;
 the correct answer; the positive answer against the negative one. Answers count in their most
 probable form."""
 
-ATTRIBUTION_BACKENDS = ("native", "inseq")
-"""Values of --backend of attribution."""
+TEMPLATE = "template"
+"""Tokens outside all spans: the chat template and the words between segments."""
+
+LAST = "last"
+"""The role of the last token, at which the answer is read."""
+
+ALL = "all"
+"""The role of all tokens together, where a prompt is patched as a whole."""
 
 SITES = {
     "resid_pre": "the residual stream before the layer",

@@ -189,10 +189,11 @@ def _compare(finished: "RunFolder", folder: Path, pairs: "pd.DataFrame") -> None
     from interp.report.console import print_table
     from interp.report.patch_figures import scores_and_effects
     from interp.report.patching_report import asked_patches
+    from interp.report.run_report import run_ratios
     from interp.runs.folder import RunFolder
 
-    attributions = RunFolder.read(folder).table("attributions")
-    effects = premise_effects(asked_patches(finished), pairs, attributions)
+    ratios = run_ratios(RunFolder.read(folder))
+    effects = premise_effects(asked_patches(finished), pairs, ratios)
     table = agreement_table(effects)
     _write_csv(finished, "premise_effects", effects)
     _write_csv(finished, "agreement_table", table)

@@ -1,26 +1,23 @@
 """What is measured of prompts: answers, soft answers, attributions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from interp.attribution.one_pass import TokenScores, attribute_in_one_pass
-from interp.attribution.tables import attribution_rows, token_score_rows
-from interp.choices import ATTRIBUTION_BACKENDS, CAPTUM_METHODS, METHODS, TARGETS
+from interp.attribution.attributor import Attributor
+from interp.attribution.registry import DEFAULT_METHODS
+from interp.attribution.tables import segment_score_rows, token_rows, token_score_rows
+from interp.choices import TARGETS
 from interp.errors import UserError, unknown
 from interp.measurements.core import Measurement, PromptRows
 from interp.models.model import Model
-from interp.reading.budget import GPU_GRADIENT_TOKENS, token_budget
+from interp.reading.budget import token_budget
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_rows, score_batch
 from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
 from interp.scoring.soft_answers import soft_score_batch
-from interp.tables import SCHEMAS, Row
-
-if TYPE_CHECKING:
-    from interp.backends.captum import CaptumMethods
+from interp.tables import SCHEMAS
 
 
 @dataclass(frozen=True)
@@ -78,88 +75,33 @@ def soft_scoring(model: Model, *, batch_tokens: int | None = None) -> Measuremen
 def attribution(
     model: Model,
     *,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = DEFAULT_METHODS,
     target: str = "predicted",
-    backend: str = "native",
     token_scores: bool = False,
     batch_tokens: int | None = None,
 ) -> Measurement:
-    """Measure answers and, by each method, the scores of the premises and their ratio.
+    """Measure answers and, by each method, the score of each segment; of each token if asked for.
 
     Raises:
-        UserError: an unknown method, target or backend.
+        UserError: an unknown method or target.
     """
-    _check_choices(methods, target, backend)
-    answer_tokens = AnswerTokenizer(model)
-    if backend == "inseq":
-        from interp.backends.inseq import InseqBackend
-
-        attribute = InseqBackend(model).attribute
-    else:
-        attribute = attribute_in_one_pass
-    names = ("answers", "attributions") + (("token_scores",) if token_scores else ())
-    tables = {name: SCHEMAS[name] for name in names}
-    own = [method for method in methods if method in METHODS]
-    captum = _captum(model, [method for method in methods if method in CAPTUM_METHODS])
+    if target not in TARGETS:
+        raise UserError(unknown("target", target, TARGETS))
+    attribute = Attributor(model, methods=methods, target=target, batch_tokens=batch_tokens)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        predictions, scores = attribute(model, batch, answer_tokens, methods=own, target=target)
-        gaps: dict[str, list[float]] = {}
-        if captum is not None:
-            further, gaps = captum.attribute(batch, predictions, target=target)
-            scores = {**scores, **further}
+        predictions, attributions = attribute(batch)
         answers = answer_rows(model, batch, predictions)
-        rows = [
-            _prompt_rows(
-                model, batch, index, answer=answer, scores=scores, token_scores=token_scores
-            )
-            for index, answer in enumerate(answers)
-        ]
-        _note_gaps(rows, gaps)
+        rows: list[PromptRows] = []
+        for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
+            segments = segment_score_rows(model, prompt, found, target=target)
+            rows.append({"answers": [answer], "segment_scores": segments})
+            if token_scores:
+                tokens = token_score_rows(model, prompt, found, target=target)
+                rows[-1] |= {"tokens": token_rows(model, prompt), "token_scores": tokens}
         return rows
 
-    parameters = {"methods": list(methods), "target": target, "backend": backend}
-    budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
-    return Measurement(model, "attribute", parameters, tables, budget, measure_batch)
-
-
-def _note_gaps(rows: Sequence[PromptRows], gaps: Mapping[str, Sequence[float]]) -> None:
-    """Write the completeness gaps, by method and prompt, into the prompts' rows."""
-    for index, prompt_rows in enumerate(rows):
-        for row in prompt_rows["attributions"]:
-            if row["method"] in gaps:
-                row["completeness_gap"] = gaps[row["method"]][index]
-
-
-def _captum(model: Model, methods: Sequence[str]) -> "CaptumMethods | None":
-    if not methods:
-        return None
-    from interp.backends.captum import CaptumMethods
-
-    return CaptumMethods(model, methods=methods)
-
-
-def _prompt_rows(
-    model: Model, batch: Batch, index: int, *, answer: Row, scores: TokenScores, token_scores: bool
-) -> PromptRows:
-    rows: PromptRows = {
-        "answers": [answer],
-        "attributions": attribution_rows(model, batch, index, scores),
-    }
-    if token_scores:
-        rows["token_scores"] = token_score_rows(model, batch, index, scores)
-    return rows
-
-
-def _check_choices(methods: Sequence[str], target: str, backend: str) -> None:
-    known_methods = (*METHODS, *CAPTUM_METHODS)
-    if not methods:
-        raise UserError(f"no method given; expected some of {', '.join(known_methods)}")
-    choices: list[tuple[str, str, Iterable[str]]] = [
-        *(("method", method, known_methods) for method in methods),
-        ("target", target, TARGETS),
-        ("backend", backend, ATTRIBUTION_BACKENDS),
-    ]
-    for kind, got, known in choices:
-        if got not in known:
-            raise UserError(unknown(kind, got, known))
+    names = ("answers", "segment_scores", *(("tokens", "token_scores") if token_scores else ()))
+    tables = {name: SCHEMAS[name] for name in names}
+    parameters = {"methods": list(methods), "target": target}
+    return Measurement(model, "attribute", parameters, tables, attribute.budget, measure_batch)

@@ -9,7 +9,7 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import HEAD_SITES, READ_BY_LATER_TOKENS, head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
-from interp.patching.roles import Group, groups
+from interp.patching.groups import Group, groups
 from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokens
 

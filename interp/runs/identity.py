@@ -27,6 +27,7 @@ def run_identity(
             "seed": prompts.seed,
             "prompts": len(prompts),
             "data": prompts.description,
+            "ratio": None if prompts.ratio is None else list(prompts.ratio),
             "data_hash": prompts.content_hash(),
             "code": code_version(),
         }

@@ -57,6 +57,8 @@ class RunIdentity(Record):
     seed: int
     prompts: Count
     data: dict[str, Text]
+    ratio: Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
+    """The two segments whose scores are compared."""
     data_hash: Hash
     code: Hash
 
