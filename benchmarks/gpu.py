@@ -339,7 +339,9 @@ def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
     """
     name = "inseq, saliency and attention"
     try:
-        measurement = attribution(bench.model, backend="inseq", target="gold")
+        measurement = attribution(
+            bench.model, methods=("inseq:saliency", "inseq:attention"), target="gold"
+        )
     except UserError:
         return {"work": name, "prompts": 0, "prompts_per_second": None}
     return bench.row(name, measurement, prompts)

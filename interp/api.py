@@ -86,6 +86,16 @@ class Attributions:
             )
         return segment_ratios(self.segment_scores, (above, below))
 
+    def token_shares(self) -> pd.DataFrame:
+        """The token scores with each token's text, segment and share of the prompt's scores.
+
+        Raises:
+            UserError: the tokens were not kept.
+        """
+        if self.tokens is None or self.token_scores is None:
+            raise UserError("the tokens were not kept; call attribute(..., token_scores=True)")
+        return token_shares(self.token_scores, self.tokens)
+
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
@@ -100,9 +110,7 @@ class Attributions:
     def _repr_html_(self) -> str | None:
         if self.answers.empty:
             return None
-        shares = None
-        if self.token_scores is not None and self.tokens is not None:
-            shares = token_shares(self.token_scores, self.tokens)
+        shares = None if self.tokens is None else self.token_shares()
         return attributions_html(
             self.summary(),
             prompts=self.prompts,
