@@ -342,7 +342,8 @@ def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
     """
     name = "inseq, saliency and attention"
     try:
-        measurement = Attribute(backend="inseq", target="gold").bind(bench.model)
+        methods = ("inseq:saliency", "inseq:attention")
+        measurement = Attribute(methods=methods, target="gold").bind(bench.model)
     except UserError:
         return {"work": name, "prompts": 0, "prompts_per_second": None}
     return bench.row(name, measurement, prompts)

@@ -85,7 +85,8 @@ def run(
     runs = execute_job(job, plan, execution)
     if isinstance(what, Spec):
         finish(plan.folder, type(what))
-        return result_of(what, RunFolder.read(plan.folder).all_tables())
+        folder = RunFolder.read(plan.folder)
+        return result_of(what, folder.all_tables(), folder.record.run.compared)
     finish_study(plan, runs)
     write_report(what.report(StudyFolder.read(plan.folder)), plan.folder)
     return StudyFolder.read(plan.folder)
@@ -177,7 +178,7 @@ def _measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
-    return made_of(kind, {"prompts": _prompts_table(arranged), **tables})
+    return made_of(kind, {"prompts": _prompts_table(arranged), **tables}, _ratio(prompts))
 
 
 def _in_memory(
@@ -191,7 +192,7 @@ def _in_memory(
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return result_of(spec, {"prompts": _prompts_table(prompts), **joined})
+    return result_of(spec, {"prompts": _prompts_table(prompts), **joined}, _ratio(prompts))
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
@@ -211,6 +212,11 @@ def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running,
         Running(**chosen(Running)),
         Execution(**chosen(Execution)),
     )
+
+
+def _ratio(prompts: Sequence[Prompt]) -> tuple[str, str] | None:
+    """The two segments that the prompts' system compares."""
+    return prompts.ratio if isinstance(prompts, PromptSet) else None
 
 
 def _check_inline(execution: Execution) -> None:

@@ -1,4 +1,4 @@
-"""The names that options and arguments take, each defined once.
+"""The names that options, arguments and tables take, each defined once.
 
 Nothing heavy is imported here, so that the command line refuses a wrong name at once.
 """
@@ -6,19 +6,14 @@ Nothing heavy is imported here, so that the command line refuses a wrong name at
 from dataclasses import dataclass
 from typing import Literal
 
-METHODS = ("gradient", "attention")
-"""Values of --methods."""
+TEMPLATE = "template"
+"""Tokens outside all spans: the chat template and the words between segments."""
 
-CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occlusion")
-"""Further values of --methods, which captum computes whatever the backend."""
+LAST = "last"
+"""The role of the last token, at which the answer is read."""
 
-TARGETS = ("predicted", "gold", "contrast")
-"""Values of --target: the most probable token, which is the answer that the model itself prefers;
-the correct answer; the positive answer against the negative one. Answers count in their most
-probable form."""
-
-ATTRIBUTION_BACKENDS = ("native", "inseq")
-"""Values of --backend of attribution."""
+ALL = "all"
+"""The role of all tokens together, where a prompt is patched as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import pandas as pd
 
 from interp.analysis.accuracy import accuracy_table
 from interp.analysis.attribution_table import attribution_table
+from interp.analysis.segments import segment_ratios, segment_table, token_shares
+from interp.errors import UserError
 from interp.measurements.attribute import Attribute
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
@@ -45,28 +47,70 @@ class Attributions:
     """The prompts table: one row per prompt, with pair_id, side and one column per factor."""
     answers: pd.DataFrame
     """The answers table: one row per prompt."""
-    attributions: pd.DataFrame
-    """The attributions table: one row per prompt and method."""
+    segment_scores: pd.DataFrame
+    """The segment_scores table: one row per prompt, method and segment."""
+    tokens: pd.DataFrame | None = None
+    """The tokens table: one row per prompt and token; None if not asked for."""
     token_scores: pd.DataFrame | None = None
     """The token_scores table: one row per prompt, method and token; None if not asked for."""
+    ratio: tuple[str, str] | None = None
+    """The two segments that the prompts' system compares, the first over the second."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per prompt and method."""
-        return self.attributions
+        """One row per prompt, method and segment."""
+        return self.segment_scores
+
+    def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
+        """One row per prompt and method: the share of one segment over that of another.
+
+        Args:
+            above: the segment above the line; that of the prompts' system if not given.
+            below: the segment below the line, likewise.
+
+        Raises:
+            UserError: no segments are given, and the system compares none.
+        """
+        named = self.ratio or (above, below)
+        above, below = above or named[0], below or named[1]
+        if above is None or below is None:
+            known = ", ".join(self.segment_scores["segment"].unique())
+            raise UserError(
+                f"the prompts name no two segments to compare; name two of {known}, such as "
+                "ratios(above, below)"
+            )
+        return segment_ratios(self.segment_scores, (above, below))
+
+    def token_shares(self) -> pd.DataFrame:
+        """The token scores with each token's text, segment and share of the prompt's scores.
+
+        Raises:
+            UserError: the tokens were not kept.
+        """
+        if self.tokens is None or self.token_scores is None:
+            raise UserError("the tokens were not kept; call attribute(..., keep_tokens=True)")
+        return token_shares(self.token_scores, self.tokens)
 
     def summary(self) -> pd.DataFrame:
-        """One row: mean and standard deviation of each method's ratio, next to the accuracies."""
+        """Means and standard deviations over the prompts.
+
+        One row with each method's ratio next to the accuracies, where the prompts' system compares
+        two segments; else one row per method and segment.
+        """
+        if self.ratio is None:
+            return segment_table(self.segment_scores)
         sides = _sides(self.prompts)
-        return attribution_table(self.attributions, self.answers, self.prompts, sides)
+        return attribution_table(self.ratios(), self.answers, self.prompts, sides)
 
     def _repr_html_(self) -> str | None:
         if self.answers.empty:
             return None
+        shares = None if self.tokens is None else self.token_shares()
         return attributions_html(
             self.summary(),
             prompts=self.prompts,
             answers=self.answers,
-            token_scores=self.token_scores,
+            shares=shares,
+            ratio=self.ratio,
         )
 
 
@@ -111,25 +155,38 @@ _KINDS: dict[type[Spec], type[Scores] | type[Attributions] | type[Patches]] = {
 }
 
 
-def result_of(spec: Spec, tables: Mapping[str, pd.DataFrame]) -> Result:
-    """The tables of a measurement, and of its prompts, in the kind that fits it."""
+def result_of(
+    spec: Spec, tables: Mapping[str, pd.DataFrame], ratio: tuple[str, str] | None = None
+) -> Result:
+    """The tables of a measurement, and of its prompts, in the kind that fits it.
+
+    Args:
+        spec: what was measured.
+        tables: by name, that of the prompts among them.
+        ratio: the two segments that the prompts' system compares.
+    """
     for own, kind in _KINDS.items():
         if isinstance(spec, own):
-            return kind(**_taken(kind, tables))
+            return kind(**_taken(kind, tables, ratio))
     measured = {name: table for name, table in tables.items() if name != "prompts"}
     return Tables(tables["prompts"], measured)
 
 
-def made_of(kind: type[_Kind], tables: Mapping[str, pd.DataFrame]) -> _Kind:
+def made_of(
+    kind: type[_Kind], tables: Mapping[str, pd.DataFrame], ratio: tuple[str, str] | None = None
+) -> _Kind:
     """A result of a kind, from tables by name."""
-    return kind(**_taken(kind, tables))
+    return kind(**_taken(kind, tables, ratio))
 
 
 def _taken(
-    kind: type[Scores] | type[Attributions] | type[Patches], tables: Mapping[str, pd.DataFrame]
+    kind: type[Scores] | type[Attributions] | type[Patches],
+    tables: Mapping[str, pd.DataFrame],
+    ratio: tuple[str, str] | None,
 ) -> dict[str, Any]:
-    """The tables that a kind of result holds."""
-    return {field.name: tables[field.name] for field in fields(kind) if field.name in tables}
+    """What a kind of result holds."""
+    found: dict[str, Any] = {**tables, "ratio": ratio}
+    return {field.name: found[field.name] for field in fields(kind) if field.name in found}
 
 
 def _sides(prompts: pd.DataFrame) -> tuple[str, ...]:

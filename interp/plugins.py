@@ -1,4 +1,4 @@
-"""What other packages add, found by entry point: systems, studies and commands."""
+"""What other packages add, found by entry point: systems, studies, commands, methods."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -16,6 +16,9 @@ MEASUREMENTS = "interp.measurements"
 
 COMMANDS = "interp.commands"
 """Entry points of this group name modules with further commands, made like those of interp.cli."""
+
+METHODS = "interp.methods"
+"""Entry points of this group name an `interp.attribution.registry.Method`."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:

@@ -9,6 +9,7 @@ Row = dict[str, Any]
 
 _KEY = [("model", pa.string()), ("prompt_id", pa.string())]
 _PAIR_KEY = [("model", pa.string()), ("pair_id", pa.string()), ("direction", pa.string())]
+_SCORED = [("method", pa.string()), ("target", pa.string())]
 _ERROR = ("error", pa.string())
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -37,28 +38,27 @@ SCHEMAS: dict[str, pa.Schema] = {
             _ERROR,
         ]
     ),
-    "attributions": pa.schema(
+    "segment_scores": pa.schema(
         [
             *_KEY,
-            ("method", pa.string()),
-            ("premise1_sum", pa.float64()),
-            ("premise2_sum", pa.float64()),
-            ("premise1_tokens", pa.int64()),
-            ("premise2_tokens", pa.int64()),
-            ("ratio", pa.float64()),
-            ("ratio_unnormalized", pa.float64()),
+            *_SCORED,
+            ("segment", pa.string()),
+            ("tokens", pa.int64()),
+            ("score", pa.float64()),
+            ("share", pa.float64()),
+            ("total", pa.float64()),
             ("completeness_gap", pa.float64()),
             _ERROR,
         ]
     ),
-    "token_scores": pa.schema(
+    "token_scores": pa.schema([*_KEY, *_SCORED, ("position", pa.int64()), ("score", pa.float64())]),
+    "tokens": pa.schema(
         [
             *_KEY,
-            ("method", pa.string()),
             ("position", pa.int64()),
             ("token", pa.string()),
             ("segment", pa.string()),
-            ("score", pa.float64()),
+            ("role", pa.string()),
         ]
     ),
     "patches": pa.schema(
@@ -101,12 +101,19 @@ soft_answers: one row a model and prompt; the positive answer's share of the pro
 answers, the correct answer's share of it, the perplexity of the prompt, and the tokens that the
 answers were scored by.
 
-attributions: one row a model, prompt and method; sums of token scores over each premise, which are
-shares of the whole prompt's score, token counts, and premise 2 over premise 1: `ratio` of the means
-(paper, Table 2), `ratio_unnormalized` of the sums (Table 3). `completeness_gap`, for captum's
-methods: sum of attributions minus the difference of the target that they explain, in its unit.
+segment_scores: one row per model, prompt, method, target and segment; "template" is what no segment
+holds, so that the rows of a prompt are complete. `score` is the sum of its tokens' scores, in the
+method's unit and with its sign (`interp methods`); `total` the sum of the absolute scores of all
+tokens of the prompt, `share` the segment's part of it (null where nothing has a score).
+`completeness_gap`, the same for all segments of a prompt: sum of all scores minus the difference of
+the target that they explain, in its unit; null for methods that explain no difference. A prompt
+whose scores are not finite has an error and no numbers.
 
-token_scores: one row a model, prompt, method and token; `segment` is empty outside all segments.
+token_scores: one row per model, prompt, method, target and token; methods that score segments as a
+whole have none.
+
+tokens: one row per model, prompt and token: what it is (`interp.reading.roles`), also for patches
+by position.
 
 patches: one row a model, pair, direction, method ("exact", or the estimate "gradient" or
 "integrated") and cell. `effect` is the logit difference (positive minus negative answer) of the

@@ -43,8 +43,8 @@ def test_ids_are_unique_and_options_have_forms(call, organism, pair):
     [
         (
             interp.attribute,
-            {"methods": "gradient"},
-            "methods is 'gradient', a str; expected a list",
+            {"methods": "attention"},
+            "methods is 'attention', a str; expected a list",
         ),
         (interp.patch, {"sites": "resid_pre"}, "sites is 'resid_pre', a str; expected a list"),
         (interp.patch, {"layers": 1}, r"layers is 1, a int; expected a list, such as \[1\]"),

@@ -22,7 +22,7 @@ def test_attribution_is_the_same_on_a_gpu(name, prompts):
     on_cpu = interp.attribute(interp.load_model(name, device="cpu"), prompts)
     on_gpu = interp.attribute(interp.load_model(name, device="cuda", dtype="float32"), prompts)
     assert (on_cpu.answers["answer"] == on_gpu.answers["answer"]).all()
-    np.testing.assert_allclose(on_cpu.to_frame()["ratio"], on_gpu.to_frame()["ratio"], rtol=1e-3)
+    np.testing.assert_allclose(on_cpu.ratios()["ratio"], on_gpu.ratios()["ratio"], rtol=1e-3)
 
 
 def test_half_precision_on_a_gpu_gives_the_same_answers(prompts):
@@ -32,7 +32,7 @@ def test_half_precision_on_a_gpu_gives_the_same_answers(prompts):
     full = interp.attribute(interp.load_model(DEFAULT, device="cpu"), prompts)
     assert (half.answers["answer"] == full.answers["answer"]).all()
     assert (half.to_frame()["error"] == "").all()
-    np.testing.assert_allclose(half.to_frame()["ratio"], full.to_frame()["ratio"], rtol=0.1)
+    np.testing.assert_allclose(half.ratios()["ratio"], full.ratios()["ratio"], rtol=0.1)
 
 
 @pytest.mark.parametrize("name", ["organism/llama-deep", "organism/phi3-deep"])
@@ -71,7 +71,7 @@ def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path,
     assert placed.device.type == "cuda"
     assert placed.identity == on_cpu.identity
     expected, got = (interp.attribute(model, prompts) for model in (on_cpu, placed))
-    np.testing.assert_allclose(expected.to_frame()["ratio"], got.to_frame()["ratio"], rtol=1e-3)
+    np.testing.assert_allclose(expected.ratios()["ratio"], got.ratios()["ratio"], rtol=1e-3)
     expected, got = (collect(SoftScore().bind(model), prompts) for model in (on_cpu, placed))
     for table, column in (("answers", "positive_probability"), ("soft_answers", "perplexity")):
         np.testing.assert_allclose(expected[table][column], got[table][column], rtol=1e-3)

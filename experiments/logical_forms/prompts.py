@@ -14,6 +14,9 @@ NO = AnswerOption("No", ("No",))
 
 STRATA = ("modality", "schema")
 
+RATIO = ("premise2", "premise1")
+"""Segments whose scores are compared."""
+
 
 @dataclass(frozen=True)
 class Questions:
@@ -46,6 +49,7 @@ class Questions:
             numbers=range(len(self)),
             seed=seed,
             description=description,
+            ratio=RATIO if all(len(form.argument.premises) == 2 for form in self.forms) else None,
         )
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from interp.analysis.accuracy import is_correct, pairs_of
-from interp.analysis.attribution_table import attribution_table
+from interp.analysis.attribution_table import attribution_table, column_name
 
 
 def prompt_level(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
-    attributions: pd.DataFrame,
+    ratios: pd.DataFrame,
     familiarity: pd.DataFrame,
     *,
     key: str,
@@ -25,17 +25,17 @@ def prompt_level(
     Args:
         answers: rows of the answers table.
         prompts: the prompts table.
-        attributions: rows of the attributions table.
+        ratios: what `interp.analysis.segments.segment_ratios` gives.
         familiarity: model, `key` and familiarity (a probability), one row each.
         key: the prompts' column that names their entity pair. It must be the same on both sides of
             a pair of prompts, so where one entity is swapped it is the other.
         keep: further columns of the prompts, such as the phrasing.
     """
     columns = list(dict.fromkeys(["prompt_id", key, *keep]))
-    ratios = attributions[["model", "prompt_id", "method", "ratio", "ratio_unnormalized"]]
+    shown = ratios[["model", "prompt_id", "method", "ratio", "ratio_unnormalized"]]
     answered = answers[["model", "prompt_id"]].assign(correct=is_correct(answers))
     return (
-        ratios.merge(answered, on=["model", "prompt_id"], validate="many_to_one")
+        shown.merge(answered, on=["model", "prompt_id"], validate="many_to_one")
         .merge(prompts[columns], on="prompt_id", validate="many_to_one")
         .merge(
             familiarity[["model", key, "familiarity"]],
@@ -49,7 +49,7 @@ def prompt_level(
 def entity_level(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
-    attributions: pd.DataFrame,
+    ratios: pd.DataFrame,
     familiarity: pd.DataFrame,
     *,
     key: str,
@@ -65,7 +65,7 @@ def entity_level(
     Args:
         answers: rows of the answers table.
         prompts: the prompts table.
-        attributions: rows of the attributions table.
+        ratios: what `interp.analysis.segments.segment_ratios` gives.
         familiarity: model, `key` and familiarity, one row each.
         key: the prompts' column that names their entity pair, as in `prompt_level`.
         sides: names of the sides of a pair.
@@ -77,10 +77,11 @@ def entity_level(
     pairs["paired"] = pairs[list(sides)].all(axis=1)
     grouped = pairs.groupby(["model", key], sort=False)
     accuracy = grouped[[*sides, "paired"]].mean().add_suffix("_accuracy").astype(float)
-    ratios = attributions[["model", "prompt_id", "method", "ratio"]].merge(
+    of_entities = ratios[["model", "prompt_id", "method", "ratio"]].merge(
         prompts[["prompt_id", key]], on="prompt_id", validate="many_to_one"
     )
-    by_method = ratios.groupby(["model", key, "method"], sort=False)["ratio"].mean().unstack()
+    by_method = of_entities.groupby(["model", key, "method"], sort=False)["ratio"].mean().unstack()
+    by_method = by_method.rename(columns=column_name)
     table = accuracy.assign(pairs=grouped.size()).join(by_method.add_suffix("_ratio"))
     return table.join(familiarity.set_index(["model", key])["familiarity"]).reset_index()
 
@@ -88,11 +89,11 @@ def entity_level(
 def model_level(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
-    attributions: pd.DataFrame,
+    ratios: pd.DataFrame,
     familiarity: pd.DataFrame,
     *,
     sides: tuple[str, ...],
 ) -> pd.DataFrame:
-    """One row per model: the attribution table with `familiarity`, the mean over entity pairs."""
-    table = attribution_table(attributions, answers, prompts, sides)
+    """One row a model: the attribution table with `familiarity`, the mean over entity pairs."""
+    table = attribution_table(ratios, answers, prompts, sides)
     return table.join(familiarity.groupby("model")["familiarity"].mean(), on="model")

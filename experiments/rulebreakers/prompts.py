@@ -11,6 +11,9 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
+RATIO = ("premise2", "premise1")
+"""Segments whose scores are compared."""
+
 _OPTIONS = {
     "yes/no": (
         AnswerOption("Yes", ("Yes", "YES", "yes")),
@@ -121,4 +124,5 @@ def prompt_set(
         numbers=range(len(instances) * len(PHRASINGS)),
         seed=seed,
         description=description,
+        ratio=RATIO,
     )

@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError, shortened
-from interp.report.run_report import whole_pairs
+from interp.report.run_report import run_ratios, whole_pairs
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -31,9 +31,9 @@ class Results:
     """One row per prompt of a complete pair: the prompts table with question_verb (of the phrasing)
     and entity_pair, such as "Stockholm (Sweden)", on both sides."""
     answers: pd.DataFrame
-    """The answers table: one row per model and prompt."""
-    attributions: pd.DataFrame
-    """The attributions table: one row per model, prompt and method."""
+    """The answers table: one row a model and prompt."""
+    ratios: pd.DataFrame
+    """Score of premise 2 over premise 1: one row per model, prompt and method."""
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
     familiarity, first_token, shared_with (other answers with the same first token)."""
@@ -68,7 +68,7 @@ class Results:
 def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
-    Entity pairs that any model fails to complete are left out of prompts, answers and attributions
+    Entity pairs that any model fails to complete are left out of prompts, answers and ratios
     for all models (Section 4.1); so are pairs of which a side is not measured yet.
 
     Raises:
@@ -105,7 +105,7 @@ def read_results(study: StudyFolder) -> Results:
         models=tuple(answers["model"].unique()),
         prompts=prompts,
         answers=_of(answers, prompts),
-        attributions=_of(study.runs["answers"].table("attributions"), prompts),
+        ratios=_of(run_ratios(study.runs["answers"]), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),

@@ -99,7 +99,7 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
 def attribution(results: Results) -> pd.DataFrame:
     """Score ratios next to accuracy and mean familiarity, one row per model (Tables 2 and 3)."""
     return model_level(
-        results.answers, results.prompts, results.attributions, results.familiarity, sides=SIDES
+        results.answers, results.prompts, results.ratios, results.familiarity, sides=SIDES
     )
 
 
@@ -137,7 +137,7 @@ def entities(results: Results) -> pd.DataFrame:
     table = entity_level(
         results.answers,
         results.prompts,
-        results.attributions,
+        results.ratios,
         results.familiarity,
         key="entity_pair",
         sides=SIDES,
@@ -163,7 +163,7 @@ def prompt_models(results: Results) -> pd.DataFrame:
     rows = prompt_level(
         results.answers[results.answers["prompt_id"].isin(rulebreakers["prompt_id"])],
         rulebreakers,
-        results.attributions[results.attributions["prompt_id"].isin(rulebreakers["prompt_id"])],
+        results.ratios[results.ratios["prompt_id"].isin(rulebreakers["prompt_id"])],
         results.familiarity,
         key="entity_pair",
         keep=["phrasing"],

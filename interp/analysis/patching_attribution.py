@@ -10,16 +10,15 @@ from interp.analysis.patching_effects import Parts, in_parts
 from interp.analysis.spearman import spearman
 
 
-def premise_effects(
-    patches: Parts, pairs: pd.DataFrame, attributions: pd.DataFrame
-) -> pd.DataFrame:
-    """One row per model, pair, direction, site and attribution method.
+def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, pair, direction, site and attribution method.
 
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
     logits of patching that premise, over layers and heads (and over its parts, where roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
-    `patches` are those of one method, of every cell.
+    `patches` are those of one method, of every cell; `ratios` are those of premise 2 over premise 1
+    (`interp.analysis.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
     effects = pd.DataFrame(
@@ -32,7 +31,7 @@ def premise_effects(
         pairs["direction"] == "denoising", pairs["clean_prompt_id"]
     )
     keys = pairs[["model", "pair_id", "direction"]].assign(prompt_id=run)
-    scores = attributions[["model", "prompt_id", "method", "ratio"]]
+    scores = ratios[["model", "prompt_id", "method", "ratio"]]
     return (
         effects.reset_index()
         .merge(keys, on=["model", "pair_id", "direction"])

@@ -1,1 +1,1 @@
-"""Token scores by each method, and what they give to each premise."""
+"""How much of an answer comes from each token and segment of its prompt, by any method."""

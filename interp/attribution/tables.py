@@ -1,52 +1,103 @@
-"""Token scores as rows of the attributions and token_scores tables."""
+"""Scores as rows of the tokens, token_scores and segment_scores tables."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
-from interp.attribution.one_pass import TokenScores
-from interp.attribution.premises import premise_row
+import numpy as np
+
+from interp.attribution.method import Attribution, SegmentScores, TokenScores
 from interp.models.model import Model
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.roles import token_roles, token_segments
+from interp.reading.tokens import TokenizedPrompt
+from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
+Positions = dict[str, list[int]]
+"""Segment to its tokens, in the order of their first tokens."""
 
-def attribution_rows(model: Model, batch: Batch, index: int, scores: TokenScores) -> list[Row]:
-    """One row a method for one prompt of a batch."""
-    tokenized = batch.prompts[index]
-    own = batch.unpadded(index)
+
+def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
+    """One row a token of a prompt."""
+    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
     return [
         {
             "model": model.name,
-            "prompt_id": tokenized.prompt.id,
-            "method": method,
-            **premise_row(tokenized, method_scores[index, own]),
-        }
-        for method, method_scores in scores.items()
-    ]
-
-
-def token_score_rows(model: Model, batch: Batch, index: int, scores: TokenScores) -> list[Row]:
-    """One row a method and token for one prompt of a batch."""
-    tokenized = batch.prompts[index]
-    own = batch.unpadded(index)
-    tokens = model.tokenizer.convert_ids_to_tokens(list(tokenized.token_ids))
-    segments = list(_segment_of_each_token(tokenized))
-    return [
-        {
-            "model": model.name,
-            "prompt_id": tokenized.prompt.id,
-            "method": method,
+            "prompt_id": prompt.prompt.id,
             "position": position,
-            "token": tokens[position],
-            "segment": segments[position],
-            "score": float(score),
+            "token": text,
+            "segment": segment,
+            "role": role,
         }
-        for method, method_scores in scores.items()
-        for position, score in enumerate(method_scores[index, own])
+        for position, (text, segment, role) in enumerate(labels)
     ]
 
 
-def _segment_of_each_token(prompt: TokenizedPrompt) -> Iterator[str]:
-    for position in range(len(prompt)):
-        yield next(
-            (name for name, (start, end) in prompt.segments.items() if start <= position < end), ""
+def segment_score_rows(
+    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+) -> list[Row]:
+    """One row a method and segment of a prompt, "template" included."""
+    positions: Positions = {}
+    for position, segment in enumerate(token_segments(prompt)):
+        positions.setdefault(segment, []).append(position)
+    return [
+        {**_key(model, prompt, method, target), **row}
+        for method, attribution in found.items()
+        for row in _segments(positions, attribution)
+    ]
+
+
+def token_score_rows(
+    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+) -> list[Row]:
+    """One row a method and token of a prompt, for methods that score tokens."""
+    return [
+        {**_key(model, prompt, method, target), "position": position, "score": score}
+        for method, attribution in found.items()
+        if isinstance(attribution, TokenScores)
+        for position, score in enumerate(attribution.scores.tolist())
+    ]
+
+
+def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row:
+    return {
+        "model": model.name,
+        "prompt_id": prompt.prompt.id,
+        "method": method,
+        "target": target,
+    }
+
+
+def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
+    """One row a segment; without numbers where any score of the prompt is not finite."""
+    sums = _sums(positions, attribution)
+    finite = math.isfinite(attribution.total) and all(
+        math.isfinite(score) for score, _ in sums.values()
+    )
+    for segment, (score, share) in sums.items():
+        row: Row = {"segment": segment, "tokens": len(positions.get(segment, ()))}
+        if not finite:
+            yield {**row, "error": NOT_FINITE}
+            continue
+        row |= {"score": score, "total": attribution.total, "error": ""}
+        row["completeness_gap"] = attribution.completeness_gap
+        yield {**row, "share": share} if attribution.total > 0 else row
+
+
+def _sums(positions: Positions, attribution: Attribution) -> dict[str, tuple[float, float]]:
+    """The score of each segment, and its share of the absolute scores (nan if those are zero)."""
+    total = attribution.total or math.nan
+    if isinstance(attribution, SegmentScores):
+        return {
+            segment: (score, abs(score) / total) for segment, score in attribution.scores.items()
+        }
+    # Shares are rounded to fp32 one by one, as they were when methods still gave shares: the
+    # published ratios keep their last digit.
+    shares = np.abs(attribution.scores) / np.float32(total)
+    return {
+        segment: (
+            float(attribution.scores[own].sum(dtype=np.float64)),
+            float(shares[own].sum(dtype=np.float64)),
         )
+        for segment, own in positions.items()
+    }

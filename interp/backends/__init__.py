@@ -1,1 +1,1 @@
-"""Other libraries behind the same functions, imported only when asked for."""
+"""Other libraries that run patches, imported only when asked for."""

@@ -21,6 +21,7 @@ COMMANDS = (
     "status",
     "validate",
     "dataset",
+    "methods",
     "models",
     "work",
 )

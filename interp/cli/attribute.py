@@ -5,11 +5,11 @@ import argparse
 from interp.cli.common import add_measuring_options, measure
 from interp.measurements.attribute import Attribute
 
-HELP = "attribute answers to the premises and print the attribution table"
+HELP = "attribute answers to the segments of the prompts and print the attribution table"
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
-    "attribute --model org/model --methods gradient --limit all --out runs/model",
+    "attribute --model org/model --methods input_gradient --limit all --out runs/model",
 )
 
 

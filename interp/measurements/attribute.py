@@ -1,10 +1,12 @@
 """Attribution, as data: by which methods, and of what."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import model_validator
 
 from interp import texts
+from interp.attribution.registry import DEFAULT_METHODS, check_methods, find_method
 from interp.measurements.spec import Spec
 from interp.options import FromText
 
@@ -12,32 +14,33 @@ if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
-Method = Literal[
-    "gradient", "attention", "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion"
-]
 Target = Literal["predicted", "gold", "contrast"]
 
 
 class Attribute(Spec):
-    """How much of each answer comes from either premise."""
+    """How much of each answer comes from each segment of its prompt."""
 
     name: ClassVar[str] = "attribute"
     results: ClassVar[str] = "interp.report.results:of_attributions"
     report: ClassVar[str] = "interp.report.run_report:report_of_run"
 
-    methods: Annotated[tuple[Method, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
-        "gradient",
-        "attention",
-    )
-    """gradient (input gradient) and attention; by captum, prompt by prompt, also
-    integrated_gradients, input_x_gradient, deep_lift and occlusion"""
+    methods: Annotated[tuple[str, ...], FromText(texts.names, "NAME")] = DEFAULT_METHODS
+    """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """what is attributed: the predicted token, which is the answer that the model itself prefers;
     the gold answer; or the contrast of the positive and the negative answer"""
-    backend: Literal["native", "inseq"] = "native"
-    """native (one pass for both methods), or inseq as in the paper"""
     keep_tokens: bool = False
-    """also keep the score of every token"""
+    """also keep the tokens, and the score of each"""
+
+    @model_validator(mode="after")
+    def _check_methods(self) -> "Attribute":
+        check_methods(self.methods)
+        return self
+
+    def modules(self) -> Sequence[str]:
+        """The module of the spec, and those of its methods."""
+        own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
+        return (*super().modules(), *own)
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

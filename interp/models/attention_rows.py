@@ -95,8 +95,8 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
         if not rows:
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) tells "
-                "no attention; leave the method out (--methods gradient) or, if it has attention, "
-                "load it with --attn-implementation eager"
+                "no attention; leave the method out (--methods input_gradient) or, if it has "
+                "attention, load it with --attn-implementation eager"
             )
 
     with hooked(model.hf.register_forward_hook(check)):
@@ -137,7 +137,8 @@ def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[No
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
             f"the attention of {model.name} ({name}) cannot be read; load the model with "
-            "--attn-implementation sdpa or eager, or leave the method out (--methods gradient)"
+            "--attn-implementation sdpa or eager, or leave the method out "
+            "(--methods input_gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
 

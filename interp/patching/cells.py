@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
-from interp.patching.roles import Group, groups
+from interp.patching.groups import Group, groups
 from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokens
 

@@ -11,6 +11,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Bool
@@ -39,7 +40,7 @@ from interp.patching.passes import (
     forward,
     run_pair,
 )
-from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.budget import TokenBudget, in_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +83,12 @@ class Grid:
         location, base, written = self._acting(passes, *key)
         rows = list(_rows_to_run(passes.pair, key, cells, base != written, self._layers))
         rows.sort(key=lambda row: row.positions[0])
-        while rows:
-            tokens = len(passes.pair.base) - rows[0].positions[0]
-            chunk = rows[: max(1, self._budget.tokens // tokens)]
-            try:
-                metrics = self._run_rows(passes, location, written, chunk)
-            except RuntimeError as error:
-                if len(chunk) == 1 or not is_out_of_memory(error):
-                    raise
-                self._budget.shrink(tokens * len(chunk))
-                continue
+        run = partial(self._run_rows, passes, location, written)
+        width = len(passes.pair.base)
+        for chunk, metrics in in_chunks(
+            rows, run, tokens=lambda row: width - row.positions[0], budget=self._budget
+        ):
             yield from zip(chunk, metrics, strict=True)
-            rows = rows[len(chunk) :]
 
     def _acting(
         self, passes: PairPasses, name: str, layer: int

@@ -40,6 +40,9 @@ class PromptSet(Sequence[Prompt]):
     """What the set was generated with."""
     description: dict[str, str] = field(default_factory=dict)
     """Where the data came from, for the run's record."""
+    ratio: tuple[str, str] | None = None
+    """Two segments whose scores are compared, the first over the second, such as ("premise2",
+    "premise1"); None where no two are."""
 
     def __len__(self) -> int:
         return len(self.numbers)

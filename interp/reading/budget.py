@@ -1,6 +1,8 @@
 """The budget of tokens that a forward pass may hold, and errors that tell it was too large."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
@@ -15,6 +17,10 @@ GPU_BATCH_TOKENS = 32768
 GPU_GRADIENT_TOKENS = 8192
 """The same on a GPU where a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB a
 token for it in bf16, 37 GB for this budget."""
+
+
+_Row = TypeVar("_Row")
+_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -44,6 +50,41 @@ def token_budget(
     if batch_tokens < 1:
         raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
     return TokenBudget(batch_tokens)
+
+
+def in_chunks(
+    rows: Sequence[_Row],
+    run: Callable[[Sequence[_Row]], _Result],
+    *,
+    tokens: Callable[[_Row], int],
+    budget: TokenBudget,
+) -> Iterator[tuple[Sequence[_Row], _Result]]:
+    """Run rows in passes of as many as the budget holds; yields each pass's rows and its result.
+
+    When memory ends, the budget is halved, and what is left is run in smaller passes.
+
+    Args:
+        rows: what is run, in this order.
+        run: one pass over some of the rows; what it gives for a row may not depend on the others.
+        tokens: the tokens that each row of a pass takes which begins with this row.
+        budget: how many tokens a pass may hold; at least one row is run.
+
+    Raises:
+        RuntimeError: memory ended on a single row.
+    """
+    done = 0
+    while done < len(rows):
+        width = tokens(rows[done])
+        chunk = rows[done : done + max(1, budget.tokens // width)]
+        try:
+            result = run(chunk)
+        except RuntimeError as error:
+            if len(chunk) == 1 or not is_out_of_memory(error):
+                raise
+            budget.shrink(width * len(chunk))
+            continue
+        yield chunk, result
+        done += len(chunk)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

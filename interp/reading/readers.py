@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache
 
@@ -32,8 +32,8 @@ class Reader(Protocol):
     All of it within `model.measuring()`.
     """
 
-    def embed(self, batch: Batch) -> Embeddings:
-        """The input embeddings of a batch."""
+    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
+        """The input embeddings of tokens, as the model scales them."""
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -67,9 +67,9 @@ class CausalReader:
 
     model: Model
 
-    def embed(self, batch: Batch) -> Embeddings:
+    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """See `Reader`."""
-        return _embedded(self.model.hf.get_input_embeddings(), batch)
+        return _embedded(self.model.hf.get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -103,9 +103,9 @@ class ClassifierReader:
 
     model: Model
 
-    def embed(self, batch: Batch) -> Embeddings:
+    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """See `Reader`; before positions and norm are added."""
-        return _embedded(self.model.hf.get_input_embeddings(), batch)
+        return _embedded(self.model.hf.get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -135,9 +135,9 @@ class TextToTextReader:
 
     model: Model
 
-    def embed(self, batch: Batch) -> Embeddings:
+    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """See `Reader`; what the encoder reads."""
-        return _embedded(self.model.hf.get_encoder().get_input_embeddings(), batch)
+        return _embedded(self.model.hf.get_encoder().get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -159,8 +159,8 @@ class TextToTextReader:
         return _tokens(self.model, answers)
 
 
-def _embedded(embedding: Any, batch: Batch) -> Embeddings:
-    embeddings: Tensor = embedding(batch.token_ids)
+def _embedded(embedding: Any, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
+    embeddings: Tensor = embedding(token_ids)
     return embeddings
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -110,3 +111,15 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if pd.isna(value) else str(value)
+
+
+def segment_label(segment: str) -> str:
+    """A segment's name for people: "premise1" is "premise 1"."""
+    name = segment.replace("_", " ")
+    return f"{name[:-1]} {name[-1]}" if name[-1:].isdigit() else name
+
+
+def ratio_title(ratio: Sequence[str]) -> str:
+    """What a ratio is called, such as "Premise 2 over premise 1"."""
+    above, below = map(segment_label, ratio)
+    return f"{above[:1].upper()}{above[1:]} over {below}"

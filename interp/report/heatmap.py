@@ -17,8 +17,9 @@ from itertools import groupby
 import pandas as pd
 from markupsafe import Markup
 
+from interp.choices import TEMPLATE
 from interp.errors import UserError
-from interp.report.formatting import number_text
+from interp.report.formatting import number_text, segment_label
 from interp.report.html import render
 from interp.report.pieces import readable
 
@@ -52,7 +53,7 @@ class _Segment:
 
     @property
     def label(self) -> str:
-        return _label(self.name)
+        return segment_label(self.name)
 
     @property
     def marked(self) -> bool:
@@ -82,22 +83,21 @@ class _Side:
             {
                 "position": range(len(tokens)),
                 "token": [token.shown for token in tokens],
-                "segment": [_label(token.segment) for token in tokens],
+                "segment": [segment_label(token.segment) for token in tokens],
                 "share": [token.score for token in tokens],
             }
         )
 
 
 def token_heat_map(
-    token_scores: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
+    shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
 ) -> Markup:
     """HTML of some prompts, one under the other, each token shaded by its share of the score.
 
     It needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
-        token_scores: the token_scores table of one model; a token's score is its share of the
-            prompt's total.
+        shares: what `interp.analysis.segments.token_shares` gives of one model.
         prompts: the rows of the prompts table to show, in this order: mostly the two sides of a
             pair.
         answers: the answers table of the same model.
@@ -107,12 +107,12 @@ def token_heat_map(
         UserError: scores of several models, or a prompt that has no answer or no scores by the
             method.
     """
-    models = token_scores["model"].unique().tolist()
+    models = shares["model"].unique().tolist()
     if len(models) != 1:
         raise UserError(
             f"a heat map shows one model; got scores of {len(models)}: {', '.join(models)}"
         )
-    chosen = token_scores[token_scores["method"] == method]
+    chosen = shares[shares["method"] == method]
     scores = {id_: _scores(chosen, id_, method) for id_ in prompts["prompt_id"]}
     largest = max((_largest(rows) for rows in scores.values()), default=0.0)
     given = _answers(answers, prompts, model=models[0])
@@ -134,8 +134,8 @@ def _answers(answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str) -> dic
     return given
 
 
-def _scores(token_scores: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
-    rows = token_scores[token_scores["prompt_id"] == prompt_id]
+def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
+    rows = shares[shares["prompt_id"] == prompt_id]
     if rows.empty:
         raise UserError(
             f"prompt {prompt_id!r} has no token scores by {method!r}; measure it with token scores"
@@ -144,7 +144,7 @@ def _scores(token_scores: pd.DataFrame, prompt_id: str, method: str) -> pd.DataF
 
 
 def _largest(scores: pd.DataFrame) -> float:
-    largest = scores.loc[scores["segment"] != "", "score"].max()
+    largest = scores.loc[scores["segment"] != TEMPLATE, "share"].max()
     return 0.0 if pd.isna(largest) else float(largest)
 
 
@@ -156,15 +156,10 @@ def _segments(scores: pd.DataFrame, largest: float) -> tuple[_Segment, ...]:
 def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
     texts = readable(scores["token"].tolist())
     following = [*texts[1:], ""]
-    rows = zip(texts, following, scores["segment"], scores["score"], strict=True)
+    segments = scores["segment"].replace(TEMPLATE, "")
+    rows = zip(texts, following, segments, scores["share"], strict=True)
     for text, after, segment, score in rows:
         shaded = bool(segment) and largest > 0 and math.isfinite(score)
         shade = max(score, 0.0) / largest if shaded else 0.0
         ends_line = text.endswith("\n") and not after.startswith("\n")
         yield _Token(text, segment, float(score), float(shade), ends_line)
-
-
-def _label(segment: str) -> str:
-    """A segment's name for people: "premise1" is "premise 1"."""
-    name = segment.replace("_", " ")
-    return f"{name[:-1]} {name[-1]}" if name[-1:].isdigit() else name

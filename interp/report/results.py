@@ -1,7 +1,7 @@
 """The small tables of a finished run: what a command writes as CSV and prints."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -15,11 +15,13 @@ from interp.analysis.attribution_table import attribution_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
 from interp.analysis.patching_effects import effect_table, verification_table
+from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.measurements.spec import Spec
 from interp.report.console import mean_with_sd
-from interp.report.formatting import accuracy_columns
+from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.patch_figures import scores_and_effects
 from interp.report.patching_report import asked_patches, heat_map_items, shares_for_people
+from interp.report.run_report import run_ratios
 from interp.report.summary import note_errors, summarize
 from interp.runs.folder import RunFolder
 
@@ -63,36 +65,56 @@ def of_answers(run: RunFolder) -> Results:
 
 
 def of_attributions(run: RunFolder) -> Results:
-    """The ratio of the premises' scores next to accuracy, one row per model."""
+    """Scores by segment next to accuracy, one row per model; ratios where segments are compared."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    attributions = run.table(
-        "attributions", ["model", "prompt_id", "method", "ratio", "ratio_unnormalized", "error"]
-    )
+    by_segment = segment_table(run.table("segment_scores", TABLE_COLUMNS))
+    by_model, failed = _by_model(run, answers)
+    ratio = run.record.run.ratio
+    tables = {"segment_table": by_segment}
+    tables["accuracy_table" if ratio is None else "attribution_table"] = by_model
+    scores = _shares(by_segment) if ratio is None else _ratios(by_model, ratio)
+    shown = [("Accuracy", by_model.loc[:, ["model", *accuracy_columns(by_model)]])]
+    shown += [(f"{title}: mean (sd) over prompts", table) for title, table in scores]
+    return Results(tables, shown, summarize(answers, failed))
+
+
+def _by_model(run: RunFolder, answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One row per model: accuracies, and ratios where segments are compared; and what failed."""
     prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
-    table = attribution_table(attributions, answers, prompts, _sides(prompts))
-    failed = pd.concat([rows[rows["error"] != ""] for rows in (answers, attributions)])
-    shown = [("Accuracy", table.loc[:, ["model", *accuracy_columns(table)]])]
-    shown += [
-        (f"{title}: mean (sd) over prompts", _means(table, kind)) for kind, title in _RATIOS.items()
-    ]
-    return Results({"attribution_table": table}, shown, summarize(answers, failed))
+    if run.record.run.ratio is None:
+        columns = ["model", "prompt_id", "error"]
+        parts = run.parts("segment_scores", columns, filters=[("error", "!=", "")])
+        table = accuracy_table(answers, prompts, _sides(prompts))
+        return table, pd.concat([answers[answers["error"] != ""], *parts])
+    ratios = run_ratios(run)
+    table = attribution_table(ratios, answers, prompts, _sides(prompts))
+    return table, pd.concat([rows[rows["error"] != ""] for rows in (answers, ratios)])
 
 
-_RATIOS = {
-    "ratio": "Mean score of a token of premise 2 over one of premise 1",
-    "ratio_unnormalized": "Summed score of premise 2 over premise 1",
-}
-"""Ending of the table's columns to what they hold."""
+def _ratios(table: pd.DataFrame, ratio: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The ratios of means and of sums, one column per method, each with its title."""
+    above, below = map(segment_label, ratio)
+    titles = {
+        "ratio": f"Mean score of a token of {above} over one of {below}",
+        "ratio_unnormalized": f"Summed score of {above} over {below}",
+    }
+    for kind, title in titles.items():
+        shown = table[["model"]].copy()
+        for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
+            method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
+            if table[name].notna().any():
+                shown[method] = mean_with_sd(table[name], table[deviations])
+        yield title, shown
 
 
-def _means(table: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Ratios of one kind, one column per method, each mean with its standard deviation."""
-    shown = table[["model"]].copy()
-    for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
-        method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
-        if table[name].notna().any():
-            shown[method] = mean_with_sd(table[name], table[deviations])
-    return shown
+def _shares(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The share of each segment by each method, one column per segment, each with its title."""
+    texts = table.assign(text=mean_with_sd(table["share"], table["share_sd"]))
+    for method, rows in texts.groupby("method", sort=False):
+        shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
+        shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
+        shown.columns = shown.columns.map(segment_label)
+        yield f"Share of the scores of the prompt, {method}", shown.reset_index()
 
 
 def of_patches(run: RunFolder) -> Results:
@@ -110,7 +132,7 @@ def of_patches(run: RunFolder) -> Results:
 
 def scores_beside_effects(patched: RunFolder, attributed: RunFolder) -> Results:
     """Effects of patching the premises beside their attribution scores, prompt by prompt."""
-    scores = attributed.table("attributions")
+    scores = run_ratios(attributed)
     effects = premise_effects(asked_patches(patched), patched.table("pairs"), scores)
     table = agreement_table(effects)
     title = "Does the premise with the higher score carry the larger effect?"

@@ -7,6 +7,15 @@ import pandas as pd
 
 from interp.analysis.accuracy import accuracy_table, notes_without_answer
 from interp.analysis.attribution_table import attribution_table
+from interp.analysis.segments import (
+    RATIO_COLUMNS,
+    TABLE_COLUMNS,
+    segment_ratios,
+    segment_table,
+    token_shares,
+)
+from interp.errors import UserError
+from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
 from interp.report.page import HeatMapItem, Report, Section, TableItem
 from interp.runs.folder import RunFolder
@@ -29,13 +38,16 @@ def report_of_run(run: RunFolder) -> Report:
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
     note = "; ".join(notes_without_answer(answers))
     items: list[TableItem | HeatMapItem] = []
-    if "attributions" in run.tables():
-        attributions = run.table("attributions")
-        table = attribution_table(attributions, answers, prompts, sides)
-        items.append(TableItem("attribution_table", "Premise 2 over premise 1", table, note))
+    ratio = run.record.run.ratio
+    if ratio is not None and "segment_scores" in run.tables():
+        table = attribution_table(run_ratios(run), answers, prompts, sides)
+        items.append(TableItem("attribution_table", ratio_title(ratio), table, note))
     else:
         table = accuracy_table(answers, prompts, sides)
         items.append(TableItem("accuracy_table", "Accuracy", table, note))
+    if "segment_scores" in run.tables():
+        table = segment_table(run.table("segment_scores", TABLE_COLUMNS))
+        items.append(TableItem("segment_table", "Scores by segment: means over prompts", table))
     if "token_scores" in run.tables():
         items += heat_maps(run, prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run
@@ -46,6 +58,24 @@ def report_of_run(run: RunFolder) -> Report:
         record=run_record(run),
         problems=tuple(missing_shards(run)),
     )
+
+
+def run_ratios(run: RunFolder) -> pd.DataFrame:
+    """The ratio of the two segments that the run's system compares, of every prompt and method.
+
+    Raises:
+        UserError: the system compares none, or nothing is attributed yet.
+    """
+    ratio = run.record.run.ratio
+    if ratio is None:
+        raise UserError(
+            f"the prompts of {run.record.run.system} name no two segments to compare, so that "
+            f"{run.folder} has no score ratios; give a run of a system that does, such as "
+            "rulebreakers"
+        )
+    above, below = ratio
+    parts = run.parts("segment_scores", RATIO_COLUMNS)
+    return pd.concat([segment_ratios(part, (above, below)) for part in parts], ignore_index=True)
 
 
 def run_record(run: RunFolder) -> dict[str, object]:
@@ -84,14 +114,16 @@ def heat_maps(
     """Token heat maps of the first pairs, by model and method."""
     chosen = list(islice(_pairs(prompts), pairs))
     shown = [id_ for _, rows in chosen for id_ in rows["prompt_id"]]
-    token_scores = run.table("token_scores", prompts=shown)
+    shares = token_shares(
+        run.table("token_scores", prompts=shown), run.table("tokens", prompts=shown)
+    )
     return [
         HeatMapItem(
             f"{model}, {method}: {pair_id}",
             token_heat_map(scores, prompts=rows, answers=answers, method=method),
         )
         for pair_id, rows in chosen
-        for model, scores in token_scores.groupby("model", sort=False)
+        for model, scores in shares.groupby("model", sort=False)
         for method in scores["method"].unique()
     ]
 

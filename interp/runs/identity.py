@@ -28,6 +28,7 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
             "seed": prompts.seed,
             "prompts": len(prompts),
             "data": prompts.description,
+            "ratio": None if prompts.ratio is None else list(prompts.ratio),
             "data_hash": prompts.content_hash(),
             "code": code_version(tuple(spec.modules())),
         }

@@ -57,8 +57,15 @@ class RunIdentity(Record):
     seed: int
     prompts: Count
     data: dict[str, Text]
+    ratio: Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
+    """The two segments whose scores are compared."""
     data_hash: Hash
     code: Hash
+
+    @property
+    def compared(self) -> tuple[str, str] | None:
+        """The two segments whose scores are compared, as a pair."""
+        return None if self.ratio is None else (self.ratio[0], self.ratio[1])
 
 
 class RunRecord(Record):

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from interp.analysis.attribution_table import attribution_table
+from interp.errors import UserError
 
 COLUMNS = [
     "model",
@@ -30,16 +31,17 @@ def tables():
     answers = pd.DataFrame(
         {"model": "m", "prompt_id": prompts["prompt_id"], "correct": [True, True, False, True]}
     )
-    attributions = pd.DataFrame(
+    ratios = pd.DataFrame(
         {
             "model": "m",
             "prompt_id": list(prompts["prompt_id"]) * 2,
-            "method": ["gradient"] * 4 + ["attention"] * 4,
+            "method": ["input_gradient"] * 4 + ["attention"] * 4,
+            "target": "predicted",
             "ratio": [1.0, 2.0, 3.0, np.nan, 4.0, 4.0, 4.0, 4.0],
             "ratio_unnormalized": [0.5, 1.0, 1.5, np.nan, 2.0, 2.0, 2.0, 2.0],
         }
     )
-    return attributions, answers, prompts
+    return ratios, answers, prompts
 
 
 def test_the_table_by_hand(tables):
@@ -55,9 +57,25 @@ def test_the_table_by_hand(tables):
 
 
 def test_a_method_that_was_not_run_is_empty(tables):
-    attributions, answers, prompts = tables
-    only = attributions[attributions["method"] == "attention"]
+    ratios, answers, prompts = tables
+    only = ratios[ratios["method"] == "attention"]
     table = attribution_table(only, answers, prompts, SIDES)
     assert list(table.columns) == COLUMNS
     assert table["gradient_ratio"].isna().all()
     assert table["attention_ratio"].tolist() == [4.0]
+
+
+def test_other_methods_follow_under_their_names(tables):
+    ratios, answers, prompts = tables
+    ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
+    table = attribution_table(ratios, answers, prompts, SIDES)
+    assert table["captum:occlusion_ratio"].tolist() == [2.0]
+    assert table["captum:occlusion_unnormalized_sd"].tolist() == [0.5]
+    assert table["gradient_ratio"].isna().all()
+
+
+def test_several_targets_are_refused(tables):
+    ratios, answers, prompts = tables
+    both = pd.concat([ratios, ratios.assign(target="gold")])
+    with pytest.raises(UserError, match="of the targets predicted, gold; expected one"):
+        attribution_table(both, answers, prompts, SIDES)

@@ -86,7 +86,10 @@ LONG = "x" * 300
     [
         (["atribute"], "did you mean attribute?"),
         (["attribute", "--limt", "5"], "did you mean --limit?; see interp attribute --help"),
-        (["attribute", "--methods", "gradient", "deep-lift"], "did you mean deep_lift?"),
+        (
+            ["attribute", "--methods", "attention", "captum:deep-lift"],
+            "did you mean captum:deep_lift?",
+        ),
         (["attribute", "--device", "meta"], "unknown device 'meta'"),
         (["attribute", "--device", "cuda:"], "unknown device 'cuda:'"),
         (["attribute", "--device-map", "cuda"], "unknown device map 'cuda'"),

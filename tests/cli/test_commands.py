@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import interp
+from interp.attribution.registry import method_names
 from interp.cli import find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
+from interp.report.run_report import run_ratios
+from interp.runs.folder import RunFolder
 from tests.analysis.test_attribution_table import COLUMNS
-from tests.attribution.test_one_pass import RATIOS
 
 
 def test_the_main_job(tmp_path, capsys):
@@ -28,14 +30,16 @@ def test_the_main_job(tmp_path, capsys):
     assert row["prompts"] == 40
     # The table is what the API gives for the same prompts.
     model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=20)
-    frame = interp.attribute(model, prompts).to_frame()
-    gradient = frame[frame["method"] == "gradient"]
+    result = interp.attribute(model, prompts)
+    ratios = result.ratios()
+    gradient = ratios[ratios["method"] == "input_gradient"]
     assert row["gradient_ratio"] == pytest.approx(gradient["ratio"].mean(), rel=1e-6)
     assert row["gradient_unnormalized_sd"] == pytest.approx(
         gradient["ratio_unnormalized"].std(), rel=1e-6
     )
-    written = pq.read_table(folder / "attributions.parquet").to_pandas()
-    pd.testing.assert_frame_equal(written[RATIOS], frame[RATIOS], rtol=1e-6)
+    written = pq.read_table(folder / "segment_scores.parquet").to_pandas()
+    columns = ["segment", "tokens", "score", "share", "total"]
+    pd.testing.assert_frame_equal(written[columns], result.to_frame()[columns], rtol=1e-6)
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
 
@@ -52,19 +56,52 @@ def test_one_row_a_model_and_resumption(tmp_path, capsys):
     assert "prompts/s" not in capsys.readouterr().err  # nothing was left to do
 
 
-@pytest.mark.parametrize("backend", ["native", "inseq"])
-def test_backends_methods_and_targets_are_options(tmp_path, backend):
-    if backend == "inseq":
+@pytest.mark.parametrize(
+    ("method", "column"),
+    [("input_gradient", "gradient_ratio"), ("inseq:saliency", "inseq:saliency_ratio")],
+)
+def test_methods_and_targets_are_options(tmp_path, method, column):
+    if method.startswith("inseq"):
         pytest.importorskip("inseq", reason="the extra inseq is not installed")
-    folder = tmp_path / backend
-    options = ["--limit", "2", "--methods", "gradient", "--target", "contrast", "--keep-tokens"]
-    options += ["--backend", backend, "--device", "cpu", "--batch-tokens", "500"]
-    assert main(["attribute", *options, "--out", str(folder)]) == 0
-    scores = pq.read_table(folder / "token_scores.parquet").to_pandas()
-    assert set(scores["method"]) == {"gradient"}
-    table = pd.read_csv(folder / "attribution_table.csv")
+    options = ["--limit", "2", "--methods", method, "--target", "contrast", "--keep-tokens"]
+    options += ["--device", "cpu", "--batch-tokens", "500", "--out", str(tmp_path / "out")]
+    assert main(["attribute", *options]) == 0
+    scores = pq.read_table(tmp_path / "out" / "token_scores.parquet").to_pandas()
+    assert set(scores["method"]) == {method}
+    assert set(scores["target"]) == {"contrast"}
+    table = pd.read_csv(tmp_path / "out" / "attribution_table.csv")
     assert table["attention_ratio"].isna().all()
-    assert table["gradient_ratio"].notna().all()
+    assert table[column].notna().all()
+
+
+def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
+    folder = tmp_path / "out"
+    system = ["--system", "logical-forms-introduction", "--limit", "2", "--device", "cpu"]
+    assert main(["attribute", *system, "--out", str(folder)]) == 0
+    captured = capsys.readouterr()
+    assert "Share of the scores of the prompt, input_gradient" in captured.out
+    assert "premise 1" in captured.out
+    assert not (folder / "attribution_table.csv").exists()
+    table = pd.read_csv(folder / "segment_table.csv")
+    shares = table.groupby("method")["share"].sum()
+    assert shares.to_numpy() == pytest.approx(1.0, abs=1e-6)
+    assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
+    assert main(["report", str(folder)]) == 0
+    assert "Scores by segment" in (folder / "report.html").read_text()
+    with pytest.raises(interp.UserError, match="name no two segments to compare"):
+        run_ratios(RunFolder.read(folder))
+
+
+def test_methods_are_listed_without_torch():
+    code = (
+        "import sys; from interp.cli import main; assert main(['methods']) == 0; "
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in method_names():
+        assert f"\n{name}" in done.stdout
+    assert "input_gradient (default)" in done.stdout
 
 
 def test_evaluate_prints_accuracies(tmp_path, capsys):
@@ -72,7 +109,7 @@ def test_evaluate_prints_accuracies(tmp_path, capsys):
     assert main(["evaluate", "--limit", "10", "--device", "cpu", "--out", str(folder)]) == 0
     table = pd.read_csv(folder / "accuracy_table.csv")
     assert list(table.columns) == ["model", *COLUMNS[-4:]]
-    assert not (folder / "attributions.parquet").exists()
+    assert not (folder / "segment_scores.parquet").exists()
     assert "rulebreaker" in capsys.readouterr().out
 
 

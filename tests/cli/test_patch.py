@@ -162,7 +162,7 @@ def test_scores_are_compared_with_effects(tmp_path, capsys):
     options = [*OPTIONS, "--granularity", "segment", "--attributions", str(tmp_path / "scores")]
     assert main(["patch", *options, "--out", str(tmp_path / "out")]) == 0
     table = pd.read_csv(tmp_path / "out" / "agreement_table.csv")
-    assert set(table["method"]) == {"gradient", "attention"}
+    assert set(table["method"]) == {"input_gradient", "attention"}
     assert (table["n"] <= 3).all()
     assert list((tmp_path / "out" / "figures").glob("scores_and_effects-*.png"))
     assert "carry the larger effect" in capsys.readouterr().out

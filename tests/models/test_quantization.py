@@ -132,7 +132,7 @@ def test_quantized_organisms_answer_nearly_as_the_whole_ones(kind, organism, pro
     model = interp.load_model(DEFAULT, device="cpu", quantization=kind)
     assert model.quantization.startswith(f"bitsandbytes {kind}")
     expected, got = interp.attribute(organism, prompts), interp.attribute(model, prompts)
-    assert (got.attributions["error"] == "").all()
+    assert (got.segment_scores["error"] == "").all()
     assert (got.answers["answer"] == expected.answers["answer"]).mean() > 0.9
 
 
@@ -150,5 +150,5 @@ def test_the_gradient_of_4bit_layers_is_that_of_the_weights_they_stand_for(promp
                 whole.weight.data = dequantize_4bit(child.weight.data, child.weight.quant_state)
                 setattr(parent, name, whole)
     expected = interp.attribute(model, prompts)
-    difference = got.attributions["ratio"] - expected.attributions["ratio"]
+    difference = got.ratios()["ratio"] - expected.ratios()["ratio"]
     assert difference.abs().max() < 1e-3

@@ -25,7 +25,7 @@ def plain(model, prompt, **options):
 
 def scores_of(table, prompt, method):
     own = table[(table["prompt_id"] == prompt.prompt.id) & (table["method"] == method)]
-    return torch.tensor(own.sort_values("position")["score"].to_numpy(dtype="float32"))
+    return torch.tensor(own.sort_values("position")["share"].to_numpy(dtype="float32"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -45,14 +45,16 @@ def test_probabilities(kind, prompts):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, prompts):
     model, few = unmapped_model(kind), prompts[:6]
-    table = interp.attribute(model, few, methods=["gradient"], keep_tokens=True).token_scores
+    table = interp.attribute(
+        model, few, methods=["input_gradient"], keep_tokens=True
+    ).token_shares()
     for prompt in tokenize(model, few):
         ids = torch.tensor([prompt.token_ids])
         embeddings = model.hf.get_input_embeddings()(ids).detach().requires_grad_()
         logits = model.hf(inputs_embeds=embeddings, use_cache=False).logits[0, -1]
         logits.log_softmax(-1)[logits.argmax()].backward()
         norms = embeddings.grad[0].norm(dim=-1)
-        got = scores_of(table, prompt, "gradient")
+        got = scores_of(table, prompt, "input_gradient")
         torch.testing.assert_close(got, norms / norms.sum(), **TOLERANCE)
 
 
@@ -62,7 +64,7 @@ def test_attention(kind, prompts):
     # Falcon has a fused attention of its own, which tells nothing.
     model = eager if kind == "falcon" else unmapped_model(kind)
     few = prompts[:6]
-    table = interp.attribute(model, few, methods=["attention"], keep_tokens=True).token_scores
+    table = interp.attribute(model, few, methods=["attention"], keep_tokens=True).token_shares()
     for prompt in tokenize(model, few):
         with torch.no_grad():
             layers = plain(eager, prompt, output_attentions=True).attentions

@@ -12,7 +12,6 @@ from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActiv
 
 import interp
 from interp.errors import UserError
-from interp.measurements.prompts import soft_scoring
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.prompt import AnswerOption
 from interp.reading.options import fixed_answers
@@ -68,7 +67,7 @@ def shares(attributions):
 
 def scores_of(model, prompts, method):
     """Token scores of each prompt by one method, and the answers that were predicted."""
-    result = interp.attribute(model, prompts, methods=[method], token_scores=True)
+    result = interp.attribute(model, prompts, methods=[method], keep_tokens=True)
     scores = {
         name: torch.tensor(own.sort_values("position")["score"].to_numpy(dtype="float32"))
         for name, own in result.token_scores.groupby("prompt_id")
@@ -297,7 +296,7 @@ def test_models_that_answer_nothing_are_refused():
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_what_only_causal_models_have_is_refused(kind, few):
     with pytest.raises(UserError, match="causal language models"):
-        soft_scoring(model_of(kind))(few)
+        SoftScore().bind(model_of(kind))(few)
 
 
 def test_patching_a_text_to_text_model_is_refused(few):

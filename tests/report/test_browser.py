@@ -49,7 +49,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def file(attributions, pair, tmp_path_factory) -> Path:
     html = token_heat_map(
-        attributions.token_scores, prompts=pair, answers=attributions.answers, method="gradient"
+        attributions.token_shares(),
+        prompts=pair,
+        answers=attributions.answers,
+        method="input_gradient",
     )
     draw = partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")
     wide = pd.concat([TABLE.add_suffix(f" {i}") for i in range(6)], axis="columns")
@@ -84,9 +87,9 @@ def models(page: Page) -> list[str]:
 
 def gradient_scores(attributions) -> pd.DataFrame:
     """The scores of the first prompt's tokens."""
-    scores = attributions.token_scores
+    scores = attributions.token_shares()
     first = scores["prompt_id"] == scores["prompt_id"].iloc[0]
-    return scores[first & (scores["method"] == "gradient")]
+    return scores[first & (scores["method"] == "input_gradient")]
 
 
 def test_a_click_sorts_by_number_and_leaves_the_undefined_last(page):
@@ -119,7 +122,7 @@ def test_a_token_shows_its_score_without_a_mouse(page, attributions):
     assert readout.bounding_box()["width"] == 1
     page.locator(".heat-map .premise1 .token").nth(1).focus()
     page.keyboard.press("Shift+Tab")
-    score = gradient_scores(attributions).query("segment == 'premise1'")["score"].iloc[0]
+    score = gradient_scores(attributions).query("segment == 'premise1'")["share"].iloc[0]
     assert f"{score:.3f}, premise 1" in readout.inner_text()
     assert readout.bounding_box()["width"] > 60
     assert readout.evaluate("element => getComputedStyle(element).clipPath") == "none"

@@ -18,11 +18,11 @@ def scores_of(tokens, *, scores, segments, model="m") -> pd.DataFrame:
         {
             "model": model,
             "prompt_id": "p",
-            "method": "gradient",
+            "method": "input_gradient",
             "position": range(len(tokens)),
             "token": tokens,
             "segment": segments,
-            "score": scores,
+            "share": scores,
         }
     )
 
@@ -32,7 +32,7 @@ def heat_map(tokens, *, scores, segments, model="m") -> str:
         scores_of(tokens, scores=scores, segments=segments, model=model),
         prompts=PROMPTS,
         answers=ANSWERS.assign(model=model),
-        method="gradient",
+        method="input_gradient",
     )
 
 
@@ -44,7 +44,7 @@ def test_a_token_is_shaded_by_its_share_of_the_largest_one_within_segments():
     html = heat_map(
         ["<s>", "ĠIf", "ĠB", "Ċ"],
         scores=[0.6, 0.1, 0.25, 0.05],
-        segments=["", "premise1", "premise2", ""],
+        segments=["template", "premise1", "premise2", "template"],
     )
     assert shades(html) == [0.0, 0.4, 1.0, 0.0]
     assert "premise 1 <b>0.100</b>" in html
@@ -57,7 +57,7 @@ def test_tokens_come_in_reading_order():
     table = scores_of(["a", "Ġb", "Ġc"], scores=[0.1, 0.2, 0.7], segments=["premise1"] * 3)
     shuffled = table.iloc[[2, 0, 1]]
     maps = [
-        token_heat_map(rows, prompts=PROMPTS, answers=ANSWERS, method="gradient")
+        token_heat_map(rows, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
         for rows in (table, shuffled)
     ]
     assert maps[0] == maps[1]
@@ -81,7 +81,7 @@ def test_html_in_tokens_and_names_is_escaped():
 
 def test_both_sides_of_a_pair_share_one_scale(attributions, pair):
     html = token_heat_map(
-        attributions.token_scores, prompts=pair, answers=attributions.answers, method="attention"
+        attributions.token_shares(), prompts=pair, answers=attributions.answers, method="attention"
     )
     assert max(shades(html)) == 1.0
     assert html.count('class="side"') == 2
@@ -94,7 +94,7 @@ def test_several_models_are_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"])
     both = pd.concat([table, table.assign(model="other")])
     with pytest.raises(UserError, match="got scores of 2: m, other"):
-        token_heat_map(both, prompts=PROMPTS, answers=ANSWERS, method="gradient")
+        token_heat_map(both, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
 
 
 def test_a_prompt_without_scores_is_refused():
@@ -106,4 +106,4 @@ def test_a_prompt_without_scores_is_refused():
 def test_a_prompt_without_an_answer_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"], model="other")
     with pytest.raises(UserError, match="'other' has no answer to prompt 'p'"):
-        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="gradient")
+        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")

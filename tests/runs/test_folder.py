@@ -40,8 +40,8 @@ def test_a_table_is_read_from_every_shard_that_is_done(run):
 
 
 def test_a_table_that_is_not_there_is_refused(run):
-    with pytest.raises(UserError, match="has no table 'attributions'"):
-        run.table("attributions")
+    with pytest.raises(UserError, match="has no table 'segment_scores'"):
+        run.table("segment_scores")
 
 
 def test_only_models_without_missing_shards_are_merged(run, tmp_path):

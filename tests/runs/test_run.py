@@ -46,13 +46,13 @@ def test_a_run_leaves_its_tables_and_its_record(tmp_path):
     tables = {path.name for path in folder.iterdir()}
     assert tables == {
         "answers.parquet",
-        "attributions.parquet",
+        "segment_scores.parquet",
         "prompts.parquet",
         "run.json",
         "models",
         "shards",
     }
-    assert pq.read_table(folder / "attributions.parquet").num_rows == 2 * 24
+    assert pq.read_table(folder / "segment_scores.parquet").num_rows == 2 * 5 * 24
     record = json.loads((folder / "run.json").read_text())
     assert record["models"] == ["tiny llama"]
     model = json.loads((folder / "models" / f"{slug('tiny llama')}.json").read_text())
@@ -184,9 +184,12 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
     run.measure(Attribute(keep_tokens=True).bind(tiny_model("llama")))
     with concluding(run.folder) as conclusion:
         names = conclusion.run.tables()
-    assert names == ["answers", "attributions", "token_scores"]
+    assert names == ["answers", "segment_scores", "token_scores", "tokens"]
     scores = pq.read_table(tmp_path / "token_scores.parquet").to_pandas()
-    assert {"premise1", "premise2", "conclusion", "question", ""} == set(scores["segment"])
+    tokens = pq.read_table(tmp_path / "tokens.parquet").to_pandas()
+    names = {"premise1", "premise2", "conclusion", "question", "template"}
+    assert names == set(tokens["segment"])
+    assert len(scores) == 2 * len(tokens)
 
 
 def test_scoring_writes_answers_alone(tmp_path):

@@ -33,12 +33,13 @@ def tables():
                 "model": model,
                 "prompt_id": ids,
                 "method": method,
+                "target": "predicted",
                 "ratio": np.array(ratios) * factor,
                 "ratio_unnormalized": 0.5,
             }
         )
         for model in "mn"
-        for method, factor in (("gradient", 1), ("attention", 10))
+        for method, factor in (("input_gradient", 1), ("attention", 10))
     )
     familiarity = pd.DataFrame(
         {"model": ["m", "m", "n"], "city": ["u", "v", "u"], "familiarity": [0.2, 0.4, 0.9]}

@@ -156,7 +156,7 @@ def test_published_figures_stand_next_to_those_of_the_papers_models_alone(result
     renamed = {"organism/mistral": "mistralai/Mistral-7B-Instruct-v0.3"}
     changed = {
         name: getattr(results, name).replace({"model": renamed})
-        for name in ("answers", "attributions", "familiarity")
+        for name in ("answers", "ratios", "familiarity")
     }
     other = type(results)(**{**vars(results), **changed})
     table = tables.measured_and_published(other)
@@ -183,7 +183,7 @@ def test_one_model_alone_has_no_correlation_across_models(results):
             **vars(results),
             "models": ("organism/mistral",),
             "answers": results.answers.query("model == 'organism/mistral'"),
-            "attributions": results.attributions.query("model == 'organism/mistral'"),
+            "ratios": results.ratios.query("model == 'organism/mistral'"),
             "familiarity": results.familiarity.query("model == 'organism/mistral'"),
         }
     )

@@ -72,22 +72,25 @@ def test_attention_is_what_the_softmax_gives_by_hand(micro):
     )
     scores = result.token_scores["score"].to_numpy()
     np.testing.assert_allclose(scores, np.array([3, 1, 1, 3]) / 8, atol=1e-4)
-    row = result.to_frame().iloc[0]
-    assert row["premise1_sum"] == pytest.approx(4 / 8, abs=1e-4)
-    assert row["premise2_sum"] == pytest.approx(1 / 8, abs=1e-4)
-    assert (row["premise1_tokens"], row["premise2_tokens"]) == (2, 1)
+    rows = result.to_frame().set_index("segment")
+    assert rows.index.tolist() == ["premise1", "premise2", "end"]
+    np.testing.assert_allclose(rows["score"], np.array([4, 1, 3]) / 8, atol=1e-4)
+    assert rows["tokens"].tolist() == [2, 1, 1]
+    (row,) = result.ratios("premise2", "premise1").to_dict("records")
     assert row["ratio_unnormalized"] == pytest.approx(1 / 4, abs=1e-3)
     assert row["ratio"] == pytest.approx(1 / 2, abs=1e-3)
 
 
 def test_without_values_only_the_last_token_has_a_gradient(micro):
     result = interp.attribute(
-        micro, [micro_prompt("a", "b")], methods=["gradient"], keep_tokens=True
+        micro, [micro_prompt("a", "b")], methods=["input_gradient"], keep_tokens=True
     )
     # The value weights are zero: attention moves nothing, so only "q" itself reaches the answer.
-    np.testing.assert_allclose(result.token_scores["score"], [0.0, 0.0, 1.0], atol=1e-12)
-    assert result.to_frame()["error"].tolist() == ["premise 1 has no score"]
-    assert result.to_frame()["ratio"].isna().all()
+    np.testing.assert_allclose(result.token_shares()["share"], [0.0, 0.0, 1.0], atol=1e-12)
+    assert result.token_scores["score"].iloc[-1] > 0
+    ratios = result.ratios("premise2", "premise1")
+    assert ratios["error"].tolist() == ["premise1 has no score"]
+    assert ratios["ratio"].isna().all()
 
 
 def test_gradient_equals_finite_differences(micro):
@@ -102,22 +105,23 @@ def test_gradient_equals_finite_differences(micro):
             [[0.13 * i, -0.07 * i * i] for i in range(len(WORDS))], dtype=torch.float64
         )
     prompt = micro_prompt("a b b", "b a")
-    result = interp.attribute(micro, [prompt], methods=["gradient"], keep_tokens=True)
+    result = interp.attribute(micro, [prompt], methods=["input_gradient"], keep_tokens=True)
     ids = micro.tokenizer(prompt.text)["input_ids"]
     embeddings = micro.hf.transformer.wte.weight[ids].detach()
     predicted = int(micro.hf(inputs_embeds=embeddings[None]).logits[0, -1].argmax())
 
-    def log_probability(values):
+    def target(values):
         with torch.no_grad():
-            logits = micro.hf(inputs_embeds=values[None]).logits[0, -1]
-        return float(logits.log_softmax(-1)[predicted])
+            probability = micro.hf(inputs_embeds=values[None]).logits[0, -1].softmax(-1)[predicted]
+        return float((probability / (1 - probability)).log())
 
     step, gradient = 1e-6, torch.zeros_like(embeddings)
     for position in range(len(ids)):
         for axis in range(2):
             shift = torch.zeros_like(embeddings)
             shift[position, axis] = step
-            up, down = log_probability(embeddings + shift), log_probability(embeddings - shift)
+            up, down = target(embeddings + shift), target(embeddings - shift)
             gradient[position, axis] = (up - down) / (2 * step)
     norms = gradient.norm(dim=-1)
-    np.testing.assert_allclose(result.token_scores["score"], norms / norms.sum(), atol=1e-6)
+    assert norms.min() > 0
+    np.testing.assert_allclose(result.token_scores["score"], norms, atol=1e-6)

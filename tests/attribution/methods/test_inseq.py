@@ -1,10 +1,14 @@
 """Parity with inseq, the paper's implementation, run on the same token ids."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 import interp
-from interp.attribution import gradient, one_pass
+from interp.attribution.methods.attention import Attention
+from interp.attribution.methods.input_gradient import InputGradient
 from interp.models.organisms import DEFAULT
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
@@ -18,17 +22,24 @@ RATIO_TOLERANCE = 1e-4
 SIX = ("llama", "mistral", "phi3", "gemma2", "qwen2", "gpt2")
 
 
-def differences(model, prompts, *, reference=None, **options):
-    """Largest difference of token scores, and of ratios in relation, to inseq on `reference`."""
-    native = interp.attribute(model, prompts, keep_tokens=True, **options)
-    inseq = interp.attribute(
-        reference or model, prompts, keep_tokens=True, backend="inseq", **options
+INSEQ = {"input_gradient": "inseq:saliency", "attention": "inseq:attention"}
+
+
+def differences(model, prompts, *, reference=None, methods=tuple(INSEQ), **options):
+    """Largest difference of token shares, and of ratios in relation, to inseq on `reference`."""
+    native, inseq = (
+        interp.attribute(read, prompts, keep_tokens=True, methods=list(names), **options)
+        for read, names in (
+            (model, methods),
+            (reference or model, [INSEQ[method] for method in methods]),
+        )
     )
-    keys = ["prompt_id", "method", "position", "token"]
-    assert native.token_scores[keys].equals(inseq.token_scores[keys])
-    tokens = (native.token_scores["score"] - inseq.token_scores["score"]).abs()
-    ratios = (native.to_frame()["ratio"] / inseq.to_frame()["ratio"] - 1).abs()
-    return tokens.max(), ratios.max()
+    assert native.tokens.drop(columns="model").equals(inseq.tokens.drop(columns="model"))
+    ours, theirs = native.token_shares(), inseq.token_shares()
+    assert ours["method"].map(INSEQ).equals(theirs["method"])
+    assert ours[["prompt_id", "position"]].equals(theirs[["prompt_id", "position"]])
+    ratios = [result.ratios("premise2", "premise1")["ratio"] for result in (native, inseq)]
+    return (ours["share"] - theirs["share"]).abs().max(), (ratios[0] / ratios[1] - 1).abs().max()
 
 
 def assert_parity(model, prompts, **options):
@@ -82,31 +93,60 @@ def test_parity_in_float64_is_closer(prompts):
     assert ratios < 1e-5
 
 
-def test_a_broken_scorer_is_caught(prompts, monkeypatch):
-    def shifted_by_one(objective, embeddings, batch):
-        return torch.roll(gradient.gradient_scores(objective, embeddings, batch), 1, dims=-1)
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_raw_scores_are_inseqs_own_where_the_target_is_the_same(kind, prompts):
+    """The contrast is a difference of logits on both sides; log-odds and probability are not."""
+    model, few = tiny_model(kind), list(prompts)[:4]
+    result = interp.attribute(
+        model,
+        few,
+        methods=[*INSEQ, *INSEQ.values()],
+        target="contrast",
+        keep_tokens=True,
+    )
+    scores = result.token_scores.pivot(
+        index=["prompt_id", "position"], columns="method", values="score"
+    )
+    for ours, theirs in INSEQ.items():
+        np.testing.assert_allclose(scores[ours], scores[theirs], rtol=1e-3, atol=1e-6)
 
-    monkeypatch.setattr(one_pass, "gradient_scores", shifted_by_one)
+
+def test_raw_saliency_of_a_probability_is_ours_times_p_one_minus_p(prompts):
+    model, few = tiny_model("llama", dtype=torch.float64), list(prompts)[:4]
+    methods = ["input_gradient", "inseq:saliency"]
+    result = interp.attribute(model, few, methods=methods)
+    totals = result.segment_scores.groupby(["prompt_id", "method"])["total"].first().unstack()
+    p = result.answers.set_index("prompt_id")["predicted_probability"]
+    expected = totals["input_gradient"] * p * (1 - p)
+    np.testing.assert_allclose(totals["inseq:saliency"], expected[totals.index], rtol=1e-4)
+
+
+def test_a_broken_scorer_is_caught(prompts, monkeypatch):
+    scores = InputGradient.scores
+    monkeypatch.setattr(
+        InputGradient, "scores", lambda self, captured: scores(self, captured).roll(1, dims=-1)
+    )
     tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
     assert tokens > TOKEN_TOLERANCE
     assert ratios > RATIO_TOLERANCE
 
 
 def test_a_scorer_that_forgets_the_norm_is_caught(prompts, monkeypatch):
-    def summed(objective, embeddings, batch):
-        (grad,) = torch.autograd.grad(objective.sum(), embeddings)
-        scores = grad.sum(-1).abs().masked_fill(batch.attention_mask == 0, 0.0)
-        return scores / scores.sum(-1, keepdim=True)
-
-    monkeypatch.setattr(one_pass, "gradient_scores", summed)
+    monkeypatch.setattr(
+        InputGradient, "scores", lambda self, captured: captured.input_gradient.sum(-1).abs()
+    )
     tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
     assert tokens > TOKEN_TOLERANCE
     assert ratios > RATIO_TOLERANCE
 
 
 def test_a_scorer_that_averages_the_wrong_rows_is_caught(prompts, monkeypatch):
-    original = one_pass.attention_scores
-    monkeypatch.setattr(one_pass, "attention_scores", lambda rows, batch: original(rows[:1], batch))
+    scores = Attention.scores
+
+    def first_layer(self, captured):
+        return scores(self, replace(captured, attention_rows=captured.attention_rows[:1]))
+
+    monkeypatch.setattr(Attention, "scores", first_layer)
     tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
     assert tokens > TOKEN_TOLERANCE
     assert ratios > RATIO_TOLERANCE
@@ -116,7 +156,7 @@ def test_model_and_tokenizer_are_left_as_they_were(prompts):
     model = make_tiny("llama", byte_level())
     model.hf.config.bos_token_id = model.hf.config.pad_token_id = None
     unknown = model.tokenizer.unk_token
-    interp.attribute(model, list(prompts)[:2], backend="inseq")
+    interp.attribute(model, list(prompts)[:2], methods=list(INSEQ.values()))
     assert model.attn_implementation == "sdpa"
     assert model.hf.config.bos_token_id is None
     assert model.hf.config.pad_token_id is None

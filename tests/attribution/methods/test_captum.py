@@ -6,16 +6,25 @@ import torch
 from torch import nn
 
 import interp
-from interp.choices import CAPTUM_METHODS
+from interp.attribution import explained as explained_module
+from interp.attribution.registry import method_names
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
+CAPTUM = [name for name in method_names() if name.startswith("captum:")]
+
 
 def by_method(model, prompts, methods, **options):
-    result = interp.attribute(model, prompts, methods=methods, target="contrast", **options)
-    return result.attributions.set_index(["method", "prompt_id"]), result
+    """Completeness gaps by method and prompt, and the whole result."""
+    methods = [f"captum:{method}" for method in methods]
+    result = interp.attribute(
+        model, prompts, methods=methods, target="contrast", keep_tokens=True, **options
+    )
+    gaps = result.segment_scores.groupby(["method", "prompt_id"])["completeness_gap"]
+    assert (gaps.nunique() == 1).all()
+    return gaps.first(), result
 
 
 def contrast(model, prompt, embeddings):
@@ -45,36 +54,36 @@ def embeddings_of(model, prompt):
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
 def test_integrated_gradients_add_up(kind):
-    rows, _ = by_method(tiny_model(kind), some_prompts(1), ["integrated_gradients"])
+    gaps, _ = by_method(tiny_model(kind), some_prompts(1), ["integrated_gradients"])
     prompt = some_prompts(1)[0]
     model = tiny_model(kind)
     embeddings, mean = embeddings_of(model, prompt)
     with torch.no_grad():
         difference = contrast(model, prompt, embeddings)
         difference = difference - contrast(model, prompt, mean.expand_as(embeddings))
-    gap = rows.loc[("integrated_gradients", prompt.id), "completeness_gap"]
+    gap = gaps.loc[("captum:integrated_gradients", prompt.id)]
     assert abs(gap) < 0.02 * max(abs(float(difference)), 1.0)
 
 
 def test_input_x_gradient_equals_plain_autograd():
     model, prompt = tiny_model("llama"), some_prompts(1)[0]
-    rows, result = by_method(model, [prompt], ["input_x_gradient"], keep_tokens=True)
+    gaps, result = by_method(model, [prompt], ["input_x_gradient"])
     embeddings, _ = embeddings_of(model, prompt)
     embeddings.requires_grad_()
     (gradient,) = torch.autograd.grad(contrast(model, prompt, embeddings).sum(), embeddings)
     products = (gradient * embeddings)[0].sum(-1).detach()
-    expected = products.abs() / products.abs().sum()
-    np.testing.assert_allclose(result.token_scores["score"], expected, atol=2e-6)
+    assert (products < 0).any()
+    np.testing.assert_allclose(result.token_scores["score"], products, rtol=1e-4, atol=2e-6)
     with torch.no_grad():
         explained = contrast(model, prompt, embeddings)
         explained = explained - contrast(model, prompt, torch.zeros_like(embeddings))
-    gap = rows.loc[("input_x_gradient", prompt.id), "completeness_gap"]
+    gap = gaps.loc[("captum:input_x_gradient", prompt.id)]
     assert gap == pytest.approx(float(products.sum() - explained), abs=1e-4)
 
 
 def test_occlusion_equals_one_forward_pass_a_token():
     model, prompt = tiny_model("llama"), some_prompts(1)[0]
-    _, result = by_method(model, [prompt], ["occlusion"], keep_tokens=True)
+    _, result = by_method(model, [prompt], ["occlusion"])
     embeddings, mean = embeddings_of(model, prompt)
     effects = []
     with torch.no_grad():
@@ -83,8 +92,8 @@ def test_occlusion_equals_one_forward_pass_a_token():
             occluded = embeddings.clone()
             occluded[0, token] = mean
             effects.append(float(whole - contrast(model, prompt, occluded)))
-    expected = np.abs(effects) / np.abs(effects).sum()
-    np.testing.assert_allclose(result.token_scores["score"], expected, atol=5e-6)
+    assert min(effects) < 0 < max(effects)
+    np.testing.assert_allclose(result.token_scores["score"], effects, atol=5e-6)
 
 
 def test_deep_lift_adds_up_on_one_activation_function():
@@ -98,48 +107,91 @@ def test_deep_lift_adds_up_on_one_activation_function():
         if isinstance(module, nn.LayerNorm):
             module.forward = lambda hidden_states: hidden_states
     prompts = some_prompts(1)
-    rows, _ = by_method(model, prompts, ["deep_lift", "input_x_gradient"])
+    gaps, _ = by_method(model, prompts, ["deep_lift", "input_x_gradient"])
     embeddings, mean = embeddings_of(model, prompts[0])
     with torch.no_grad():
         explained = contrast(model, prompts[0], embeddings)
         explained = explained - contrast(model, prompts[0], mean.expand_as(embeddings))
-    gap = rows.loc[("deep_lift", prompts[0].id), "completeness_gap"]
+    gap = gaps.loc[("captum:deep_lift", prompts[0].id)]
     assert abs(gap) < 1e-4 * max(1.0, abs(float(explained)))
-    linear = rows.loc[("input_x_gradient", prompts[0].id), "completeness_gap"]
+    linear = gaps.loc[("captum:input_x_gradient", prompts[0].id)]
     assert abs(linear) > 20 * abs(gap)
 
 
 def test_deep_lift_refuses_what_it_has_no_rule_for():
     with pytest.raises(interp.UserError, match="no rule for SiLU"):
-        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["deep_lift"])
+        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["captum:deep_lift"])
 
 
 def test_they_stand_beside_the_native_methods():
     model, prompts = tiny_model("gpt2"), some_prompts(2)
-    methods = ["gradient", "occlusion", "attention"]
-    both = interp.attribute(model, prompts, methods=methods).attributions
-    alone = interp.attribute(model, prompts).attributions
-    assert set(both["method"]) == set(methods)
-    for method in ("gradient", "attention"):
+    methods = ["input_gradient", "captum:occlusion", "attention"]
+    both = interp.attribute(model, prompts, methods=methods).segment_scores
+    alone = interp.attribute(model, prompts).segment_scores
+    assert list(dict.fromkeys(both["method"])) == methods
+    for method in ("input_gradient", "attention"):
         one, other = (frame[frame["method"] == method] for frame in (both, alone))
-        np.testing.assert_allclose(one["ratio"], other["ratio"], rtol=1e-6)
+        np.testing.assert_allclose(one["score"], other["score"], rtol=1e-6)
         assert one["completeness_gap"].isna().all()
-    occluded = both[both["method"] == "occlusion"]
+    occluded = both[both["method"] == "captum:occlusion"]
     assert occluded["completeness_gap"].notna().all()
 
 
-def test_scores_are_shares_and_models_are_left_as_they_were():
+def test_the_gap_is_what_the_stored_scores_lack(organism):
+    """Integrated gradients add up from the tables alone: raw, signed, by segment."""
+    prompt = some_prompts(1)[0]
+    _, result = by_method(organism, [prompt], ["integrated_gradients"])
+    rows = result.segment_scores
+    embeddings, _ = embeddings_of(organism, prompt)
+    table = organism.hf.get_input_embeddings()
+    with torch.no_grad():
+        ids = torch.arange(organism.hf.config.vocab_size)
+        baseline = table(ids).double().mean(0).float().expand_as(embeddings)
+        difference = contrast(organism, prompt, embeddings) - contrast(organism, prompt, baseline)
+    assert abs(float(difference)) > 1
+    gap = rows["completeness_gap"].iloc[0]
+    assert rows["score"].sum() - gap == pytest.approx(float(difference), abs=1e-3)
+    assert result.token_scores["score"].sum() == pytest.approx(rows["score"].sum(), abs=1e-4)
+    assert abs(gap) < 0.05
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "occlusion", "input_x_gradient"])
+def test_passes_keep_to_the_budget_and_shrink_when_memory_ends(method, monkeypatch):
+    model, prompt = tiny_model("llama"), some_prompts(1)[0]
+    _, expected = by_method(model, [prompt], [method])
+    width = len(expected.tokens)
+    sizes = []
+    predict_from = explained_module.predict_from
+
+    def small(model, batch, answer_tokens, embeddings):
+        sizes.append(len(embeddings))
+        if len(embeddings) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return predict_from(model, batch, answer_tokens, embeddings)
+
+    monkeypatch.setattr(explained_module, "predict_from", small)
+    _, got = by_method(model, [prompt], [method], batch_tokens=16 * width)
+    if method != "input_x_gradient":
+        assert max(sizes) == 16
+        assert sizes.count(16) == sizes.count(8) == sizes.count(4) == 1  # not tried again
+    np.testing.assert_allclose(
+        got.token_scores["score"], expected.token_scores["score"], rtol=1e-4, atol=1e-6
+    )
+    sizes.clear()
+    by_method(model, [prompt], [method], batch_tokens=1)
+    assert set(sizes) == {1}
+
+
+def test_models_are_left_as_they_were():
     model = make_tiny("llama", byte_level())
-    methods = [method for method in CAPTUM_METHODS if method != "deep_lift"]
-    result = interp.attribute(model, some_prompts(1), methods=methods, keep_tokens=True)
-    sums = result.token_scores.groupby(["prompt_id", "method"])["score"].sum()
-    np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+    methods = [method for method in CAPTUM if method != "captum:deep_lift"]
+    interp.attribute(model, some_prompts(1), methods=methods)
     assert all(parameter.requires_grad for parameter in model.hf.parameters())
     assert all(not module._forward_hooks for module in model.hf.modules())
 
 
-def test_further_methods_follow_in_the_attribution_table():
-    result = interp.attribute(tiny_model("gpt2"), some_prompts(2), methods=["occlusion"])
+def test_methods_follow_in_the_attribution_table():
+    result = interp.attribute(tiny_model("gpt2"), some_prompts(2), methods=["captum:occlusion"])
     table = result.summary()
-    assert table["occlusion_ratio"].notna().all()
+    assert table["captum:occlusion_ratio"].notna().all()
     assert table["gradient_ratio"].isna().all()

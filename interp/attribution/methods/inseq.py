@@ -1,4 +1,4 @@
-"""Attribution by inseq, the paper's own implementation.
+"""Attribution by inseq (Sarti et al. 2023), with which Chan et al. measured.
 
 inseq reads texts and finds the answer by the characters that follow the prompt. Here it is handed
 the token ids of the native path instead, so that both attribute the same sequence: no second BOS,
@@ -7,33 +7,25 @@ one prompt at a time (as it does with a forced answer in any case), with eager a
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from interp.attribution.one_pass import TokenScores
-from interp.attribution.targets import target_tokens
+from interp.attribution.explained import ExplainedPrompt
+from interp.attribution.method import TokenScores
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.reading.tokens import Batch, TokenizedPrompt
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
 
 try:
     from inseq.data import BatchEncoding
     from inseq.models.huggingface_model import HuggingfaceDecoderOnlyModel
 except ImportError as error:
     raise UserError(
-        "the backend inseq is not installed; install it without its outdated pins by "
+        "inseq is not installed, which its methods need; install it without its outdated pins by "
         "pip install --no-deps inseq (needs also: pip install treescope)"
     ) from error
-
-_METHODS = {"gradient": "saliency", "attention": "attention"}
-"""Our method names to inseq's."""
 
 
 class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has no types
@@ -57,8 +49,37 @@ class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has
         )
 
 
-class InseqBackend:
-    """Attributes batches with inseq; answers come from the same forward pass as everywhere."""
+class Saliency:
+    """The L2 norm of the gradient at each token's embedding (Simonyan et al. 2014).
+
+    inseq differentiates the probability of the target token, or the difference of two logits for
+    the contrast: the same shares as of the log-odds where fp32 can hold them.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._inseq = _Inseq(model)
+
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """Norms per unit of embedding, never negative."""
+        options: dict[str, Any] = {}
+        if explained.other is not None:
+            options["attributed_fn"] = _logit_difference(explained.other)
+        return self._inseq.attribute(explained, "saliency", normalize=False, **options)
+
+
+class Attention:
+    """Attention of the last token (Bahdanau et al. 2015), the mean of heads and of layers."""
+
+    def __init__(self, model: Model) -> None:
+        self._inseq = _Inseq(model)
+
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """Weights, never negative, which sum to 1."""
+        return self._inseq.attribute(explained, "attention", normalize=True)
+
+
+class _Inseq:
+    """inseq's own model around one of ours."""
 
     def __init__(self, model: Model) -> None:
         with _settings_restored(model):
@@ -68,59 +89,28 @@ class InseqBackend:
             self._inseq = _ExactIds(model)
 
     def attribute(
-        self,
-        model: Model,
-        batch: Batch,
-        answer_tokens: AnswerTokenizer,
-        *,
-        methods: Sequence[str],
-        target: str,
-    ) -> tuple[Predictions, TokenScores]:
-        """Predictions and token scores of a batch, by each of `methods`.
-
-        inseq differentiates the probability of the target token, or the difference of two logits
-        for the contrast: the same shares as the native path where fp32 can hold them.
-        """
-        with model.measuring(), torch.no_grad():
-            predictions = predict(model, batch, answer_tokens)
-        width = batch.token_ids.shape[1]
-        scores = {
-            method: np.zeros((len(batch.prompts), width), dtype=np.float32) for method in methods
-        }
-        with model.measuring(), _settings_restored(model):
-            model.hf.set_attn_implementation("eager")
-            tokens, others = target_tokens(target, batch, predictions)
-            for index, prompt in enumerate(batch.prompts):
-                other = None if others is None else int(others[index])
-                for method in methods:
-                    scores[method][index, batch.unpadded(index)] = self._scores(
-                        prompt, method, int(tokens[index]), other
-                    )
-        return predictions, scores
-
-    def _scores(
-        self, prompt: TokenizedPrompt, method: str, positive: int, negative: int | None
-    ) -> NDArray[np.float32]:
+        self, explained: ExplainedPrompt, method: str, *, normalize: bool, **options: Any
+    ) -> TokenScores:
+        """The scores of a prompt's tokens; `normalize` divides by sums, layer by layer."""
+        prompt, model = explained.prompt, explained.model
         text, continued = prompt.chat.text, prompt.chat.text + "…"
         self._inseq.token_ids = {
             text: list(prompt.token_ids),
-            continued: [*prompt.token_ids, positive],
+            continued: [*prompt.token_ids, explained.token],
         }
-        contrast = {} if negative is None else {"attributed_fn": _logit_difference(negative)}
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _settings_restored(model):
             # captum, under inseq, says of each prompt that it had to ask for its gradient.
             warnings.filterwarnings("ignore", message="Input Tensor 0 did not already require")
+            model.hf.set_attn_implementation("eager")
             output = self._inseq.attribute(
-                text,
-                continued,
-                method=_METHODS[method],
-                show_progress=False,
-                **(contrast if method == "gradient" else {}),
+                text, continued, method=method, show_progress=False, **options
             )
         (sequence,) = output.sequence_attributions
-        (scores,) = sequence.aggregate().target_attributions.T
-        own: NDArray[np.float32] = scores[: len(prompt)].float().cpu().numpy()
-        return own
+        (scores,) = sequence.aggregate(normalize=normalize).target_attributions.T
+        padded = torch.zeros(explained.batch.token_ids.shape, dtype=torch.float32)
+        padded[0, explained.batch.unpadded(0)] = scores[: len(prompt)].float().cpu()
+        (found,) = TokenScores.of(padded.to(model.device), explained.batch)
+        return found
 
 
 def _logit_difference(negative: int) -> Any:

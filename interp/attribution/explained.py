@@ -1,0 +1,134 @@
+"""The target of one prompt as a function of embeddings, for methods that run their own passes."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.attribution.reading import embed, predict_from
+from interp.attribution.targets import log_odds
+from interp.models.model import Model
+from interp.reading.budget import TokenBudget, in_chunks
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
+from interp.scoring.answer_tokens import AnswerTokenizer
+
+Embeddings = Float[Tensor, "row token size"]
+Values = Float[Tensor, " row"]
+
+_Result = TypeVar("_Result")
+
+
+class ExplainedPrompt:
+    """One prompt with the scalar that is attributed and the budget of its passes.
+
+    The token of the target is that of the prompt itself, whatever embeddings are read.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompt: TokenizedPrompt,
+        answer_tokens: AnswerTokenizer,
+        *,
+        token: int,
+        other: int | None,
+        budget: TokenBudget,
+    ) -> None:
+        self.model = model
+        self.prompt = prompt
+        self.token = token
+        """The token that is attributed."""
+        self.other = other
+        """The token that it is contrasted with, if any."""
+        self.batch = pad(model, [prompt])
+        """The prompt alone."""
+        self._answer_tokens = answer_tokens
+        self._budget = budget
+
+    @cached_property
+    def embeddings(self) -> Float[Tensor, "1 token size"]:
+        """The embeddings of the prompt, e."""
+        return embed(self.model, self.batch.token_ids)
+
+    @property
+    def rows(self) -> int:
+        """Rows that one pass holds now, at least one."""
+        return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
+
+    def value(self, embeddings: Embeddings) -> Values:
+        """The target of each row by one forward pass, in nats; in logits for a contrast."""
+        rows = embeddings.shape[0]
+        batch = Batch(
+            prompts=(self.prompt,) * rows,
+            token_ids=self.batch.token_ids.expand(rows, -1),
+            attention_mask=self.batch.attention_mask.expand(rows, -1),
+            position_ids=self.batch.position_ids.expand(rows, -1),
+        )
+        logits = predict_from(self.model, batch, self._answer_tokens, embeddings).logits
+        if self.other is None:
+            return log_odds(logits, torch.full((rows,), self.token, device=logits.device))
+        return logits[:, self.token] - logits[:, self.other]
+
+    def values(self, embeddings: Embeddings) -> Values:
+        """The same in as many passes as the budget asks for, smaller ones when memory ends.
+
+        Where a gradient is wanted, each pass goes backward before the next begins, so that no more
+        than one pass is held; second derivatives are not to be had.
+        """
+        if torch.is_grad_enabled() and embeddings.requires_grad:
+            # torch gives this function no types.
+            values: Tensor = _Differentiated.apply(embeddings, self)  # type: ignore[no-untyped-call]
+            return values
+        return torch.cat(self._passes(embeddings, self.value))
+
+    def values_and_gradients(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
+        """The target of each row, and its gradient with respect to the row."""
+        pairs = self._passes(embeddings, self._value_and_gradient)
+        return torch.cat([value for value, _ in pairs]), torch.cat([own for _, own in pairs])
+
+    def gap(
+        self, scores: Float[Tensor, "1 token"], baseline: Float[Tensor, "1 token size"]
+    ) -> float:
+        """Sum of the scores minus the difference of the target between prompt and baseline."""
+        with torch.no_grad():
+            difference = self.value(self.embeddings) - self.value(baseline)
+        own = scores[:, self.batch.unpadded(0)]
+        return float(own.double().sum() - difference.double().sum())
+
+    def _passes(
+        self, embeddings: Embeddings, run: Callable[[Embeddings], _Result]
+    ) -> list[_Result]:
+        width = self.batch.token_ids.shape[1]
+        chunks = in_chunks(
+            range(embeddings.shape[0]),
+            lambda rows: run(embeddings[rows[0] : rows[-1] + 1]),
+            tokens=lambda row: width,
+            budget=self._budget,
+        )
+        return [result for _, result in chunks]
+
+    @torch.enable_grad()
+    def _value_and_gradient(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
+        rows = embeddings.detach().requires_grad_()
+        values = self.value(rows)
+        # Each row's value depends on that row alone.
+        (gradients,) = torch.autograd.grad(values.sum(), rows)
+        return values.detach(), gradients
+
+
+class _Differentiated(torch.autograd.Function):
+    """The values of a prompt's rows, whose gradients are taken pass by pass on the way forward."""
+
+    @staticmethod
+    def forward(ctx: Any, embeddings: Tensor, explained: ExplainedPrompt) -> Tensor:
+        values, gradients = explained.values_and_gradients(embeddings)
+        ctx.save_for_backward(gradients)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:
+        (gradients,) = ctx.saved_tensors
+        return given[0][:, None, None] * gradients, None

@@ -1,0 +1,78 @@
+"""What an attribution method is: one of two forms, and the scores that it gives a prompt."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from interp.attribution.explained import ExplainedPrompt
+from interp.attribution.shared_pass import Captured, Need
+from interp.reading.tokens import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """The scores of a prompt's tokens, in the method's unit, with its sign."""
+
+    scores: NDArray[np.float32]
+    """One score a token, without padding."""
+    total: float
+    """The sum of their absolute values."""
+    completeness_gap: float | None = None
+    """Their sum minus the difference of the target that they are to explain, in the target's unit;
+    None where a method explains no difference."""
+
+    @classmethod
+    def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":
+        """The scores of each prompt of a batch; what stands in the padding is left out."""
+        scores = scores.float().masked_fill(batch.attention_mask == 0, 0.0)
+        totals = scores.abs().sum(-1).tolist()
+        rows = scores.cpu().numpy()
+        return [cls(rows[i, batch.unpadded(i)], total) for i, total in enumerate(totals)]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScores:
+    """The scores of a prompt's segments, by a method that does not tell their tokens apart."""
+
+    scores: Mapping[str, float]
+    """By segment; the tokens outside all segments are `interp.choices.TEMPLATE`."""
+    completeness_gap: float | None = None
+    """As that of token scores."""
+
+    @property
+    def total(self) -> float:
+        """The sum of the absolute scores."""
+        return sum(abs(score) for score in self.scores.values())
+
+
+Attribution = TokenScores | SegmentScores
+
+
+@runtime_checkable
+class SharedPass(Protocol):
+    """A method that needs one forward pass, and at most one backward pass, of the target.
+
+    All methods of this form share the passes of a batch.
+    """
+
+    needs: frozenset[Need]
+    """The tensors that it reads of them."""
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """The score of each token; what it gives for padding is left out."""
+
+
+@runtime_checkable
+class OwnPasses(Protocol):
+    """A method that runs passes of its own, one prompt at a time."""
+
+    def attribute(self, explained: ExplainedPrompt) -> Attribution:
+        """The scores of a prompt, within `model.measuring()`.
+
+        Passes through `explained.values` keep to the budget of tokens and shrink when memory ends.
+        """

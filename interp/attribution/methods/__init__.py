@@ -1,0 +1,1 @@
+"""Attribution methods, one a file; `interp.attribution.registry` lists them."""

@@ -1,0 +1,163 @@
+"""Attribution by captum: integrated gradients, input x gradient, DeepLift and occlusion.
+
+Each explains the difference of the target between the prompt's embeddings and a baseline, one
+prompt at a time: every token's embedding replaced by the vocabulary's mean, or by zeros for input x
+gradient, which knows no other. (Zeros, captum's default, serve models with RMS norms badly: near
+them any direction is normed to full length, and on the organisms integrated gradients with 200
+steps missed the difference by 2 to 27 logits, from the mean by at most 0.04.) A token's score is
+its attribution summed over the embedding's dimensions, in the target's unit.
+"""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import captum.attr
+import torch
+from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
+from interp.attribution.method import TokenScores
+from interp.attribution.reading import embed
+from interp.errors import UserError
+from interp.models.architectures import layers_of
+from interp.models.model import Model
+
+Embedding = Float[Tensor, " size"]
+
+INTEGRATION_STEPS = 200
+"""Points of integrated gradients (Gauss-Legendre); with captum's 50 up to 3.7 of 12 logits are
+missed on the organisms."""
+
+VOCABULARY_ROWS = 8192
+"""Embeddings that are averaged at once."""
+
+
+class IntegratedGradients:
+    """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
+
+    def __init__(self, model: Model) -> None:
+        self._mean = mean_embedding(model)
+
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """Scores that add up but for the error of the integration, the completeness gap."""
+        inputs, baseline = _inputs_and(self._mean, explained)
+        scores = captum.attr.IntegratedGradients(explained.values).attribute(
+            inputs, baseline, n_steps=INTEGRATION_STEPS, internal_batch_size=explained.rows
+        )
+        return _token_scores(scores, explained, baseline)
+
+
+class InputXGradient:
+    """Input x gradient (Shrikumar et al. 2016)."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """Scores that add up where the target is linear in the embeddings."""
+        inputs = explained.embeddings.clone().requires_grad_()
+        scores = captum.attr.InputXGradient(explained.values).attribute(inputs)
+        return _token_scores(scores, explained, torch.zeros_like(explained.embeddings))
+
+
+class DeepLift:
+    """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding.
+
+    Raises:
+        UserError: captum has no rule for the model's activation functions.
+    """
+
+    def __init__(self, model: Model) -> None:
+        _check_activations(model)
+        self._mean = mean_embedding(model)
+
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """Scores that add up where activation functions are all that is not linear."""
+        inputs, baseline = _inputs_and(self._mean, explained)
+        with warnings.catch_warnings():
+            # captum tells each time that it sets hooks and removes them again.
+            warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
+            # Its hooks compare prompt and baseline, two rows of one pass.
+            scores = captum.attr.DeepLift(_Module(explained)).attribute(inputs, baseline)
+        return _token_scores(scores, explained, baseline)
+
+
+class Occlusion:
+    """Occlusion (Zeiler and Fergus 2014): each token in turn replaced by the mean embedding."""
+
+    def __init__(self, model: Model) -> None:
+        self._mean = mean_embedding(model)
+
+    @torch.no_grad()
+    def attribute(self, explained: ExplainedPrompt) -> TokenScores:
+        """The change of the target that each token makes; they need not add up."""
+        inputs, baseline = _inputs_and(self._mean, explained)
+        window = (1, inputs.shape[-1])
+        effects = captum.attr.Occlusion(explained.values).attribute(
+            inputs.detach(),
+            window,
+            strides=window,
+            baselines=baseline,
+            perturbations_per_eval=explained.rows,
+        )
+        # captum gives each dimension the effect of the whole token.
+        return _token_scores(effects / inputs.shape[-1], explained, baseline)
+
+
+class _Module(nn.Module):
+    """The target as a module that holds the model, so that captum's hooks reach its layers."""
+
+    def __init__(self, explained: ExplainedPrompt) -> None:
+        super().__init__()
+        self._hf = explained.model.hf
+        self._explained = explained
+
+    def forward(self, embeddings: Embeddings) -> Values:
+        """The target of each row, by one pass."""
+        return self._explained.value(embeddings)
+
+
+def _inputs_and(mean: Embedding, explained: ExplainedPrompt) -> tuple[Embeddings, Embeddings]:
+    """The prompt's embeddings, which ask for a gradient, and a baseline of their shape."""
+    inputs = explained.embeddings.clone().requires_grad_()
+    return inputs, mean.expand_as(inputs).clone()
+
+
+def _token_scores(
+    attributions: Any, explained: ExplainedPrompt, baseline: Embeddings
+) -> TokenScores:
+    """Scores of tokens from attributions of each dimension, with their completeness gap."""
+    scores: Tensor = attributions.detach().float().sum(-1)
+    (found,) = TokenScores.of(scores, explained.batch)
+    return replace(found, completeness_gap=explained.gap(scores, baseline))
+
+
+def mean_embedding(model: Model) -> Embedding:
+    """The mean of the vocabulary's embeddings, as the model scales them."""
+    vocabulary = torch.arange(model.hf.config.get_text_config().vocab_size, device=model.device)
+    chunks = torch.split(vocabulary, VOCABULARY_ROWS)
+    total = torch.stack([embed(model, ids).double().sum(0) for ids in chunks]).sum(0)
+    return (total / len(vocabulary)).to(model.hf.dtype)
+
+
+def _check_activations(model: Model) -> None:
+    """Check that DeepLift's rules reach the model's activation functions."""
+    mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
+    activations = [
+        module
+        for module in mlp.modules()
+        if not list(module.children())
+        and not any(True for _ in module.parameters())
+        and not isinstance(module, nn.Dropout)
+    ]
+    for module in activations:
+        if type(module) not in SUPPORTED_NON_LINEAR:
+            known = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))
+            raise UserError(
+                f"captum's DeepLift has no rule for {type(module).__name__}, the activation "
+                f"function of {model.name}: its result would be gradient times input under "
+                f"another name. It has rules for {known}; take captum:integrated_gradients"
+            )

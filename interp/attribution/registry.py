@@ -1,0 +1,155 @@
+"""The attribution methods: what each computes, and where it is implemented.
+
+A method is one file in `interp.attribution.methods` and one entry here. Another package adds its
+own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
+here, so that methods are listed, and unknown ones refused, at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interp.errors import UserError, unknown
+from interp.plugins import METHODS, plugins
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What a method computes of a prompt's tokens or segments.
+
+    In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
+    prompt, b a baseline, and A the attention of the last token.
+    """
+
+    name: str
+    """What options and tables call it; a method of a library is named LIBRARY:METHOD."""
+    summary: str
+    formula: str
+    source: str
+    """Author and year."""
+    sign: str
+    """What the sign of a score says, and the unit."""
+    cost: str
+    """Passes through the model for one prompt of n tokens."""
+    implementation: str
+    """MODULE:NAME of a callable that takes a model and gives what
+    `interp.attribution.method` calls a SharedPass or an OwnPasses."""
+
+
+DEFAULT_METHODS = ("input_gradient", "attention")
+"""The methods that are used where none is named."""
+
+_SIGNED = "signed: what the token adds to f, in f's unit"
+_SIZE = "never negative: change of f per unit of embedding"
+
+_OWN = (
+    Method(
+        "input_gradient",
+        "how strongly the target reacts to a change of a token's embedding",
+        "|df/de_i|, L2 norm",
+        "Simonyan et al. 2014",
+        _SIZE,
+        "1 forward + 1 backward, shared",
+        "interp.attribution.methods.input_gradient:InputGradient",
+    ),
+    Method(
+        "attention",
+        "what the last token, which predicts the answer, attends to",
+        "mean of A_i over heads and layers, each layer's sum over tokens being 1",
+        "Bahdanau et al. 2015",
+        "never negative: a weight",
+        "1 forward, shared",
+        "interp.attribution.methods.attention:Attention",
+    ),
+    Method(
+        "captum:integrated_gradients",
+        "gradients along the straight line from the baseline to the prompt",
+        "(e_i - b) . mean of df/de_i over 200 points from b to e",
+        "Sundararajan et al. 2017",
+        _SIGNED,
+        "200 forward + 200 backward",
+        "interp.attribution.methods.captum:IntegratedGradients",
+    ),
+    Method(
+        "captum:input_x_gradient",
+        "first-order estimate of the target's change from zero embeddings",
+        "e_i . df/de_i",
+        "Shrikumar et al. 2016",
+        _SIGNED,
+        "1 forward + 1 backward",
+        "interp.attribution.methods.captum:InputXGradient",
+    ),
+    Method(
+        "captum:deep_lift",
+        "differences from the baseline, passed back through activation functions",
+        "sum of multipliers m(e_i) (e_i - b), rescale rule",
+        "Shrikumar et al. 2017",
+        _SIGNED,
+        "2 forward + 2 backward",
+        "interp.attribution.methods.captum:DeepLift",
+    ),
+    Method(
+        "captum:occlusion",
+        "change of the target when one token is replaced by the baseline",
+        "f(e) - f(e with e_i = b)",
+        "Zeiler and Fergus 2014",
+        _SIGNED,
+        "n + 1 forward",
+        "interp.attribution.methods.captum:Occlusion",
+    ),
+    Method(
+        "inseq:saliency",
+        "the input gradient by inseq; of the probability, where f is a log-odds",
+        "|dp/de_i|, L2 norm",
+        "Simonyan et al. 2014",
+        "never negative: change of p (logits for a contrast) per unit of embedding",
+        "1 forward + 1 backward",
+        "interp.attribution.methods.inseq:Saliency",
+    ),
+    Method(
+        "inseq:attention",
+        "attention by inseq",
+        "mean of A_i over heads and layers, each layer's sum over tokens being 1",
+        "Bahdanau et al. 2015",
+        "never negative: a weight",
+        "1 forward",
+        "interp.attribution.methods.inseq:Attention",
+    ),
+)
+
+
+def method_names() -> list[str]:
+    """The names of all methods: those of the toolkit, then those of other packages."""
+    return list(dict.fromkeys([*(method.name for method in _OWN), *plugins(METHODS)]))
+
+
+def find_method(name: str) -> Method:
+    """The method of that name.
+
+    Raises:
+        UserError: there is none, or another package's entry point names something else.
+    """
+    check_methods([name])
+    for method in _OWN:
+        if method.name == name:
+            return method
+    found = plugins(METHODS)[name].load()
+    if not isinstance(found, Method) or found.name != name:
+        raise UserError(
+            f"the entry point {name!r} of {METHODS} gives {found!r:.100}; expected an "
+            f"interp.attribution.registry.Method of that name"
+        )
+    return found
+
+
+def check_methods(names: Sequence[str]) -> None:
+    """Check that there are names, and a method for each.
+
+    Raises:
+        UserError: no name, or an unknown one.
+    """
+    known = method_names()
+    if not names:
+        raise UserError(f"no method given; expected some of {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise UserError(unknown("method", name, known))

@@ -1,0 +1,84 @@
+"""One forward and one backward pass of a batch, for all methods that need no more.
+
+1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the answer and,
+   layer by layer, the attention row of the token at which it is read.
+2. Backward: the gradient of the target with respect to the embeddings alone.
+
+Each is done only where a method needs it.
+"""
+
+from collections.abc import Sequence, Set
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.attribution.reading import embed, predict_from
+from interp.attribution.targets import objective
+from interp.models.attention_rows import answer_attention
+from interp.models.model import Model
+from interp.reading.tokens import Batch
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import Predictions
+
+Need = Literal["input_gradient", "attention_rows"]
+"""What a pass keeps only for methods that name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What the passes of a batch leave for the methods that share them."""
+
+    batch: Batch
+    predictions: Predictions
+    """The answers, without a gradient."""
+    embeddings: Float[Tensor, "batch token size"]
+    """What was read."""
+    gradient: Float[Tensor, "batch token size"] | None
+    attention_rows: Sequence[Float[Tensor, "batch token"]]
+    """One row a layer: attention of the last token, averaged over the heads; empty where no method
+    needs it."""
+
+    @property
+    def input_gradient(self) -> Float[Tensor, "batch token size"]:
+        """The gradient of each prompt's target with respect to its embeddings.
+
+        Raises:
+            LookupError: the method does not name it among its needs.
+        """
+        if self.gradient is None:
+            raise LookupError("a method that reads input_gradient must name it among its needs")
+        return self.gradient
+
+
+def shared_pass(
+    model: Model,
+    batch: Batch,
+    answer_tokens: AnswerTokenizer,
+    *,
+    needs: Set[Need],
+    target: str,
+) -> Captured:
+    """Run the passes of a batch and keep what is needed.
+
+    The target of a prompt depends on its own embeddings alone, so that one backward pass of the sum
+    serves the whole batch.
+    """
+    differentiated = "input_gradient" in needs
+    with ExitStack() as stack:
+        stack.enter_context(model.measuring())
+        stack.enter_context(torch.set_grad_enabled(differentiated))
+        rows: list[Tensor] = []
+        if "attention_rows" in needs:
+            rows = stack.enter_context(answer_attention(model))
+        embeddings = embed(model, batch.token_ids).requires_grad_(differentiated)
+        predictions = predict_from(model, batch, answer_tokens, embeddings)
+        gradient = None
+        if differentiated:
+            attributed = objective(target, batch, predictions)
+            (gradient,) = torch.autograd.grad(attributed.sum(), embeddings)
+    predictions = Predictions(predictions.logits.detach(), predictions.answers)
+    return Captured(batch, predictions, embeddings.detach(), gradient, rows)

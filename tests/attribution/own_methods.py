@@ -1,0 +1,77 @@
+"""Methods as another package would write them."""
+
+import torch
+
+from interp.attribution.method import SegmentScores
+from interp.attribution.registry import Method
+from interp.attribution.targets import log_odds
+from interp.reading.tokens import tokenize
+
+
+def described(name, implementation):
+    return Method(
+        name,
+        "a method of the tests",
+        "none",
+        "Nobody 2026",
+        "signed",
+        "no pass",
+        f"tests.attribution.own_methods:{implementation}",
+    )
+
+
+NORM = described("embedding_norm", "EmbeddingNorm")
+LEAVE_ONE_OUT = described("leave_one_out", "LeaveOneOut")
+FORGETFUL = described("forgetful", "Forgetful")
+NEITHER = described("neither", "neither")
+NOTHING = "no method"
+
+
+class EmbeddingNorm:
+    needs = frozenset()
+
+    def __init__(self, model):
+        pass
+
+    def scores(self, captured):
+        return captured.embeddings.norm(dim=-1)
+
+
+class Forgetful(EmbeddingNorm):
+    def scores(self, captured):
+        return captured.input_gradient.norm(dim=-1)
+
+
+class LeaveOneOut:
+    """The change of the target when a segment's embeddings become zero."""
+
+    def __init__(self, model):
+        pass
+
+    @torch.no_grad()
+    def attribute(self, explained):
+        spans = explained.prompt.segments
+        rows = explained.embeddings.repeat(1 + len(spans), 1, 1)
+        for row, (start, end) in enumerate(spans.values(), start=1):
+            rows[row, start:end] = 0.0
+        whole, *without = explained.values(rows).tolist()
+        return SegmentScores({n: whole - v for n, v in zip(spans, without, strict=True)})
+
+
+def neither(model):
+    return object()
+
+
+@torch.no_grad()
+def left_out_by_hand(model, prompt):
+    (tokenized,) = tokenize(model, [prompt])
+    embeddings = model.hf.get_input_embeddings()(torch.tensor([tokenized.token_ids]))
+    whole = model.hf(inputs_embeds=embeddings).logits[:, -1]
+    token = whole.argmax(-1)
+    scores = {}
+    for name, (start, end) in tokenized.segments.items():
+        without = embeddings.clone()
+        without[:, start:end] = 0.0
+        logits = model.hf(inputs_embeds=without).logits[:, -1]
+        scores[name] = float(log_odds(whole, token) - log_odds(logits, token))
+    return scores

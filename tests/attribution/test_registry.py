@@ -1,0 +1,119 @@
+from importlib import import_module
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import interp
+import interp.attribution.methods
+from interp.attribution import registry
+from interp.attribution.registry import (
+    DEFAULT_METHODS,
+    check_methods,
+    find_method,
+    method_names,
+)
+from interp.errors import UserError
+from tests.attribution import own_methods
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_method_is_described_and_implemented(name):
+    method = find_method(name)
+    assert method.name == name
+    for text in (method.summary, method.formula, method.source, method.sign, method.cost):
+        assert len(text) > 3
+    assert method.source[-4:].isdigit()
+    module, _, attribute = method.implementation.partition(":")
+    if name.startswith("inseq:"):
+        pytest.importorskip("inseq", reason="the extra inseq is not installed")
+    implementation = getattr(import_module(module), attribute)
+    assert implementation.__doc__
+    assert module.startswith("interp.attribution.methods.")
+    library, colon, _ = name.partition(":")
+    assert module.endswith(f".{library}") if colon else module.endswith(f".{name}")
+
+
+def test_every_file_of_methods_is_registered():
+    files = {file.stem for file in Path(interp.attribution.methods.__file__).parent.glob("*.py")}
+    modules = {find_method(name).implementation.partition(":")[0] for name in method_names()}
+    assert files - {"__init__"} == {module.rpartition(".")[2] for module in modules}
+
+
+def test_the_docs_name_every_method():
+    page = Path(__file__).parents[2] / "docs" / "attribution.md"
+    for name in method_names():
+        assert f"`{name}`" in page.read_text(encoding="utf-8")
+
+
+def test_the_default_methods_are_methods():
+    check_methods(DEFAULT_METHODS)
+
+
+def test_a_method_is_refused_before_any_model():
+    with pytest.raises(UserError, match="did you mean captum:occlusion"):
+        check_methods(["attention", "captum:oclusion"])
+    with pytest.raises(UserError, match="no method given; expected some of input_gradient"):
+        check_methods([])
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Entry points of another package, by name."""
+
+    def install(**objects):
+        points = {
+            name: EntryPoint(name, f"tests.attribution.own_methods:{attribute}", registry.METHODS)
+            for name, attribute in objects.items()
+        }
+        monkeypatch.setattr(registry, "plugins", lambda group: points)
+
+    return install
+
+
+def test_a_method_of_another_package_stands_beside_the_toolkits(own):
+    own(embedding_norm="NORM", leave_one_out="LEAVE_ONE_OUT")
+    assert method_names()[-2:] == ["embedding_norm", "leave_one_out"]
+    methods = ["leave_one_out", "input_gradient", "embedding_norm"]
+    prompts, model = some_prompts(2), tiny_model("llama")
+    result = interp.attribute(model, prompts, methods=methods, keep_tokens=True)
+    rows = result.segment_scores
+    assert list(dict.fromkeys(rows["method"])) == methods
+    # The method that scores segments has no token scores.
+    assert set(result.token_scores["method"]) == {"input_gradient", "embedding_norm"}
+    segments = rows[rows["method"] == "leave_one_out"]
+    assert set(segments["segment"]) == {"premise1", "premise2", "conclusion", "question"}
+    np.testing.assert_allclose(segments["share"], segments["score"].abs() / segments["total"])
+    sums = segments.groupby("prompt_id")["share"].sum()
+    np.testing.assert_allclose(sums, 1.0)
+    ratios = result.ratios()
+    assert (ratios["error"] == "").all()
+    assert "leave_one_out_ratio" in result.summary()
+
+
+def test_a_segments_score_is_what_leaving_it_out_changes(own):
+    own(leave_one_out="LEAVE_ONE_OUT")
+    model, prompts = tiny_model("llama"), some_prompts(1)[:1]
+    rows = interp.attribute(model, prompts, methods=["leave_one_out"], batch_tokens=1).to_frame()
+    expected = own_methods.left_out_by_hand(model, prompts[0])
+    np.testing.assert_allclose(
+        rows.set_index("segment")["score"][list(expected)], list(expected.values()), atol=1e-5
+    )
+
+
+def test_an_entry_point_that_is_no_method_is_refused(own):
+    own(nothing="NOTHING", other="NORM", neither="NEITHER")
+    for name in ("nothing", "other"):
+        with pytest.raises(UserError, match=f"the entry point '{name}' of interp.methods gives"):
+            find_method(name)
+    with pytest.raises(UserError, match="is implemented by a object; expected a SharedPass"):
+        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
+
+
+def test_a_method_that_does_not_name_what_it_reads_is_told(own):
+    own(forgetful="FORGETFUL")
+    with pytest.raises(LookupError, match="reads input_gradient must name it among its needs"):
+        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["forgetful"])
