@@ -1,6 +1,7 @@
 """The command line: one command a file."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -38,6 +39,9 @@ USER_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
+READER_GONE = 141
+"""Exit code where nobody reads standard output any more, as shells report SIGPIPE."""
+
 LONGEST_MESSAGE = 2000
 """Characters of an error message, whose middle is left out beyond that."""
 
@@ -53,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; rerun the same command to resume\n")
         return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output, such as `head`, has read enough; Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     return 0
 
 

@@ -12,6 +12,7 @@ from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActiv
 
 import interp
 from interp.errors import UserError
+from interp.measurements.soft_score import SoftScore
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.prompt import AnswerOption
 from interp.reading.options import fixed_answers
