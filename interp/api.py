@@ -29,7 +29,9 @@ class Scores:
     prompts: pd.DataFrame
     """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
     answers: pd.DataFrame
-    """The answers table (`interp.tables`): one row a prompt."""
+    """The answers table (`interp.tables`): one row per prompt."""
+    option_probabilities: pd.DataFrame
+    """The option_probabilities table: one row per prompt and option."""
 
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt."""
@@ -51,7 +53,9 @@ class Attributions:
     prompts: pd.DataFrame
     """The prompts table: one row a prompt, with pair_id, side and one column a factor."""
     answers: pd.DataFrame
-    """The answers table: one row a prompt."""
+    """The answers table: one row per prompt."""
+    option_probabilities: pd.DataFrame
+    """The option_probabilities table: one row per prompt and option."""
     attributions: pd.DataFrame
     """The attributions table: one row a prompt and method."""
     token_scores: pd.DataFrame | None = None
@@ -100,8 +104,8 @@ def score(model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None =
         batch_tokens: budget of tokens a batch, padding included.
 
     Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, a prompt that the model cannot read, answers that cannot be told apart.
+        UserError: no model, no list of prompts with ids of their own, a prompt that the model
+            cannot read, answers that cannot be told apart.
     """
     _check(model, prompts)
     tables = measure(scoring(model, batch_tokens=batch_tokens), prompts)
@@ -126,15 +130,14 @@ def attribute(
         methods: some of "gradient" (input gradient) and "attention"; and by captum, prompt by
             prompt: "integrated_gradients", "input_x_gradient", "deep_lift", "occlusion".
         target: what is attributed: the "predicted" token, the "gold" answer, or the "contrast" of
-            the positive and the negative answer.
+            the data's two options, by default of gold and the likeliest other.
         backend: "native" (one pass for both methods) or "inseq" (the paper's implementation).
         token_scores: also keep the score of every token.
         batch_tokens: budget of tokens a batch, padding included.
 
     Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, an unknown choice, a prompt without premises or that the model cannot read,
-            answers that cannot be told apart.
+        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
+            without premises or that the model cannot read, answers that cannot be told apart.
     """
     _check(model, prompts)
     _check_lists(methods=methods)
@@ -187,8 +190,8 @@ def patch(
         batch_tokens: budget of tokens in one forward pass; it shrinks when memory ends.
 
     Raises:
-        UserError: no model, no list of prompts with ids of their own, an answer option without
-            forms, an unknown choice, prompts that are no pairs, pairs that the policy does not
+        UserError: no model, no list of prompts with ids of their own, an unknown choice, prompts
+            that are no pairs, pairs that the policy does not
             align, a site, layer or head that the model lacks.
     """
     _check(model, prompts)
@@ -248,11 +251,6 @@ def _check(model: object, prompts: object) -> None:
                 "each prompt an id of its own"
             )
         ids.add(prompt.id)
-        if not prompt.negative.forms:
-            raise UserError(
-                f"prompt {shortened(prompt.id)!r}: its negative option "
-                f"{prompt.negative.name!r} has no forms; expected at least one, such as ('No',)"
-            )
 
 
 def _check_lists(**arguments: object) -> None:

@@ -11,8 +11,8 @@ CAPTUM_METHODS = ("integrated_gradients", "input_x_gradient", "deep_lift", "occl
 
 TARGETS = ("predicted", "gold", "contrast")
 """Values of --target: the most probable token, which is the answer that the model itself prefers;
-the correct answer; the positive answer against the negative one. Answers count in their most
-probable form."""
+the correct answer; the two options that the data contrasts, or else the correct answer against the
+likeliest other option. Answers count in their most probable form."""
 
 ATTRIBUTION_BACKENDS = ("native", "inseq")
 """Values of --backend of attribution."""

@@ -6,12 +6,16 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.generation import GenerationMeasurement
 from interp.models.model import Model
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
+from interp.scoring.generation import Decoding, generate
 from interp.tables import Row
-from interp_probes.completions import COMPLETION_TOKENS, complete
-from interp_probes.mentions import mentions
+
+COMPLETION_TOKENS = 32
+"""Most tokens of a completion."""
 
 TABLE = pa.schema(
     [
@@ -36,23 +40,31 @@ def knowledge(model: Model, *, batch_tokens: int | None = None) -> Measurement:
     Raises:
         UserError: a budget of less than one token.
     """
+    decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            completions = complete(model, batch)
+            texts = generate(model, batch, decoding)
         return [
-            {"knowledge": [_row(model, batch, index, completion)]}
-            for index, completion in enumerate(completions)
+            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 
     parameters = {"completion_tokens": COMPLETION_TOKENS}
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, "knowledge", parameters, {"knowledge": TABLE}, budget, measure_batch)
+    return GenerationMeasurement(
+        model,
+        "knowledge",
+        parameters,
+        {"knowledge": TABLE},
+        budget,
+        measure_batch,
+        COMPLETION_TOKENS,
+    )
 
 
-def _row(model: Model, batch: Batch, index: int, completion: str) -> Row:
-    prompt = batch.prompts[index].prompt
-    matched = mentions(completion, prompt.positive.forms, lookalikes=prompt.negative.forms)
+def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+    matched = prompt.answer.judge(completion).answer
     return {
         "model": model.name,
         "prompt_id": prompt.id,

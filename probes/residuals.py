@@ -16,7 +16,7 @@ from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_rows, predict
+from interp.scoring.answers import answer_tables, predict
 from interp.tables import SCHEMAS, Row
 
 LAST_TOKEN = "last_token"
@@ -60,11 +60,14 @@ def residuals(
         places = _places(batch, positions)
         with torch.inference_mode(), model.measuring(), residual_stream(model, places) as stream:
             predictions = predict(model, batch, answer_tokens)
-        answers = answer_rows(model, batch, predictions)
+        answers = answer_tables(model, batch, predictions)
         vectors = torch.stack([layer.float().cpu() for layer in stream], dim=2)
         return [
-            {"answers": [answer], "residuals": _rows(model, prompt, positions, vectors[row])}
-            for row, (answer, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
+            {
+                "answers": tables["answers"],
+                "residuals": _rows(model, prompt, positions, vectors[row]),
+            }
+            for row, (tables, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
         ]
 
     tables = {"answers": SCHEMAS["answers"], "residuals": TABLE}

@@ -32,6 +32,8 @@ class Results:
     entity_pair, such as "Stockholm (Sweden)", on both sides."""
     answers: pd.DataFrame
     """The answers table: one row a model and prompt."""
+    options: pd.DataFrame
+    """The option_probabilities table: one row per model, prompt and option."""
     attributions: pd.DataFrame
     """The attributions table: one row a model, prompt and method."""
     familiarity: pd.DataFrame
@@ -105,6 +107,7 @@ def read_results(study: StudyFolder) -> Results:
         models=tuple(answers["model"].unique()),
         prompts=prompts,
         answers=_of(answers, prompts),
+        options=_of(study.runs["answers"].table("option_probabilities"), prompts),
         attributions=_of(study.runs["answers"].table("attributions"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="predicted",
         metavar="NAME",
         help="what is attributed: the predicted token, the gold answer, or the contrast of the "
-        "positive and the negative answer (default: predicted)",
+        "data's two options, by default of gold and the likeliest other (default: predicted)",
     )
     group.add_argument(
         "--backend",

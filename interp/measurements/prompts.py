@@ -14,13 +14,15 @@ from interp.reading.budget import GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_rows, score_batch
+from interp.scoring.answers import AnswerRows, answer_tables, score_batch
 from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
 from interp.scoring.soft_answers import soft_score_batch
-from interp.tables import SCHEMAS, Row
+from interp.tables import SCHEMAS
 
 if TYPE_CHECKING:
     from interp.backends.captum import CaptumMethods
+
+ANSWER_TABLES = ("answers", "option_probabilities")
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,10 @@ def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             if isinstance(batch, SharedBatch):
-                rows = score_shared_batch(model, batch, answer_tokens)
-            else:
-                rows = score_batch(model, batch, answer_tokens)
-            return [{"answers": [row]} for row in rows]
+                return score_shared_batch(model, batch, answer_tokens)
+            return score_batch(model, batch, answer_tokens)
 
-    tables = {"answers": SCHEMAS["answers"]}
+    tables = {name: SCHEMAS[name] for name in ANSWER_TABLES}
     budget = token_budget(model, batch_tokens)
     return AnswerMeasurement(model, "score", {}, tables, budget, measure_batch)
 
@@ -59,17 +59,12 @@ def scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
 def soft_scoring(model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
     answer_tokens = AnswerTokenizer(model)
-    names = ("answers", "soft_answers")
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            tables = soft_score_batch(model, batch, answer_tokens)
-        return [
-            {name: [row] for name, row in zip(names, rows, strict=True)}
-            for rows in zip(*tables, strict=True)
-        ]
+            return soft_score_batch(model, batch, answer_tokens)
 
-    schemas = {name: SCHEMAS[name] for name in names}
+    schemas = {name: SCHEMAS[name] for name in (*ANSWER_TABLES, "soft_answers")}
     return Measurement(
         model, "soft-score", {}, schemas, token_budget(model, batch_tokens), measure_batch
     )
@@ -97,7 +92,7 @@ def attribution(
         attribute = InseqBackend(model).attribute
     else:
         attribute = attribute_in_one_pass
-    names = ("answers", "attributions") + (("token_scores",) if token_scores else ())
+    names = (*ANSWER_TABLES, "attributions", *(("token_scores",) if token_scores else ()))
     tables = {name: SCHEMAS[name] for name in names}
     own = [method for method in methods if method in METHODS]
     captum = _captum(model, [method for method in methods if method in CAPTUM_METHODS])
@@ -108,12 +103,12 @@ def attribution(
         if captum is not None:
             further, gaps = captum.attribute(batch, predictions, target=target)
             scores = {**scores, **further}
-        answers = answer_rows(model, batch, predictions)
+        answers = answer_tables(model, batch, predictions)
         rows = [
             _prompt_rows(
-                model, batch, index, answer=answer, scores=scores, token_scores=token_scores
+                model, batch, index, answers=rows, scores=scores, token_scores=token_scores
             )
-            for index, answer in enumerate(answers)
+            for index, rows in enumerate(answers)
         ]
         _note_gaps(rows, gaps)
         return rows
@@ -140,12 +135,15 @@ def _captum(model: Model, methods: Sequence[str]) -> "CaptumMethods | None":
 
 
 def _prompt_rows(
-    model: Model, batch: Batch, index: int, *, answer: Row, scores: TokenScores, token_scores: bool
+    model: Model,
+    batch: Batch,
+    index: int,
+    *,
+    answers: AnswerRows,
+    scores: TokenScores,
+    token_scores: bool,
 ) -> PromptRows:
-    rows: PromptRows = {
-        "answers": [answer],
-        "attributions": attribution_rows(model, batch, index, scores),
-    }
+    rows: PromptRows = {**answers, "attributions": attribution_rows(model, batch, index, scores)}
     if token_scores:
         rows["token_scores"] = token_score_rows(model, batch, index, scores)
     return rows

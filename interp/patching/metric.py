@@ -1,4 +1,4 @@
-"""The metric: the logit difference of the positive and the negative answer, in fp32."""
+"""The metric: the logit difference of the two contrasted options, in fp32."""
 
 import copy
 import math
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from interp.errors import UserError
 from interp.models.hooks import replaced
 from interp.models.model import Model
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 
 NO_GAP = 1e-3
 """Logit differences of the two prompts that are closer than this, in logits, leave no share to
@@ -41,7 +41,7 @@ class Head:
         self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)
 
     @contextmanager
-    def reading(self, answers: AnswerTokens) -> Iterator[None]:
+    def reading(self, answers: ContrastTokens) -> Iterator[None]:
         """Within the block the model's logits are those of the positive, then negative tokens."""
         tokens = torch.tensor([*answers.positive, *answers.negative])
         weight = self._rows(self._unembedding.weight, tokens)

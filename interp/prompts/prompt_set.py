@@ -122,7 +122,7 @@ def prompt_row(prompt: Prompt) -> dict[str, object]:
         "pair_id": prompt.pair_id,
         "side": prompt.side,
         "text": prompt.text,
-        "gold": prompt.gold_option.name,
+        "gold": prompt.answer.gold,
         **prompt.factors,
     }
     for name, (start, end) in prompt.segments.items():
@@ -137,8 +137,7 @@ def prompt_record(prompt: Prompt) -> str:
             prompt.id,
             prompt.text,
             dict(prompt.segments),
-            [[option.name, option.forms] for option in (prompt.positive, prompt.negative)],
-            prompt.gold,
+            prompt.answer.record(),
             prompt.pair_id,
             prompt.side,
             dict(prompt.factors),
