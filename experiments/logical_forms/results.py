@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from interp.analysis.accuracy import whole_pairs
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
-from interp.report.run_report import whole_pairs
 from interp.runs.folder import RunFolder
 from interp.studies import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.analysis.accuracy import pairs_of
+from interp.analysis.accuracy import pairs_of, whole_pairs
 from interp.errors import UserError, shortened
-from interp.report.run_report import whole_pairs
 from interp.runs.folder import RunFolder
 from interp.studies import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES

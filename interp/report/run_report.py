@@ -5,7 +5,12 @@ from itertools import islice
 
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table, notes_without_answer
+from interp.analysis.accuracy import (
+    accuracy_table,
+    notes_without_answer,
+    outcome_table,
+    whole_pairs,
+)
 from interp.analysis.attribution_table import attribution_table
 from interp.report.heatmap import token_heat_map
 from interp.report.page import HeatMapItem, Report, Section, TableItem
@@ -16,18 +21,19 @@ HEAT_MAP_PAIRS = 4
 
 
 def report_of_run(run: RunFolder) -> Report:
-    """The report on a run of `attribute` or `evaluate`, finished or not.
+    """The report on a run of `attribute` or `evaluate`, or of generated texts, finished or not.
 
     Pairs of which one side is not measured yet count in no figure.
 
     Raises:
         UserError: nothing was measured yet.
     """
-    prompts, answers = run.table("prompts"), run.table("answers")
+    generated = "completions" in run.tables()
+    prompts, answers = run.table("prompts"), run.table("completions" if generated else "answers")
     prompts = whole_pairs(prompts, answers)
     sides = tuple(prompts["side"].unique())
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
-    note = "; ".join(notes_without_answer(answers))
+    note = "" if generated else "; ".join(notes_without_answer(answers))
     items: list[TableItem | HeatMapItem] = []
     if "attributions" in run.tables():
         attributions = run.table("attributions")
@@ -36,6 +42,8 @@ def report_of_run(run: RunFolder) -> Report:
     else:
         table = accuracy_table(answers, prompts, sides)
         items.append(TableItem("accuracy_table", "Accuracy", table, note))
+    if generated:
+        items.append(TableItem("outcome_table", "What the texts answer", outcome_table(answers)))
     if "token_scores" in run.tables():
         items += heat_maps(run, prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run
@@ -68,14 +76,6 @@ def missing_shards(run: RunFolder) -> list[str]:
             for model, ids in run.missing().items()
         ),
     ]
-
-
-def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of pairs whose every side was answered by every model that `answers` holds."""
-    models = answers["model"].nunique()
-    measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
-    complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()
-    return prompts[prompts["pair_id"].map(complete)]
 
 
 def heat_maps(

@@ -59,7 +59,7 @@ class Decoding:
             raise UserError(f"max_new_tokens is {self.max_new_tokens}; expected at least 1")
         if not 0 <= self.temperature < float("inf"):
             raise UserError(f"the temperature is {self.temperature}; expected 0 (greedy) or more")
-        if isinstance(self.stop, str) or not all(self.stop):
+        if not isinstance(self.stop, tuple) or not all(self.stop):
             raise UserError(
                 f"stop is {self.stop!r}; expected a tuple of texts that are not empty, such as "
                 '("\\n",)'
@@ -89,9 +89,9 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
     start = 1 if model.hf.config.is_encoder_decoder else batch.token_ids.shape[1]
     stopping = _StopStrings(model, decoding.stop, start=start, rows=len(batch.prompts))
     processors: list[Any] = [_Sampling(batch, decoding)] if decoding.temperature else []
-    settings = _settings(model, decoding)
+    settings, hf = _settings(model, decoding), _generating(model)
     with _only(model, settings), _sound_attention(batch):
-        sequences: Any = model.hf.generate(
+        sequences = hf.generate(
             batch.token_ids,
             generation_config=settings,
             logits_processor=LogitsProcessorList(processors),
@@ -112,6 +112,20 @@ def end_tokens(model: Model) -> list[int]:
     return sorted({id_ for id_ in (*ids, model.tokenizer.eos_token_id) if id_ is not None})
 
 
+def _generating(model: Model) -> Any:
+    """The model itself, which transformers types as one that may lack `generate`.
+
+    Raises:
+        UserError: it generates no texts.
+    """
+    if not model.hf.can_generate():
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) generates no texts; give a causal or a "
+            "text-to-text language model"
+        )
+    return model.hf
+
+
 def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
     context = model.context_length
     longest = max(map(len, batch.prompts))
@@ -124,9 +138,9 @@ def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
 
 
 def _settings(model: Model, decoding: Decoding) -> GenerationConfig:
-    tokenizer, own = model.tokenizer, model.hf.generation_config
+    tokenizer, own = model.tokenizer, getattr(model.hf, "generation_config", None)
     padding = tokenizer.pad_token_id
-    return GenerationConfig(
+    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
         eos_token_id=end_tokens(model) or None,
@@ -157,7 +171,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-class _Sampling(LogitsProcessor):  # type: ignore[misc]  # transformers gives it no types
+class _Sampling(LogitsProcessor):
     """Leaves of each row one token, drawn with the probabilities of the tempered logits."""
 
     def __init__(self, batch: Batch, decoding: Decoding) -> None:
@@ -186,7 +200,7 @@ def inverse_cdf(
     return passed.int().argmax(-1)
 
 
-class _StopStrings(StoppingCriteria):  # type: ignore[misc]  # transformers gives it no types
+class _StopStrings(StoppingCriteria):
     """Ends the rows whose own text, without the prompt, holds a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
