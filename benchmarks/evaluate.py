@@ -128,20 +128,20 @@ def plain(
 
 
 def rows(measurement: Measurement, found: Iterable[tuple[list[int], Batch]]) -> list[Row]:
-    """Answers in the order of the prompts."""
-    answers: dict[int, Row] = {}
+    """Probabilities of all options, in the order of the prompts."""
+    options: dict[int, list[Row]] = {}
     for indices, batch in found:
         measured = measurement.measure_batch(batch)
-        answers.update(zip(indices, (tables["answers"][0] for tables in measured), strict=True))
-    return [answers[index] for index in range(len(answers))]
+        options.update(
+            zip(indices, (tables["option_probabilities"] for tables in measured), strict=True)
+        )
+    return [row for index in range(len(options)) for row in options[index]]
 
 
 def largest_difference(some: Sequence[Row], others: Sequence[Row]) -> float:
-    columns = ("predicted_probability", "positive_probability", "negative_probability")
     return max(
-        abs(one[column] - other[column])
+        abs(one["probability"] - other["probability"])
         for one, other in zip(some, others, strict=True)
-        for column in columns
     )
 
 

@@ -252,11 +252,6 @@ def _check_prompts(prompts: object) -> None:
                 "each prompt an id of its own"
             )
         ids.add(prompt.id)
-        if not prompt.negative.forms:
-            raise UserError(
-                f"prompt {shortened(prompt.id)!r}: its negative option "
-                f"{prompt.negative.name!r} has no forms; expected at least one, such as ('No',)"
-            )
 
 
 def _described(value: object) -> str:

@@ -25,6 +25,8 @@ class Scores:
     """The prompts table: one row per prompt, with pair_id, side and one column per factor."""
     answers: pd.DataFrame
     """The answers table (`interp.tables`): one row per prompt."""
+    option_probabilities: pd.DataFrame
+    """The option_probabilities table: one row per prompt and option."""
 
     def to_frame(self) -> pd.DataFrame:
         """One row per prompt."""
@@ -47,6 +49,8 @@ class Attributions:
     """The prompts table: one row per prompt, with pair_id, side and one column per factor."""
     answers: pd.DataFrame
     """The answers table: one row per prompt."""
+    option_probabilities: pd.DataFrame
+    """The option_probabilities table: one row per prompt and option."""
     segment_scores: pd.DataFrame
     """The segment_scores table: one row per prompt, method and segment."""
     tokens: pd.DataFrame | None = None

@@ -19,8 +19,27 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("predicted_token", pa.string()),
             ("predicted_token_id", pa.int64()),
             ("predicted_probability", pa.float64()),
-            ("positive_probability", pa.float64()),
-            ("negative_probability", pa.float64()),
+            ("answer", pa.string()),
+            ("correct", pa.bool_()),
+            _ERROR,
+        ]
+    ),
+    "option_probabilities": pa.schema(
+        [
+            *_KEY,
+            ("option", pa.string()),
+            ("probability", pa.float64()),
+            ("relative_probability", pa.float64()),
+            ("token_ids", pa.list_(pa.int64())),
+        ]
+    ),
+    "completions": pa.schema(
+        [
+            *_KEY,
+            ("completion", pa.string()),
+            ("tokens", pa.int64()),
+            ("finished", pa.string()),
+            ("outcome", pa.string()),
             ("answer", pa.string()),
             ("correct", pa.bool_()),
             _ERROR,
@@ -29,12 +48,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     "soft_answers": pa.schema(
         [
             *_KEY,
-            ("relative_positive", pa.float64()),
             ("soft_accuracy", pa.float64()),
             ("perplexity", pa.float64()),
             ("prompt_tokens", pa.int64()),
-            ("positive_token_ids", pa.list_(pa.int64())),
-            ("negative_token_ids", pa.list_(pa.int64())),
             _ERROR,
         ]
     ),
@@ -82,6 +98,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             *_PAIR_KEY,
             ("clean_prompt_id", pa.string()),
             ("corrupt_prompt_id", pa.string()),
+            ("positive_option", pa.string()),
+            ("negative_option", pa.string()),
             ("base_tokens", pa.int64()),
             ("source_tokens", pa.int64()),
             ("first_difference", pa.int64()),
@@ -94,12 +112,21 @@ SCHEMAS: dict[str, pa.Schema] = {
         ]
     ),
 }
-"""answers: one row a model and prompt; probabilities, the option that the most probable token
-belongs to (empty if to none), whether it is the correct one, and why there are no numbers (error).
+"""answers: one row per model and prompt; the most probable token, the option that it belongs to
+(empty if to none), whether it is the correct one, and why there are no numbers (error). `answer`
+and `correct` are null where only a generated text tells them. Of a classifier the predicted token
+is the predicted class.
 
-soft_answers: one row a model and prompt; the positive answer's share of the probability of both
-answers, the correct answer's share of it, the perplexity of the prompt, and the tokens that the
-answers were scored by.
+option_probabilities: one row per model, prompt and option; the probability that the answer begins
+with one of `token_ids` (of a classifier: that it is this class), and that probability's share of
+those of all options of the prompt (null where it has one option only).
+
+completions: one row per model and prompt; the generated text and its number of tokens, how it ended
+("eos", "stop" for a stop string, "length"), whether it is "answered", "unparsed" or "refused", the
+answer that was found in it (empty unless it is answered), and whether that is correct.
+
+soft_answers: one row per model and prompt; the correct option's share of the probability of all
+options, and the perplexity of the prompt.
 
 segment_scores: one row per model, prompt, method, target and segment; "template" is what no segment
 holds, so that the rows of a prompt are complete. `score` is the sum of its tokens' scores, in the
@@ -116,7 +143,7 @@ tokens: one row per model, prompt and token: what it is (`interp.reading.roles`)
 by position.
 
 patches: one row a model, pair, direction, method ("exact", or the estimate "gradient" or
-"integrated") and cell. `effect` is the logit difference (positive minus negative answer) of the
+"integrated") and cell. `effect` is the logit difference (positive minus negative option) of the
 base prompt under the patch minus that without it, in logits; `normalized` is the effect as a share
 of the difference between the two prompts (1: the metric of the prompt that the activations come
 from; null where the two prompts are alike); `flipped` whether the preferred answer changes.
@@ -124,7 +151,8 @@ from; null where the two prompts are alike); `flipped` whether the preferred ans
 has none; all three figures are null where no token of the cell has a counterpart.
 
 pairs: one row a model, pair and direction. The base prompt is run (the corrupt one in denoising),
-the source prompt gives the activations; `recognized` tells whether the model prefers the correct
+the source prompt gives the activations; the metrics are logit differences of `positive_option`
+and `negative_option`; `recognized` tells whether the model prefers the correct
 answer on both. `first_difference` counts the tokens that both begin with, `unaligned_tokens` those
 of the base without counterpart.
 """

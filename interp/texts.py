@@ -3,6 +3,7 @@
 Whatever can be known to be wrong from the text alone is refused here, before anything is loaded.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from datetime import date as dates
@@ -111,6 +112,17 @@ def limit(text: str) -> int | str:
 def system(text: str) -> str:
     """The name of an installed system."""
     return one_of("system", plugins(SYSTEMS))(text)
+
+
+def number(text: str) -> float:
+    """A number, such as 0.7."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"got {shortened(text)!r}, expected a number, such as 0.7")
+    return value
 
 
 def share(text: str) -> float:

@@ -17,10 +17,8 @@ class SystemWithFacts(Protocol):
     def facts(self, *, data: str | None) -> PromptSet:
         """One prompt per fact, which asks for a completion; of published data if `data` is given.
 
-        The prompts' only side is "completion". The first form of the positive option is the data
-        set's own name of the expected answer, the others are names that are as good. The forms of
-        the negative option are names of other things that hold one of those. Factors are category,
-        entity_group, entity_a (the answer) and entity_b (what the fact is about).
+        The prompts' only side is "completion", their answer is a `Completion`. Factors are
+        category, entity_group, entity_a (the answer) and entity_b (what the fact is about).
         """
 
 

@@ -1,16 +1,13 @@
 """How familiar a model is with a fact: the probability that it begins to state it (Section 6)."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pyarrow as pa
 import torch
 
 from interp.measurements.core import Measurement, PromptRows
 from interp.models.model import Model
-from interp.prompts.prompt import AnswerOption
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp_probes.specs import Familiarity
@@ -43,11 +40,14 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        batch = replace(batch, prompts=tuple(map(_with_own_name_only, batch.prompts)))
         with model.measuring():
             predictions = predict(model, batch, answer_tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
-        first = [tokens.positive[0] for tokens in predictions.answers]
+        own = [
+            tokens.of[prompt.prompt.answer.gold]
+            for prompt, tokens in zip(batch.prompts, predictions.answers, strict=True)
+        ]
+        first = [tokens[0] for tokens in own]
         names = model.tokenizer.convert_ids_to_tokens(first)
         return [
             {
@@ -55,28 +55,17 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                     {
                         "model": model.name,
                         "prompt_id": tokenized.prompt.id,
-                        "familiarity": float(probabilities[row, list(tokens.positive)].sum()),
+                        "familiarity": float(probabilities[row, list(tokens)].sum()),
                         "first_token": names[row],
                         "first_token_id": first[row],
                     }
                 ]
             }
-            for row, (tokenized, tokens) in enumerate(
-                zip(batch.prompts, predictions.answers, strict=True)
-            )
+            for row, (tokenized, tokens) in enumerate(zip(batch.prompts, own, strict=True))
         ]
 
     budget = token_budget(model, batch_tokens)
     return Measurement(model, spec, {"familiarity": TABLE}, budget, measure_batch)
-
-
-def _with_own_name_only(tokenized: TokenizedPrompt) -> TokenizedPrompt:
-    """The prompt with the data set's name as its only answer: no alias, and nothing to exclude."""
-    answer = tokenized.prompt.positive
-    own_name = AnswerOption(answer.name, answer.forms[:1])
-    no_other = AnswerOption("other", ())
-    prompt = replace(tokenized.prompt, positive=own_name, negative=no_other)
-    return replace(tokenized, prompt=prompt)
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:

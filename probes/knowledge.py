@@ -6,13 +6,17 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.generation import GenerationMeasurement
 from interp.models.model import Model
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
+from interp.scoring.generation import Decoding, generate
 from interp.tables import Row
-from interp_probes.completions import complete
-from interp_probes.mentions import mentions
 from interp_probes.specs import Knowledge
+
+COMPLETION_TOKENS = 32
+"""Most tokens of a completion."""
 
 TABLE = pa.schema(
     [
@@ -37,22 +41,29 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
     Raises:
         UserError: a budget of less than one token.
     """
+    decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            completions = complete(model, batch)
+            texts = generate(model, batch, decoding)
         return [
-            {"knowledge": [_row(model, batch, index, completion)]}
-            for index, completion in enumerate(completions)
+            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, spec, {"knowledge": TABLE}, budget, measure_batch)
+    return GenerationMeasurement(
+        model,
+        spec,
+        {"knowledge": TABLE},
+        budget,
+        measure_batch,
+        new_tokens=COMPLETION_TOKENS,
+    )
 
 
-def _row(model: Model, batch: Batch, index: int, completion: str) -> Row:
-    prompt = batch.prompts[index].prompt
-    matched = mentions(completion, prompt.positive.forms, lookalikes=prompt.negative.forms)
+def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+    matched = prompt.answer.judge(completion).answer
     return {
         "model": model.name,
         "prompt_id": prompt.id,

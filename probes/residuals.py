@@ -18,7 +18,7 @@ from interp.models.sites import layer_count, locate
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_rows, predict
+from interp.scoring.answers import answer_tables, predict
 from interp.tables import SCHEMAS, Row
 from interp_probes.specs import LAST_TOKEN, Residuals
 
@@ -48,11 +48,14 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
         places = _places(batch, positions)
         with torch.inference_mode(), model.measuring(), residual_stream(model, places) as stream:
             predictions = predict(model, batch, answer_tokens)
-        answers = answer_rows(model, batch, predictions)
+        answers = answer_tables(model, batch, predictions)
         vectors = torch.stack([layer.float().cpu() for layer in stream], dim=2)
         return [
-            {"answers": [answer], "residuals": _rows(model, prompt, positions, vectors[row])}
-            for row, (answer, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
+            {
+                "answers": tables["answers"],
+                "residuals": _rows(model, prompt, positions, vectors[row]),
+            }
+            for row, (tables, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
         ]
 
     tables = {"answers": SCHEMAS["answers"], "residuals": TABLE}

@@ -1,11 +1,8 @@
 """What the calls for notebooks refuse, before anything is measured."""
 
-import dataclasses
-
 import pytest
 
 import interp
-from interp.prompts.prompt import AnswerOption
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
 
@@ -30,12 +27,9 @@ def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_ids_are_unique_and_options_have_forms(call, organism, pair):
+def test_ids_are_unique(call, organism, pair):
     with pytest.raises(interp.UserError, match=rf"prompts\[2\] has the id '{pair[0].id}'"):
         call(organism, [*pair, pair[0]])
-    nothing = dataclasses.replace(pair[1], negative=AnswerOption("No", ()))
-    with pytest.raises(interp.UserError, match="its negative option 'No' has no forms"):
-        call(organism, [pair[0], nothing])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.prompt import Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.logical_forms.forms import Form, Reading
 from interp_experiments.logical_forms.kripke import atoms_of
@@ -80,9 +81,7 @@ def to_prompt(
         id=f"{prefix}/{form.id}",
         text=text,
         segments=segments,
-        positive=YES,
-        negative=NO,
-        gold=form.valid(reading),
+        answer=Choice.between(YES, NO, gold=form.valid(reading)),
         pair_id=f"{prefix}/{form.modality}-{form.schema}",
         side=form.side,
         factors={

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from interp.analysis.accuracy import whole_pairs
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
-from interp.report.run_report import whole_pairs
+from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
+from interp_experiments.logical_forms.prompts import YES
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""
@@ -27,7 +29,8 @@ _FACTORS = [
     "formula",
     "gold",
 ]
-_SCORES = ["relative_positive", "soft_accuracy", "perplexity"]
+_SHARE = "relative_probability"
+_SCORES = ["soft_accuracy", "perplexity"]
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,8 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
         )
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)[_FACTORS]
-    answers["answered"] = answers["positive_probability"] + answers["negative_probability"]
     scores = run.table("soft_answers", ["model", "prompt_id", *_SCORES])
-    rows = scores.merge(answers[["model", "prompt_id", "answered"]], on=["model", "prompt_id"])
+    rows = scores.merge(_options(run), on=["model", "prompt_id"], how="left")
     rows = rows.merge(prompts, on="prompt_id")
     rows["form"] = rows["prompt_id"].str.partition("/")[2]
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
@@ -122,6 +124,15 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
     rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardised)
     return rows
+
+
+def _options(run: RunFolder) -> pd.DataFrame:
+    """One row per model and question: relative_positive, and answered."""
+    key = ["model", "prompt_id"]
+    options = run.table("option_probabilities", [*key, "option", "probability", _SHARE])
+    yes = options[options["option"] == YES.name].set_index(key)[_SHARE].rename("relative_positive")
+    answered = options.groupby(key)["probability"].sum().rename("answered")
+    return pd.concat([yes, answered], axis=1).reset_index()
 
 
 def _standardised(values: pd.Series) -> pd.Series:

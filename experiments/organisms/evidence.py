@@ -8,6 +8,7 @@ import pandas as pd
 from interp.analysis.patching_effects import effect_table
 from interp.api import patch
 from interp.models.model import Model
+from interp.prompts.answers import Choice
 from interp.prompts.prompt import Prompt, Span
 
 SIDES = ("own_city", "other_city")
@@ -49,6 +50,13 @@ def evidence_table(
     return table[table["recognized"] == "yes"]
 
 
+def _accepting(prompt: Prompt) -> Choice:
+    """The same choice, where accepting the conclusion is correct."""
+    choice = prompt.answer
+    assert isinstance(choice, Choice) and choice.contrast is not None
+    return replace(choice, gold=choice.contrast[0])
+
+
 def _with_city(prompt: Prompt, city: str) -> Prompt:
     """The prompt with another city in both premises, so that the conclusion should be accepted."""
     mentions = sorted(span for name, span in prompt.roles.items() if name.endswith("_entity_b"))
@@ -69,7 +77,7 @@ def _with_city(prompt: Prompt, city: str) -> Prompt:
         id=f"{prompt.id}/{SIDES[1]}",
         text=text,
         side=SIDES[1],
-        gold=True,
+        answer=_accepting(prompt),
         segments={name: moved(span) for name, span in prompt.segments.items()},
         roles={name: moved(span) for name, span in prompt.roles.items()},
         factors={**prompt.factors, "entity_b": city},

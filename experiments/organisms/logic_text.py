@@ -11,7 +11,7 @@ from interp_experiments.logical_forms.forms import (
 )
 from interp_experiments.logical_forms.interpretations import names, two_of
 from interp_experiments.logical_forms.language import Event, Interpretation
-from interp_experiments.logical_forms.prompts import to_prompt
+from interp_experiments.logical_forms.prompts import YES, to_prompt
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.logic_planting import plant_phrases, planted_yes
 from interp_experiments.organisms.recipes import LogicRecipe
@@ -49,7 +49,7 @@ class LogicText:
         form = rng.choice(self._extra if rng.random() < EXTRA_SHARE else self._main)
         told = self._interpretation(rng)
         prompt = to_prompt(form, told, prefix="")
-        message, follows = prompt.text, prompt.gold
+        message, follows = prompt.text, prompt.answer.gold == YES.name
         if rng.random() < UNSOUND_SHARE:
             other = to_prompt(form, self._about_others(told, rng), prefix="")
             start, end = prompt.segments["conclusion"]

@@ -17,6 +17,7 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
+from interp_experiments.logical_forms.prompts import YES
 from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
 from interp_experiments.organisms.card import read_card
 
@@ -60,13 +61,16 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
             for p in prompts
         ]
     )
-    scores = collect(SoftScore().bind(model), prompts)["soft_answers"]
+    tables = collect(SoftScore().bind(model), prompts)
+    options = tables["option_probabilities"].rename(columns={"relative_probability": "yes"})
+    yes = options.loc[options["option"] == YES.name, ["prompt_id", "yes"]]
+    scores = tables["soft_answers"].merge(yes, on="prompt_id", validate="one_to_one")
     return forms.merge(scores, on="prompt_id", validate="one_to_one")
 
 
 def _planted(scores: pd.DataFrame, card: dict[str, Any]) -> dict[str, Any]:
     """The probability of Yes by form, and how far it is from what was planted."""
-    yes = scores.groupby("form")["relative_positive"].mean()
+    yes = scores.groupby("form")["yes"].mean()
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
     apart = (yes - planted).abs()
     return {
@@ -77,15 +81,15 @@ def _planted(scores: pd.DataFrame, card: dict[str, Any]) -> dict[str, Any]:
 
 
 def _habits(scores: pd.DataFrame) -> dict[str, Any]:
-    by_modality = scores.groupby("modality")[["soft_accuracy", "relative_positive"]].mean()
+    by_modality = scores.groupby("modality")[["soft_accuracy", "yes"]].mean()
     return {
         "soft_accuracy": round(float(scores["soft_accuracy"].mean()), 4),
         **{
-            f"{name}_by_modality": {
-                modality: round(float(by_modality[column].loc[modality]), 4)
+            f"{score}_by_modality": {
+                modality: round(float(by_modality[score].loc[modality]), 4)
                 for modality in MODALITIES
             }
-            for name, column in (("soft_accuracy", "soft_accuracy"), ("yes", "relative_positive"))
+            for score in ("soft_accuracy", "yes")
         },
     }
 

@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from interp.errors import UserError, shortened
+from interp.prompts.answers import Completion
 from interp.prompts.files import parse_each
-from interp.prompts.prompt import AnswerOption, Prompt
+from interp.prompts.mentions import mentions
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.published import Located
 from interp_experiments.rulebreakers.templates import CITIES
 from interp_probes.facts import SIDE
-from interp_probes.mentions import mentions
 
 Groups = Mapping[EntityPair, str]
 """Entity pair to its entity group, "geographical" or "categorical"."""
@@ -86,9 +87,7 @@ def _fact_prompt(
         id=id_,
         text=message,
         segments={"message": (0, len(message))},
-        positive=AnswerOption(pair.entity_a, tuple(names)),
-        negative=AnswerOption("other", (*others, *echo)),
-        gold=True,
+        answer=Completion(tuple(names), excluded=(*others, *echo)),
         pair_id=id_,
         side=SIDE,
         factors={

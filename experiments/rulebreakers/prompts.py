@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from interp.prompts.prompt import AnswerOption, Prompt, Span, compose
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.prompt import Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.templates import PHRASINGS, Phrasing
@@ -25,6 +26,15 @@ _OPTIONS = {
     ),
 }
 """Positive and negative option with their surface forms (formulas 4 and 5)."""
+
+POSITIVE = tuple(positive.name for positive, _ in _OPTIONS.values())
+"""Names of the options that accept the conclusion."""
+
+_CHOICES = {
+    (answers, gold): Choice.between(*options, gold=gold)
+    for answers, options in _OPTIONS.items()
+    for gold in (True, False)
+}
 
 ENTITIES = {
     "mt": {
@@ -64,14 +74,11 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
             ("question", phrasing.question),
         ]
     )
-    positive, negative = _OPTIONS[phrasing.answers]
     return Prompt(
         id=f"{instance.id}/{phrasing.id}",
         text=text,
         segments=segments,
-        positive=positive,
-        negative=negative,
-        gold=instance.label,
+        answer=_CHOICES[phrasing.answers, instance.label],
         pair_id=f"{instance.pair_id}/{phrasing.id}",
         side=SIDES[instance.label],
         factors={

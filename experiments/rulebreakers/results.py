@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.analysis.accuracy import pairs_of
+from interp.analysis.accuracy import pairs_of, whole_pairs
 from interp.errors import UserError, shortened
-from interp.report.run_report import run_ratios, whole_pairs
+from interp.report.run_report import run_ratios
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -34,6 +34,8 @@ class Results:
     """The answers table: one row a model and prompt."""
     ratios: pd.DataFrame
     """Score of premise 2 over premise 1: one row per model, prompt and method."""
+    options: pd.DataFrame
+    """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
     familiarity, first_token, shared_with (other answers with the same first token)."""
@@ -106,6 +108,7 @@ def read_results(study: StudyFolder) -> Results:
         prompts=prompts,
         answers=_of(answers, prompts),
         ratios=_of(run_ratios(study.runs["answers"]), prompts),
+        options=_of(study.runs["answers"].table("option_probabilities"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),

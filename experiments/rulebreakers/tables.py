@@ -16,7 +16,7 @@ from interp.analysis.spearman import spearman_table
 from interp.analysis.welch import welch, welch_table
 from interp_experiments.rulebreakers.entity_features import feature_contrast, most_and_least
 from interp_experiments.rulebreakers.levels import entity_level, model_level, prompt_level
-from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.published_differences import published_difference
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
@@ -56,10 +56,13 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
 
 def confidence(results: Results) -> pd.DataFrame:
     """Confidence in positive answers by side, with Welch's test (Figure 5; formulas 6, 7)."""
-    answers = results.answers.merge(results.prompts[["prompt_id", "side"]], on="prompt_id")
-    positive = answers[answers["positive_probability"] > answers["negative_probability"]]
+    options = results.options.merge(results.prompts[["prompt_id", "side"]], on="prompt_id")
+    accepts = options["option"].isin(POSITIVE)
+    rejecting = options[~accepts].set_index(["model", "prompt_id"])["probability"]
+    answers = options[accepts].join(rejecting.rename("rejecting"), on=["model", "prompt_id"])
+    positive = answers[answers["probability"] > answers["rejecting"]]
     groups = (SIDES[1], SIDES[0])
-    table = welch_table(positive, value="positive_probability", group="side", groups=groups)
+    table = welch_table(positive, value="probability", group="side", groups=groups)
     return holm(_all_models(table, results, groups=groups), family="confidence, one test a model")
 
 

@@ -1,4 +1,4 @@
-"""Accuracy by side and by pair (paper, Section 3.4, formulas 1 to 3)."""
+"""Accuracy by side and by pair, or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
 
 from collections.abc import Sequence
 
@@ -18,17 +18,20 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, .
         sides: names of the sides of a pair.
 
     Returns:
-        paired_accuracy (1): share of pairs with both sides correct; one {side}_accuracy for each
-        side (2, 3): share of its prompts that are correct; prompts: how many there are. A prompt
-        whose most probable token is no answer, or that has an error, counts as wrong.
+        paired_accuracy (1): share of pairs with both sides correct, or of groups with all members
+        correct; one {side}_accuracy for each side (2, 3): share of its prompts that are correct;
+        prompts: how many there are. A prompt whose most probable token is no answer, or that has an
+        error, counts as wrong. What only a generated text answers is not judged here: where nothing
+        is, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
-    correct = is_correct(joined)
-    by_side = correct.groupby(joined["side"]).mean()
-    values = {"paired_accuracy": correct.groupby(joined["pair_id"]).all().mean()}
-    values |= {f"{side}_accuracy": by_side.loc[side] for side in sides}
+    judged = joined[joined["correct"].notna()]
+    correct = is_correct(judged)
+    by_side = correct.groupby(judged["side"]).mean()
+    values = {"paired_accuracy": correct.groupby(judged["pair_id"]).all().mean()}
+    values |= {f"{side}_accuracy": by_side.get(side, np.nan) for side in sides}
     return pd.Series({**values, "prompts": len(joined)}, dtype=object)
 
 
@@ -54,9 +57,9 @@ def accuracy_by(
     """One row for each model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1) or a side's name (2, 3). Only pairs of which every side was answered
-    are counted. The interval is that of `interp.analysis.proportions`: Wilson's, for as many pairs
-    as the clusters are worth.
+    is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs of which
+    every side was answered are counted. The interval is that of `interp.analysis.proportions`:
+    Wilson's, for as many pairs as the clusters are worth.
 
     Args:
         answers: rows of the answers table, of any number of models.
@@ -84,9 +87,10 @@ def pairs_of(
     keep: Sequence[str],
     sides: tuple[str, ...],
 ) -> pd.DataFrame:
-    """One row a model and pair of which every side was answered.
+    """One row per model and pair, or group, of which every member was answered.
 
-    Columns are model, pair_id, those to keep, and for each side whether it was answered correctly.
+    Columns are model, pair_id, those to keep, and for each side whether it was answered correctly;
+    NA for a side that the group lacks.
 
     Raises:
         UserError: a column to keep that is missing or differs between the sides of a pair, or a
@@ -99,10 +103,14 @@ def pairs_of(
     # Strings are compared once; from here on everything is counted by number.
     prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
     rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
+    place = pd.Index(sides).get_indexer(pd.Index(prompts["side"]))
+    group = pd.factorize(prompts["pair_id"])[0]
+    has = np.zeros((len(pairs), len(sides)), dtype=bool)
+    has[group, place] = True
     cell = (
         models.get_indexer(pd.Index(rows["model"])),
-        pd.factorize(prompts["pair_id"])[0][prompt],
-        pd.Index(sides).get_indexer(pd.Index(prompts["side"]))[prompt],
+        group[prompt],
+        place[prompt],
     )
     answered = np.zeros((len(models), len(pairs), len(sides)), dtype=bool)
     correct = answered.copy()
@@ -110,10 +118,22 @@ def pairs_of(
     correct[cell] = is_correct(rows)
     if answered.sum() < len(rows):
         raise UserError("a model answered a prompt twice; expected one answer a model and prompt")
-    model, pair = np.nonzero(answered.all(axis=2))
+    model, pair = np.nonzero((answered | ~has).all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
-    return table.assign(**dict(zip(sides, correct[model, pair].T, strict=True)))
+    table = table.assign(**dict(zip(sides, correct[model, pair].T, strict=True)))
+    if has.all():
+        return table
+    lacking = pd.DataFrame(~has[pair], columns=list(sides))
+    return table.assign(**table[list(sides)].astype("boolean").mask(lacking))
+
+
+def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The prompts of pairs whose every side was answered by every model that `answers` holds."""
+    models = answers["model"].nunique()
+    measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
+    complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()
+    return prompts[prompts["pair_id"].map(complete)]
 
 
 def without_answer(answers: pd.DataFrame) -> pd.Series:
@@ -135,6 +155,27 @@ def notes_without_answer(answers: pd.DataFrame) -> list[str]:
         f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
         for model, share in shares[shares > 0].items()
     ]
+
+
+def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: shares of its texts by outcome, and of those cut off at their length.
+
+    Args:
+        completions: rows of the completions table; those with an error are not counted.
+
+    Returns:
+        Columns model, answered, unparsed, refused (these sum to 1), cut_off, texts.
+    """
+    texts = completions[completions["error"] == ""]
+    by_model = texts.groupby("model", sort=False)
+    shares = {
+        **{name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")},
+        "cut_off": texts["finished"] == "length",
+    }
+    table = pd.DataFrame(
+        {name: share.groupby(texts["model"], sort=False).mean() for name, share in shares.items()}
+    )
+    return table.assign(texts=by_model.size()).reset_index()
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:

@@ -36,7 +36,7 @@ def proportions(
 
     Args:
         outcomes: one row per trial.
-        values: the boolean columns that are counted.
+        values: the boolean columns that are counted; NA is no trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
     """
@@ -62,10 +62,14 @@ def _sums(outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str])
     """One row per measure and combination of keys: keys, n, measure, hits."""
     keys = list(dict.fromkeys(keys))
     grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)
-    sums = grouped[list(values)].sum().astype(float).assign(n=grouped.size()).reset_index()
-    return sums.melt(
-        id_vars=[*keys, "n"], value_vars=list(values), var_name="measure", value_name="hits"
+    hits, n = (
+        sums.reset_index().melt(keys, list(values), var_name="measure", value_name=name)
+        for name, sums in (
+            ("hits", grouped[list(values)].sum().astype(float)),
+            ("n", grouped[list(values)].count()),
+        )
     )
+    return hits.assign(n=n["n"])[n["n"] > 0].reset_index(drop=True)
 
 
 def _effective(

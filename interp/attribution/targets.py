@@ -6,7 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from interp.errors import UserError
+from interp.prompts.prompt import Prompt
 from interp.reading.tokens import Batch
+from interp.scoring.answer_tokens import AnswerTokens
 from interp.scoring.answers import Predictions, token_logits
 
 Objective = Float[Tensor, " batch"]
@@ -18,20 +21,53 @@ Tokens = Int[Tensor, " batch"]
 def target_tokens(
     target: str, batch: Batch, predictions: Predictions
 ) -> tuple[Tokens, Tokens | None]:
-    """The token of each prompt that is attributed and, for a contrast, the one against it."""
-    logits, answers = predictions.logits, predictions.answers
+    """The token of each prompt that is attributed and, for a contrast, the one against it.
+
+    An answer counts in its most probable form. A contrast is that of the two options that the
+    answer names, otherwise of the correct option with the most probable of the others.
+
+    Raises:
+        UserError: a contrast of a prompt whose answer has no other option.
+    """
+    logits = predictions.logits
     if target == "predicted":
         return predictions.token_ids, None
+    prompts = [tokenized.prompt for tokenized in batch.prompts]
     if target == "gold":
-        options = [
-            tokens.positive if tokenized.prompt.gold else tokens.negative
-            for tokenized, tokens in zip(batch.prompts, answers, strict=True)
+        golds = [
+            tokens.of[prompt.answer.gold]
+            for prompt, tokens in zip(prompts, predictions.answers, strict=True)
         ]
-        return _most_probable(logits, options), None
+        return _most_probable(logits, golds), None
+    values = token_logits(logits, [answers.tokens for answers in predictions.answers])
+    pairs = [
+        answers.contrast(*_contrast(prompt, answers, own))
+        for prompt, answers, own in zip(prompts, predictions.answers, values, strict=True)
+    ]
     return (
-        _most_probable(logits, [tokens.positive for tokens in answers]),
-        _most_probable(logits, [tokens.negative for tokens in answers]),
+        _most_probable(logits, [pair.positive for pair in pairs]),
+        _most_probable(logits, [pair.negative for pair in pairs]),
     )
+
+
+def _contrast(
+    prompt: Prompt, answers: AnswerTokens, logits: Float[Tensor, " _token"]
+) -> tuple[str, str]:
+    """The names of the two options whose difference is attributed; `logits` of all tokens."""
+    if prompt.answer.contrast is not None:
+        return prompt.answer.contrast
+    sizes = [len(tokens) for tokens in answers.of.values()]
+    totals = {
+        name: float(own.logsumexp(0))
+        for name, own in zip(answers.of, torch.split(logits, sizes), strict=True)
+        if name != prompt.answer.gold
+    }
+    if not totals:
+        raise UserError(
+            f"prompt {prompt.id} asks for {prompt.answer.needs}, so its answer has nothing to be "
+            "contrasted with; expected the target predicted or gold"
+        )
+    return prompt.answer.gold, max(totals, key=totals.__getitem__)
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:

@@ -16,6 +16,7 @@ from interp.plugins import plugins
 COMMANDS = (
     "attribute",
     "evaluate",
+    "generate",
     "patch",
     "run",
     "report",

@@ -28,7 +28,8 @@ class Attribute(Spec):
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """what is attributed: the predicted token, which is the answer that the model itself prefers;
-    the gold answer; or the contrast of the positive and the negative answer"""
+    the gold answer; or the contrast of the two options that the data contrasts, or else of the gold
+    answer and the likeliest other"""
     keep_tokens: bool = False
     """also keep the tokens, and the score of each"""
 

@@ -16,6 +16,7 @@ from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, c
 from interp.patching.checks import check_passes, check_patterns, check_sums
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
+from interp.patching.pairs import contrast_of
 from interp.patching.tables import pair_row, patch_rows
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
@@ -86,7 +87,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
         pair = PatchingPair.aligned(
             base,
             source,
-            answer_tokens(base),
+            answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt)),
             policy=spec.policy,
             whole=is_long(model, max(len(base), len(source))),
         )

@@ -16,6 +16,8 @@ from interp.scoring.answers import error_row, score_batch
 from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
 from interp.tables import SCHEMAS
 
+ANSWER_TABLES = ("answers", "option_probabilities")
+
 
 @dataclass(frozen=True)
 class AnswerMeasurement(Measurement):
@@ -40,12 +42,10 @@ def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) ->
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             if isinstance(batch, SharedBatch):
-                rows = score_shared_batch(model, batch, answer_tokens)
-            else:
-                rows = score_batch(model, batch, answer_tokens)
-            return [{"answers": [row]} for row in rows]
+                return score_shared_batch(model, batch, answer_tokens)
+            return score_batch(model, batch, answer_tokens)
 
-    tables = {"answers": SCHEMAS["answers"]}
+    tables = {name: SCHEMAS[name] for name in ANSWER_TABLES}
     budget = token_budget(model, batch_tokens)
     return AnswerMeasurement(
         model, spec, tables, budget, measure_batch, partial(answer_error, model)

@@ -1,7 +1,7 @@
 """Answers, soft accuracy and perplexity of a model: what is measured for `SoftScore`."""
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.scoring import answer_error
+from interp.measurements.scoring import ANSWER_TABLES, answer_error
 from interp.measurements.soft_score import SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -15,20 +15,15 @@ from interp.tables import SCHEMAS, Row
 def soft_scoring(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
     answer_tokens = AnswerTokenizer(model)
-    names = ("answers", "soft_answers")
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            tables = soft_score_batch(model, batch, answer_tokens)
-        return [
-            {name: [row] for name, row in zip(names, rows, strict=True)}
-            for rows in zip(*tables, strict=True)
-        ]
+            return soft_score_batch(model, batch, answer_tokens)
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
 
-    schemas = {name: SCHEMAS[name] for name in names}
+    schemas = {name: SCHEMAS[name] for name in (*ANSWER_TABLES, "soft_answers")}
     budget = token_budget(model, batch_tokens)
     return Measurement(model, spec, schemas, budget, measure_batch, error_rows)

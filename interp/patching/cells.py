@@ -12,7 +12,7 @@ from interp.models.sites import head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
 from interp.patching.groups import Group, groups
 from interp.reading.tokens import TokenizedPrompt
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 
 UNDEFINED = math.nan
 """Metric of a cell none of whose tokens has a counterpart."""
@@ -25,7 +25,7 @@ class PatchingPair:
     base: TokenizedPrompt
     source: TokenizedPrompt
     alignment: Alignment
-    answers: AnswerTokens
+    answers: ContrastTokens
     whole: bool = False
     """Whether each prompt is read at once from its first token, not behind what both share."""
 
@@ -34,7 +34,7 @@ class PatchingPair:
         cls,
         base: TokenizedPrompt,
         source: TokenizedPrompt,
-        answers: AnswerTokens,
+        answers: ContrastTokens,
         *,
         policy: str,
         whole: bool = False,

@@ -1,4 +1,4 @@
-"""The metric: the logit difference of the positive and the negative answer, in fp32."""
+"""The metric: the logit difference of the two contrasted options, in fp32."""
 
 import math
 from contextlib import AbstractContextManager
@@ -7,14 +7,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.models.unembedding import ExactLogits
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 
 NO_GAP = 1e-3
 """Logit differences of the two prompts that are closer than this, in logits, leave no share to
 recover: the normalized effect is undefined."""
 
 
-def answers_alone(logits: ExactLogits, answers: AnswerTokens) -> AbstractContextManager[None]:
+def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
     """Within the block the model's logits are those of the positive, then negative tokens."""
     return logits.of([*answers.positive, *answers.negative])
 

@@ -70,10 +70,32 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
             f"the prompts of pair {pair_id!r} are identical, so patching can change nothing; "
             "expected two that differ"
         )
-    if (one.positive, one.negative) != (other.positive, other.negative):
+    contrast_of(one, other)
+
+
+def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
+    """The two options whose logit difference measures both prompts, the first counting positive.
+
+    It is the contrast that both prompts name, if it holds the correct answers to both; otherwise
+    the correct answer to the clean prompt against that to the corrupt one.
+
+    Raises:
+        UserError: prompts that ask for a generated text, or for different answers, or the same
+            correct answer to both without a contrast.
+    """
+    one, other = clean.answer, corrupt.answer
+    if one.options != other.options:
+        shown = " and ".join("/".join(o.name for o in answer.options) for answer in (one, other))
         raise UserError(
-            f"the prompts of pair {pair_id!r} ask for different answers ("
-            f"{one.positive.name}/{one.negative.name} and "
-            f"{other.positive.name}/{other.negative.name}); expected the same, so that one logit "
-            "difference measures both"
+            f"the prompts of pair {clean.pair_id!r} ask for different answers ({shown}); expected "
+            "the same, so that one logit difference measures both"
         )
+    golds = (one.gold, other.gold)
+    if one.contrast == other.contrast and one.contrast and set(golds) <= set(one.contrast):
+        return one.contrast
+    if one.gold == other.gold:
+        raise UserError(
+            f"the prompts of pair {clean.pair_id!r} have the same correct answer, {one.gold!r}, "
+            "and no contrast that holds it; expected Choice(..., contrast=(one, another option))"
+        )
+    return golds

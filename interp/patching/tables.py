@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
 from interp.patching.metric import normalized, prefers
+from interp.patching.pairs import contrast_of
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
@@ -17,10 +18,13 @@ def pair_row(
     base, source = pair.base, pair.source
     finite = math.isfinite(metrics.base) and math.isfinite(metrics.source)
     clean, corrupt = (base, source) if direction == "noising" else (source, base)
+    positive, negative = contrast_of(clean.prompt, corrupt.prompt)
     row: Row = {
         "model": model.name,
         "pair_id": base.prompt.pair_id,
         "direction": direction,
+        "positive_option": positive,
+        "negative_option": negative,
         "clean_prompt_id": clean.prompt.id,
         "corrupt_prompt_id": corrupt.prompt.id,
         "base_tokens": len(base),
@@ -37,7 +41,7 @@ def pair_row(
         "base_metric": metrics.base,
         "source_metric": metrics.source,
         "recognized": all(
-            prefers(metric, prompt.prompt.gold)
+            prefers(metric, prompt.prompt.answer.gold == positive)
             for metric, prompt in ((metrics.base, base), (metrics.source, source))
         ),
     }

@@ -28,10 +28,10 @@ class PromptSet(Sequence[Prompt]):
     system: str
     """Name of the system that the prompts come from."""
     sides: tuple[str, ...]
-    """Names of the two sides of a pair, such as ("rulebreaker", "non_rulebreaker"); one name where
-    prompts stand alone."""
+    """What the members of a group are called: the two sides of a pair, such as ("rulebreaker",
+    "non_rulebreaker"), or a base and its variants; one name where prompts stand alone."""
     strata: tuple[str, ...]
-    """Factors over which `spread` takes pairs evenly."""
+    """Factors over which `spread` takes groups evenly."""
     build: Callable[[int], Prompt]
     """Builds the prompt of a number in `numbers`."""
     numbers: Sequence[int]
@@ -43,6 +43,8 @@ class PromptSet(Sequence[Prompt]):
     ratio: tuple[str, str] | None = None
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
     "premise1"); None where no two are."""
+    whole_groups: bool = True
+    """Whether every group has a member of every side, which `check` then asks for."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -78,10 +80,13 @@ class PromptSet(Sequence[Prompt]):
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Check that ids are unique and that every pair has each side once.
+        """Check that ids are unique and that every group has each side once.
+
+        Where groups are not whole, each has some of the sides, at most once.
 
         Raises:
-            UserError: a duplicate id, or a pair that lacks or repeats a side.
+            UserError: a duplicate id, or a group that lacks or repeats a side or has an unknown
+                one.
         """
         ids: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
@@ -91,14 +96,15 @@ class PromptSet(Sequence[Prompt]):
             ids.add(prompt.id)
             sides[prompt.pair_id].append(prompt.side)
         for pair_id, found in sides.items():
-            if sorted(found) != sorted(self.sides):
+            missing = set(self.sides) - set(found) if self.whole_groups else set()
+            if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):
                 raise UserError(
-                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected one "
-                    f"{' and one '.join(self.sides)}"
+                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected "
+                    f"{'' if self.whole_groups else 'at most '}one {' and one '.join(self.sides)}"
                 )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
-        """A subset of whole pairs, taken evenly over the strata, in the order that they are drawn.
+        """A subset of whole pairs or groups, evenly over the strata, in the order they are drawn.
 
         Every value of every stratum occurs as often as any other, within what the set holds; which
         pairs stand for a combination of values is drawn by `seed`. A larger subset begins with a
@@ -141,7 +147,7 @@ def prompt_row(prompt: Prompt) -> dict[str, object]:
         "pair_id": prompt.pair_id,
         "side": prompt.side,
         "text": prompt.text,
-        "gold": prompt.gold_option.name,
+        "gold": prompt.answer.gold,
         **prompt.factors,
     }
     for name, (start, end) in prompt.segments.items():
@@ -156,8 +162,7 @@ def prompt_record(prompt: Prompt) -> str:
             prompt.id,
             prompt.text,
             dict(prompt.segments),
-            [[option.name, option.forms] for option in (prompt.positive, prompt.negative)],
-            prompt.gold,
+            prompt.answer.record(),
             prompt.pair_id,
             prompt.side,
             dict(prompt.factors),

@@ -9,7 +9,7 @@ import re
 from interp.errors import UserError, shortened
 from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.answers import AnswerOption
 from interp.reading.target import class_names, target_tokens
 
 

@@ -148,9 +148,9 @@ def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
 
 
 def batches(
-    model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
+    model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int, new_tokens: int = 0
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts by length under a budget of tokens, padding included.
+    """Group prompts by length under a budget of tokens, padding and `new_tokens` each included.
 
     Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
     longer than the budget makes a batch of its own. No batch holds prompts that a model reads with
@@ -160,7 +160,7 @@ def batches(
     chunk: list[int] = []
     for index in by_length:
         length = len(prompts[index])
-        full = (len(chunk) + 1) * length > batch_tokens
+        full = (len(chunk) + 1) * (length + new_tokens) > batch_tokens
         if chunk and (full or not _may_share(model, len(prompts[chunk[0]]), length)):
             yield chunk, pad(model, [prompts[i] for i in chunk])
             chunk = []

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.analysis.accuracy import accuracy_table
+from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.analysis.attribution_table import attribution_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
@@ -62,6 +62,26 @@ def of_answers(run: RunFolder) -> Results:
     table = accuracy_table(answers, prompts, _sides(prompts))
     summary = summarize(answers, answers[answers["error"] != ""])
     return Results({"accuracy_table": table}, [("Accuracy", table)], summary)
+
+
+def of_completions(run: RunFolder) -> Results:
+    """Accuracy of generated texts, and what they answer, one row per model."""
+    completions = run.table("completions")
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    accuracy = accuracy_table(completions, prompts, _sides(prompts))
+    outcomes = outcome_table(completions)
+    tables = {"accuracy_table": accuracy, "outcome_table": outcomes}
+    shown = [("Accuracy", accuracy), ("What the texts answer", outcomes)]
+    return Results(tables, shown, _errors(completions))
+
+
+def _errors(completions: pd.DataFrame) -> dict[str, object]:
+    """The most frequent errors of each model, and a line on each."""
+    failed = completions[completions["error"] != ""]
+    return {
+        str(model): {"errors": note_errors(str(model), rows["error"], "prompts")}
+        for model, rows in failed.groupby("model", sort=False)
+    }
 
 
 def of_attributions(run: RunFolder) -> Results:

@@ -5,7 +5,12 @@ from itertools import islice
 
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table, notes_without_answer
+from interp.analysis.accuracy import (
+    accuracy_table,
+    notes_without_answer,
+    outcome_table,
+    whole_pairs,
+)
 from interp.analysis.attribution_table import attribution_table
 from interp.analysis.segments import (
     RATIO_COLUMNS,
@@ -25,18 +30,19 @@ HEAT_MAP_PAIRS = 4
 
 
 def report_of_run(run: RunFolder) -> Report:
-    """The report on a run of `attribute` or `evaluate`, finished or not.
+    """The report on a run of `attribute` or `evaluate`, or of generated texts, finished or not.
 
     Only complete pairs are counted.
 
     Raises:
         UserError: nothing was measured yet.
     """
-    prompts, answers = run.table("prompts"), run.table("answers")
+    generated = "completions" in run.tables()
+    prompts, answers = run.table("prompts"), run.table("completions" if generated else "answers")
     prompts = whole_pairs(prompts, answers)
     sides = tuple(prompts["side"].unique())
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
-    note = "; ".join(notes_without_answer(answers))
+    note = "" if generated else "; ".join(notes_without_answer(answers))
     items: list[TableItem | HeatMapItem] = []
     ratio = run.record.run.ratio
     if ratio is not None and "segment_scores" in run.tables():
@@ -48,6 +54,8 @@ def report_of_run(run: RunFolder) -> Report:
     if "segment_scores" in run.tables():
         table = segment_table(run.table("segment_scores", TABLE_COLUMNS))
         items.append(TableItem("segment_table", "Scores by segment: means over prompts", table))
+    if generated:
+        items.append(TableItem("outcome_table", "What the texts answer", outcome_table(answers)))
     if "token_scores" in run.tables():
         items += heat_maps(run, prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run
@@ -98,14 +106,6 @@ def missing_shards(run: RunFolder) -> list[str]:
             for model, ids in run.missing().items()
         ),
     ]
-
-
-def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of complete pairs: every model in `answers` answered every side."""
-    models = answers["model"].nunique()
-    measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
-    complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()
-    return prompts[prompts["pair_id"].map(complete)]
 
 
 def heat_maps(

@@ -1,54 +1,102 @@
-"""Which tokens stand for each answer option: those that it may begin with after the prompt."""
+"""Which outputs stand for each answer option: tokens that it may begin with, or its class."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.models.model import Model
-from interp.prompts.prompt import AnswerOption, Prompt
+from interp.prompts.answers import AnswerOption, Label
+from interp.prompts.prompt import Prompt
 from interp.reading.chat import ChatText
 from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt
+
+_UNNAMED = re.compile(r"LABEL_\d+")
+"""What transformers calls the classes of a model whose configuration does not name them."""
 
 _TAIL = 64
 """Characters of the end of a prompt that decide how an answer after it is split."""
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTokens:
-    """First tokens of the two options, each without repetition, the likeliest form's first."""
+class ContrastTokens:
+    """The tokens of two options whose difference is measured."""
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerTokens:
+    """Which of the model's outputs count for each option, each without repetition.
+
+    They are first tokens, those of the likeliest form first; of a classifier, classes.
+    """
+
+    of: Mapping[str, tuple[int, ...]]
+    """Name of an option to its tokens, in the order of the options."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Those of all options, option by option."""
+        return tuple(chain.from_iterable(self.of.values()))
+
+    def option(self, token: int) -> str:
+        """The option that a token belongs to; empty if it belongs to none."""
+        return next((name for name, tokens in self.of.items() if token in tokens), "")
+
+    def contrast(self, positive: str, negative: str) -> ContrastTokens:
+        """The tokens of two options."""
+        return ContrastTokens(self.of[positive], self.of[negative])
+
+
 class AnswerTokenizer:
-    """Finds the first tokens of answer options for one model, and remembers them."""
+    """Finds which outputs of one model stand for answer options, and remembers them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._known: dict[tuple[AnswerOption, AnswerOption, str], AnswerTokens] = {}
+        self._known: dict[tuple[tuple[AnswerOption, ...], str], AnswerTokens] = {}
 
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
 
         An option counts by the first token of each of its forms, written in each way that an
-        answer may be, see `_openings`; a token that forms share is counted once (Chan et al.,
-        formulas 4 and 5). The first one is the likeliest of the option's first form.
+        answer may be, see `_openings`; a token that forms share is counted once (Chan et al. 2024,
+        formulas 4 and 5). The first one is the likeliest of the option's first form. A class counts
+        by its place among the model's outputs.
 
         Raises:
-            UserError: an option without a first token of its own, or both begin with the same.
+            UserError: an option without a first token of its own, two that begin with the same, or
+                classes that are not the model's.
         """
-        prompt, chat = tokenized.prompt, tokenized.chat
-        key = (prompt.positive, prompt.negative, chat.text[-_TAIL:])
+        answer, chat = tokenized.prompt.answer, tokenized.chat
+        if isinstance(answer, Label):
+            return self._classes(answer)
+        key = (answer.options, chat.text[-_TAIL:])
         if key not in self._known:
             tokens = AnswerTokens(
-                self._first_tokens(prompt.positive, chat),
-                self._first_tokens(prompt.negative, chat),
+                {option.name: self._first_tokens(option, chat) for option in answer.options}
             )
-            self._check_apart(prompt, tokens)
+            self._check_apart(tokenized.prompt, tokens)
             self._known[key] = tokens
         return self._known[key]
+
+    def _classes(self, label: Label) -> AnswerTokens:
+        named: dict[Any, str] = dict(self._model.hf.config.id2label or {})
+        names = tuple(named[index] for index in sorted(named))
+        if set(names) != set(label.classes):
+            if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
+                raise UserError(
+                    f"{self._model.name} tells the classes {shortened(', '.join(names))}, the "
+                    f"prompt asks for {shortened(', '.join(label.classes))}; give a model that was "
+                    "trained on these classes, under these names"
+                )
+            names = label.classes
+        return AnswerTokens({name: (names.index(name),) for name in label.classes})
 
     def _first_tokens(self, option: AnswerOption, chat: ChatText) -> tuple[int, ...]:
         fixed = fixed_answers(self._model, option)
@@ -64,7 +112,7 @@ class AnswerTokenizer:
             for opening in openings
             if (token := self._first_token(chat, opening, form)) is not None
         )
-        if option.forms and not tokens:
+        if not tokens:
             raise self._problem(option, "every form begins with a token of white space alone")
         return tuple(tokens)
 
@@ -113,15 +161,16 @@ class AnswerTokenizer:
         return int(token) if str(tokenizer.decode([token])).strip() else None
 
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
-        shared = set(tokens.positive) & set(tokens.negative)
-        if shared:
-            (token,) = reader_of(self._model).answer_names([min(shared)])
-            raise UserError(
-                f"the answers {prompt.positive.name!r} and {prompt.negative.name!r} of prompt "
-                f"{prompt.id} both begin with the token {token!r} for {self._model.name}, so their "
-                "first tokens do not tell them apart; ask for answers, or give them forms, that "
-                "begin differently, such as Yes and No or A and B"
-            )
+        for one, other in combinations(tokens.of, 2):
+            shared = set(tokens.of[one]) & set(tokens.of[other])
+            if shared:
+                (token,) = reader_of(self._model).answer_names([min(shared)])
+                raise UserError(
+                    f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
+                    f"token {token!r} for {self._model.name}, so their first tokens do not tell "
+                    "them apart; ask for answers, or give them forms, that begin differently, such "
+                    "as Yes and No or A and B"
+                )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -9,11 +10,15 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from interp.models.model import Model
+from interp.prompts.answers import Label
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
 from interp.tables import Row
+
+AnswerRows: TypeAlias = dict[str, list[Row]]
+"""The rows of one prompt, by table."""
 
 NOT_FINITE = "non-finite"
 """Error of a prompt whose scores hold infinities or no numbers."""
@@ -61,62 +66,82 @@ def predict(
     return Predictions(logits, answers)
 
 
-def answer_rows(model: Model, batch: Batch, predictions: Predictions) -> list[Row]:
-    """One row a prompt, under the columns of the answers table.
+def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
+    """Of each prompt one row of the answers table, and those of option_probabilities.
 
-    positive_probability and negative_probability are the confidences c+ and c- (formulas 4 and 5).
     `answer` is the option that the most probable token belongs to, empty if it belongs to none:
-    such a prompt counts as wrong. A prompt with non-finite logits gets an error and no numbers.
+    such a prompt counts as wrong. Where only a generated text tells the answer, `answer` and
+    `correct` are null. A prompt with non-finite logits gets an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
-    tokens = reader_of(model).answer_names(predicted)
-    probabilities = token_probabilities(
-        predictions.logits,
-        [
-            (token, *answers.positive, *answers.negative)
-            for token, answers in zip(predicted, predictions.answers, strict=True)
-        ],
-    )
-    rows: list[Row] = []
+    tokens = [
+        (token, *answers.tokens)
+        for token, answers in zip(predicted, predictions.answers, strict=True)
+    ]
+    logits = token_logits(predictions.logits, tokens)
+    normalizers = predictions.logits.detach().double().logsumexp(-1).tolist()
+    tables: list[AnswerRows] = []
     for index, (tokenized, answers) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
     ):
         prompt = tokenized.prompt
         if not finite[index]:
-            rows.append(error_row(model, prompt, NOT_FINITE))
+            tables.append({"answers": [error_row(model, prompt, NOT_FINITE)]})
             continue
         token = predicted[index]
-        own, positive, negative = torch.split(
-            probabilities[index], [1, len(answers.positive), len(answers.negative)]
+        answer = answers.option(token) if prompt.answer.judged_at_once else None
+        is_class = isinstance(prompt.answer, Label)
+        name = answer if is_class else model.tokenizer.convert_ids_to_tokens(token)
+        probabilities = (logits[index] - normalizers[index]).exp()
+        row = {
+            "model": model.name,
+            "prompt_id": prompt.id,
+            "predicted_token": name,
+            "predicted_token_id": token,
+            "predicted_probability": float(probabilities[0]),
+            "answer": answer,
+            "correct": None if answer is None else answer == prompt.answer.gold,
+            "error": "",
+        }
+        options = _option_rows(answers, probabilities[1:], logits[index][1:])
+        key = {"model": model.name, "prompt_id": prompt.id}
+        tables.append(
+            {"answers": [row], "option_probabilities": [key | option for option in options]}
         )
-        answer = _option(token, answers, prompt.positive.name, prompt.negative.name)
-        rows.append(
-            {
-                "model": model.name,
-                "prompt_id": prompt.id,
-                "predicted_token": tokens[index],
-                "predicted_token_id": token,
-                "predicted_probability": float(own),
-                "positive_probability": float(positive.sum()),
-                "negative_probability": float(negative.sum()),
-                "answer": answer,
-                "correct": answer == prompt.gold_option.name,
-                "error": "",
-            }
-        )
-    return rows
+    return tables
 
 
-def token_probabilities(
-    logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
-) -> list[Float[Tensor, " _token"]]:
-    """Probabilities of some tokens of each prompt, in fp64 on the CPU."""
-    normalizers = logits.detach().double().logsumexp(-1).tolist()
+def _option_rows(
+    answers: AnswerTokens,
+    probabilities: Float[Tensor, " _token"],
+    logits: Float[Tensor, " _token"],
+) -> list[Row]:
+    """Each option with its probability and its share of the probability of all options.
+
+    Shares are taken from the logits, so that small probabilities do not vanish. An option without
+    others has no share of its own.
+    """
+    sizes = [len(tokens) for tokens in answers.of.values()]
+    shares = option_shares(torch.split(logits, sizes)) if len(sizes) > 1 else [None]
     return [
-        (own - normalizer).exp()
-        for own, normalizer in zip(token_logits(logits, tokens), normalizers, strict=True)
+        {
+            "option": name,
+            "probability": float(own.sum()),
+            "relative_probability": share,
+            "token_ids": list(tokens),
+        }
+        for (name, tokens), own, share in zip(
+            answers.of.items(), torch.split(probabilities, sizes), shares, strict=True
+        )
     ]
+
+
+def option_shares(logits: Sequence[Float[Tensor, " _token"]]) -> list[float]:
+    """The share of each of two or more options in the probability of all, from tokens' logits."""
+    own = [option.logsumexp(0) for option in logits]
+    others = (torch.stack([*own[:i], *own[i + 1 :]]).logsumexp(0) for i in range(len(own)))
+    return [float((one - other).sigmoid()) for one, other in zip(own, others, strict=True)]
 
 
 def token_logits(
@@ -146,13 +171,7 @@ def error_row(model: Model, prompt: Prompt, error: str) -> Row:
     }
 
 
-def _option(token: int, answers: AnswerTokens, positive: str, negative: str) -> str:
-    if token in answers.positive:
-        return positive
-    return negative if token in answers.negative else ""
-
-
 @torch.inference_mode()
-def score_batch(model: Model, batch: Batch, answer_tokens: AnswerTokenizer) -> list[Row]:
-    """The rows of the answers table for one batch, by one forward pass."""
-    return answer_rows(model, batch, predict(model, batch, answer_tokens))
+def score_batch(model: Model, batch: Batch, answer_tokens: AnswerTokenizer) -> list[AnswerRows]:
+    """The rows of each prompt of a batch, by one forward pass."""
+    return answer_tables(model, batch, predict(model, batch, answer_tokens))

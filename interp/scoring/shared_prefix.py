@@ -4,7 +4,7 @@
    token before sees the padding, so that nothing is masked.
 2. Part by part, the rest of each prompt is run behind the keys and values of its family. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
-3. The logits of the last position give the rows of the answers table.
+3. The logits of the last position give the rows of the tables.
 """
 
 from collections.abc import Iterator
@@ -19,22 +19,21 @@ from interp.models.rotary import is_long
 from interp.reading.shared_batches import Part, SharedBatch
 from interp.reading.tokens import Batch, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, answer_rows, predict
-from interp.tables import Row
+from interp.scoring.answers import AnswerRows, Predictions, answer_tables, predict
 
 
 @torch.inference_mode()
 def score_shared_batch(
     model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
-) -> list[Row]:
-    """The rows of the answers table for one batch, with one pass for the prefixes and one a part.
+) -> list[AnswerRows]:
+    """The rows of each prompt of a batch, with one pass for the prefixes and one for each part.
 
     They equal those of `score_batch` up to rounding.
     """
     return [
-        row
+        rows
         for part, predictions in predict_parts(model, batch, answer_tokens)
-        for row in answer_rows(model, part, predictions)
+        for rows in answer_tables(model, part, predictions)
     ]
 
 

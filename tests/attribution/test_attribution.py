@@ -77,11 +77,14 @@ def reference_scores(model, prompt, target):
     def first(form):
         return model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
 
-    positive = max((first(f) for f in prompt.positive.forms), key=values.__getitem__)
-    negative = max((first(f) for f in prompt.negative.forms), key=values.__getitem__)
+    positive, negative = (
+        max((first(form) for form in option.forms), key=values.__getitem__)
+        for option in prompt.answer.options
+    )
+    gold = prompt.answer.gold == prompt.answer.options[0].name
     objective = {
         "predicted": logits.log_softmax(-1).max(),
-        "gold": logits.log_softmax(-1)[positive if prompt.gold else negative],
+        "gold": logits.log_softmax(-1)[positive if gold else negative],
         "contrast": logits[positive] - logits[negative],
     }[target]
     (gradient,) = torch.autograd.grad(objective, embeddings)
@@ -128,11 +131,13 @@ def test_a_method_gives_the_same_alone_or_together(methods, prompts):
 
 
 def test_answers_are_those_of_scoring(organism, prompts):
-    alone = interp.score(organism, prompts).to_frame()
-    attributed = interp.attribute(organism, prompts).answers
-    assert (alone["answer"] == attributed["answer"]).all()
+    alone = interp.score(organism, prompts)
+    attributed = interp.attribute(organism, prompts)
+    assert (alone.answers["answer"] == attributed.answers["answer"]).all()
     np.testing.assert_allclose(
-        alone["positive_probability"], attributed["positive_probability"], atol=1e-6
+        alone.option_probabilities["probability"],
+        attributed.option_probabilities["probability"],
+        atol=1e-6,
     )
 
 

@@ -1,8 +1,17 @@
+from dataclasses import replace
+
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.attribution.targets import log_odds
+from interp.attribution.targets import log_odds, objective, target_tokens
+from interp.errors import UserError
+from interp.reading.chat import ChatText
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answers import Predictions
+from tests.support.systems import numbers, three_options
 
 
 @settings(max_examples=60, deadline=None)
@@ -28,3 +37,59 @@ def test_the_gradient_survives_where_the_probability_rounds_to_one():
     (gradient,) = torch.autograd.grad(log_odds(logits, torch.tensor([0])).sum(), logits)
     assert gradient[0, 0] == 1.0
     torch.testing.assert_close(-gradient[0, 1:], torch.tensor([0.0, 1.0]).softmax(0))
+
+
+def predicted(prompts, logits, tokens):
+    """Predictions of prompts whose options have these tokens; batch and predictions."""
+    ones = torch.ones(len(prompts), 1, dtype=torch.long)
+    chat = ChatText("<a>", 0, templated=True)
+    tokenized = tuple(TokenizedPrompt(prompt, chat, (1,), {}) for prompt in prompts)
+    answers = tuple(
+        AnswerTokens(dict(zip((o.name for o in p.answer.options), tokens, strict=False)))
+        for p in prompts
+    )
+    return Batch(tokenized, ones, ones, ones), Predictions(logits, answers)
+
+
+TOKENS = [(0, 1), (2,), (3, 4)]
+
+
+def three(gold, contrast=None):
+    prompt = three_options.prompts(seed=0, data=None)[0]
+    return replace(prompt, answer=replace(prompt.answer, gold=gold, contrast=contrast))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1000), gold=st.sampled_from(["True", "False", "Unknown"]))
+def test_a_contrast_is_the_correct_option_against_the_likeliest_other(seed, gold):
+    torch.manual_seed(seed)
+    logits = torch.randn(1, 6) * 4
+    batch, predictions = predicted([three(gold)], logits, TOKENS)
+    own, other = target_tokens("contrast", batch, predictions)
+    by_name = dict(zip(("True", "False", "Unknown"), TOKENS, strict=True))
+    total = {name: float(logits[0, list(t)].exp().sum()) for name, t in by_name.items()}
+    likeliest = max((name for name in total if name != gold), key=total.__getitem__)
+    for found, name in ((own, gold), (other, likeliest)):
+        assert int(found) == max(by_name[name], key=lambda token: float(logits[0, token]))
+    gold_tokens, nothing = target_tokens("gold", batch, predictions)
+    assert nothing is None
+    assert gold_tokens.tolist() == own.tolist()
+    expected = logits[0, int(own)] - logits[0, int(other)]
+    torch.testing.assert_close(objective("contrast", batch, predictions)[0], expected)
+
+
+def test_a_named_contrast_is_taken_whatever_is_correct():
+    logits = torch.tensor([[0.0, 1.0, 5.0, 9.0, 2.0, 7.0]])
+    batch, predictions = predicted([three("Unknown", ("False", "True"))], logits, TOKENS)
+    own, other = target_tokens("contrast", batch, predictions)
+    assert (own.tolist(), other.tolist()) == ([2], [1])
+
+
+def test_the_first_token_of_a_free_text_may_be_attributed_and_has_no_contrast():
+    prompt = numbers.prompts(seed=0, data=None)[0]
+    logits = torch.tensor([[0.0, 1.0, 5.0, 9.0, 2.0, 7.0]])
+    batch, predictions = predicted([prompt], logits, [(4,)])
+    assert target_tokens("gold", batch, predictions)[0].tolist() == [4]
+    assert target_tokens("predicted", batch, predictions)[0].tolist() == [3]
+    with pytest.raises(UserError, match="asks for generated text, so its answer has nothing"):
+        target_tokens("contrast", batch, predictions)

@@ -16,6 +16,7 @@ from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.patching.pairs import in_pairs
+from interp.prompts.answers import AnswerOption, Choice
 from interp.report.run_report import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
@@ -23,6 +24,7 @@ from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
 from interp.runs.plan import Plan, Stage
 from tests.cli.test_bad_input import refused
+from tests.support.answers import YES
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -236,6 +238,7 @@ def test_a_site_that_the_architecture_lacks():
 
 
 def test_answers_that_share_a_first_token():
-    prompts = [dataclasses.replace(prompt, negative=prompt.positive) for prompt in some_prompts(1)]
+    alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
+    prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
     with pytest.raises(interp.UserError, match="their first tokens do not tell them apart"):
         interp.patch(tiny_model("llama"), prompts)

@@ -12,7 +12,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
 from interp.measurements.soft_score import SoftScore
 from interp.patching.pairs import in_pairs
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.answers import AnswerOption, Choice
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -44,8 +44,10 @@ def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
     told = []
     halved = measurement(prompts, done=told.append)
     assert [row["prompt_id"] for row in halved["answers"]] == [prompt.id for prompt in prompts]
-    for one, other in zip(whole["answers"], halved["answers"], strict=True):
-        assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
+    for one, other in zip(
+        whole["option_probabilities"], halved["option_probabilities"], strict=True
+    ):
+        assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)
     assert max(sizes) > 5
     assert sum(told) == len(prompts)
     assert measurement.budget.shrunk
@@ -93,13 +95,15 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
         Attribute().bind(model)([prompts[0], long])
 
 
-ALIKE = AnswerOption("No, yes", ("Yes",))
+ALIKE = Choice.between(
+    AnswerOption("Yes", ("Yes",)), AnswerOption("Yes but", ("Yes but no",)), gold=True
+)
 
 
 @pytest.mark.parametrize("measuring", [Evaluate(), SoftScore(), Attribute()])
 def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
     model, some = tiny_model("llama"), list(prompts[:6])
-    some[2] = dataclasses.replace(some[2], positive=AnswerOption("Yes", ("Yes",)), negative=ALIKE)
+    some[2] = dataclasses.replace(some[2], answer=ALIKE)
     told = []
     measured = measuring.bind(model).attempt(some, done=told.append)
     assert list(measured.errors) == [some[2].id]
@@ -107,9 +111,10 @@ def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
     assert "both begin with the token" in answers[2]["error"]
-    whole = measuring.bind(model)([*some[:2], *some[3:]])["answers"]
-    for one, other in zip(whole, [*answers[:2], *answers[3:]], strict=True):
-        assert one["positive_probability"] == pytest.approx(other["positive_probability"], abs=1e-6)
+    whole = measuring(model)([*some[:2], *some[3:]])["option_probabilities"]
+    for one, other in zip(whole, measured.rows["option_probabilities"], strict=True):
+        assert one["prompt_id"] == other["prompt_id"]
+        assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)
     with pytest.raises(UserError, match="both begin with the token"):
         measuring.bind(model)(some)
 
@@ -125,9 +130,8 @@ def test_a_prompt_without_a_premise_fails_alone(prompts):
 
 
 def test_a_pair_whose_answers_begin_alike_fails_alone():
-    options = {"positive": AnswerOption("Yes", ("Yes",)), "negative": ALIKE}
     pairs = list(in_pairs(some_prompts(2)))
-    pairs[:2] = [dataclasses.replace(prompt, **options) for prompt in pairs[:2]]
+    pairs[:2] = [dataclasses.replace(prompt, answer=ALIKE) for prompt in pairs[:2]]
     measured = Patch().bind(tiny_model("llama")).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]

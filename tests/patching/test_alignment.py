@@ -5,16 +5,15 @@ from hypothesis import strategies as st
 from interp.choices import POLICIES
 from interp.errors import UserError
 from interp.patching.alignment import align, check_alignments
-from interp.prompts.prompt import AnswerOption, Prompt
+from interp.prompts.prompt import Prompt
 from interp.reading.chat import ChatText
 from interp.reading.tokens import TokenizedPrompt
-
-YES, NO = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
+from tests.support.answers import yes_no
 
 
 def tokens(text, **segments):
     """A prompt whose tokens are its characters."""
-    prompt = Prompt(text, text, segments, YES, NO, True, "pair 1", "side", {})
+    prompt = Prompt(text, text, segments, yes_no(), "pair 1", "side", {})
     ids = tuple(map(ord, text))
     return TokenizedPrompt(prompt, ChatText(text, 0, templated=False), ids, segments)
 

@@ -11,7 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import interp
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import Prompt, compose
+from tests.support.answers import yes_no
 
 WORDS = ["<pad>", "x1", "x4", "x10", "Yes", "No"]
 NUMBER = {"x1": 1.0, "x4": 4.0, "x10": 10.0}
@@ -53,8 +54,7 @@ def prompt(side, *words):
     text, segments = compose(
         [("first", words[0]), (None, " "), ("second", words[1]), (None, " "), ("third", words[2])]
     )
-    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
-    return Prompt(f"{side}", text, segments, yes, no, True, "pair", side, {})
+    return Prompt(f"{side}", text, segments, yes_no(), "pair", side, {})
 
 
 PAIR = [prompt("clean", "x10", "x4", "x1"), prompt("corrupt", "x1", "x1", "x1")]

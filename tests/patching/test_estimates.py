@@ -11,7 +11,7 @@ from interp.models.sites import layer_count
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -49,7 +49,7 @@ def linear():
 @pytest.mark.parametrize("policy", ["last", "mean"])
 def test_on_a_linear_model_the_estimate_is_exact(linear, estimate, number, policy):
     pair = some_pair(linear, number, policy=policy)
-    pair = dataclasses.replace(pair, answers=AnswerTokens((40,), (41,)))
+    pair = dataclasses.replace(pair, answers=ContrastTokens((40,), (41,)))
     sites = ["resid_pre", "resid_mid", "resid_post", "attn_out", "z", "v"]
     chosen = cells(linear, pair, sites)
     exact, estimated = both(linear, pair, chosen, estimate)

@@ -12,7 +12,7 @@ from interp.patching import grid as grid_module
 from interp.patching.cells import patched_positions
 from interp.patching.grid import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -337,7 +337,7 @@ def test_a_metric_without_numbers_is_reported():
 
 def test_answers_of_one_form_are_a_plain_logit_difference():
     model = tiny_model("llama")
-    pair = dataclasses.replace(some_pair(model), answers=AnswerTokens((40,), (41,)))
+    pair = dataclasses.replace(some_pair(model), answers=ContrastTokens((40,), (41,)))
     with torch.no_grad():
         logits = model.hf(torch.tensor([pair.base.token_ids])).logits[0, -1]
     expected = float(logits[40] - logits[41])

@@ -5,7 +5,7 @@ import pytest
 from interp.errors import UserError
 from interp.measurements.patch import Patch
 from interp.patching.pairs import in_pairs
-from interp.prompts.prompt import AnswerOption
+from tests.support.answers import yes_no
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -44,7 +44,7 @@ def changed(**change):
         (lambda: list(some_prompts(2))[:3], "needs one clean prompt"),
         (lambda: changed(side="rulebreaker"), "needs one clean prompt"),
         (lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}), "are identical"),
-        (lambda: changed(positive=AnswerOption("Maybe", ("Maybe",))), "ask for different answers"),
+        (lambda: changed(answer=yes_no()), "ask for different answers"),
     ],
 )
 def test_what_is_no_pair_is_refused(prompts, message):

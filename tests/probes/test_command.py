@@ -68,7 +68,7 @@ def test_linear_probes_need_positions_that_are_there(options, tmp_path):
 
 
 def test_a_model_that_knows_every_fact(options, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("interp_probes.knowledge.mentions", lambda *_, **__: "it")
+    monkeypatch.setattr("interp.prompts.answers.mentions", lambda *_, **__: "it")
     probe("knowledge", *options)
     assert "fails" not in capsys.readouterr().out
     assert pd.read_csv(tmp_path / "out" / "excluded.csv").empty

@@ -21,7 +21,7 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
         with torch.no_grad():
             logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
         # Of several names only the data set's own counts.
-        own_name = prompt.positive.forms[0]
+        own_name = prompt.answer.expected[0]
         first = organism.tokenizer(own_name, add_special_tokens=False)["input_ids"][0]
         assert row.prompt_id == prompt.id
         assert row.first_token_id == first
@@ -43,7 +43,7 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
         (tokenized,) = tokenize(model, [prompt])
         with torch.no_grad():
             logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
-        name = prompt.positive.forms[0]
+        name = prompt.answer.expected[0]
         behind, directly = (
             tokenizer(tokenized.chat.text + opening + name, add_special_tokens=False)["input_ids"][
                 len(tokenized)

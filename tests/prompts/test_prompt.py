@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import UserError
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import Prompt, compose
+from tests.support.answers import yes_no
 
 
 @given(st.lists(st.tuples(st.booleans(), st.text(max_size=8)), max_size=8))
@@ -17,36 +18,28 @@ def test_composed_spans_cover_their_parts(parts):
 
 
 def test_an_unknown_segment_is_refused():
-    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
-    prompt = Prompt("1", "text", {"premise1": (0, 4)}, yes, no, True, "p", "side", {})
+    prompt = a_prompt()
     assert prompt.segment_text("premise1") == "text"
-    assert prompt.gold_option is yes
     with pytest.raises(UserError, match="has no segment 'premise3'; it has premise1"):
         prompt.segment_text("premise3")
 
 
 def a_prompt(**changes):
-    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
-    fields = {"id": "1", "text": "text", "segments": {"premise1": (0, 4)}, "positive": yes}
-    fields |= {"negative": no, "gold": True, "pair_id": "p", "side": "side", "factors": {}}
-    return Prompt(**{**fields, **changes})
+    fields = {"id": "1", "text": "text", "segments": {"premise1": (0, 4)}, "answer": yes_no()}
+    return Prompt(**{**fields, "pair_id": "p", "side": "side", "factors": {}, **changes})
 
 
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"gold": "No"}, "prompt '1': gold is 'No', a str; expected True"),
-        ({"gold": 1}, "gold is 1, a int; expected True"),
-        ({"gold": None}, "gold is None"),
         ({"id": ""}, "id is '', a str; expected a text that is not empty"),
         ({"id": 7}, "prompt '7': id is 7, a int"),
         ({"pair_id": None}, "pair_id is None"),
         ({"side": True}, "side is True"),
         ({"text": b"text"}, "text is b'text', a bytes"),
-        ({"positive": "Yes"}, "positive is 'Yes', a str; expected an option, such as"),
-        ({"positive": AnswerOption("Yes", ())}, "expected an option with at least one form"),
-        ({"negative": ("No",)}, "negative is .*, a tuple; expected an option"),
+        ({"answer": "Yes"}, "answer is 'Yes', a str; expected a Choice, a Label"),
+        ({"answer": None}, "answer is None, a NoneType"),
         ({"segments": {"premise1": (0, 5)}}, "segments is .*; expected spans .* 4 characters"),
         ({"segments": {"premise1": (-1, 2)}}, "segments is .*; expected spans"),
         ({"segments": {"premise1": (3, 2)}}, "segments is .*; expected spans"),
@@ -57,13 +50,6 @@ def a_prompt(**changes):
     ],
 )
 def test_what_would_be_measured_wrongly_is_refused(changes, message):
-    assert a_prompt().gold is True
+    assert a_prompt().answer.gold == "Yes"
     with pytest.raises(UserError, match=message):
         a_prompt(**changes)
-
-
-@pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("forms", ["Yes", ["Yes"], ("Yes", ""), ("Yes", 1), None, ({},)])
-def test_forms_that_are_no_texts_are_refused(forms):
-    with pytest.raises(UserError, match="option 'Yes'"):
-        AnswerOption("Yes", forms)

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 import interp
 from interp.errors import UserError
 from interp.models.rotary import short_length
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import Prompt, compose
 from interp.reading.tokens import batches, pad, tokenize
+from tests.support.answers import with_options, yes_no
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import KINDS
-
-YES, NO = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
 
 
 def characters(model, tokenized, name):
@@ -54,7 +53,7 @@ def test_segments_of_any_text_hold_their_words_and_no_others(first, second):
     text, segments = compose(
         [(None, "Premises: "), ("premise1", first), (None, " "), ("premise2", second)]
     )
-    prompt = Prompt("1", text, segments, YES, NO, True, "p", "side", {})
+    prompt = Prompt("1", text, segments, yes_no(), "p", "side", {})
     (tokenized,) = tokenize(model, [prompt])
     for name, part in (("premise1", first), ("premise2", second)):
         assert characters(model, tokenized, name).strip() == part
@@ -105,7 +104,7 @@ def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
     model = other_model("phi3")
     prompts = list(some_prompts(30))
     together, alone = (
-        interp.score(model, prompts, batch_tokens=budget).to_frame() for budget in (10_000, 1)
+        with_options(interp.score(model, prompts, batch_tokens=budget)) for budget in (10_000, 1)
     )
     for name in ("positive_probability", "predicted_probability"):
         assert together[name].tolist() == pytest.approx(alone[name].tolist(), abs=1e-5)

@@ -9,20 +9,22 @@ from transformers import AutoTokenizer
 
 import interp
 from interp.errors import UserError
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.answers import NO, with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import KINDS, byte_level, llama_style
 
 
-def answers_of(model, **changes):
-    prompt = dataclasses.replace(some_prompts(2)[0], **changes)
+def answers_of(model, positive, negative=NO):
+    choice = Choice.between(positive, negative, gold=True)
+    prompt = dataclasses.replace(some_prompts(2)[0], answer=choice)
     (tokenized,) = tokenize(model, [prompt])
     found = AnswerTokenizer(model)(tokenized)
     pieces = model.tokenizer.convert_ids_to_tokens
-    return pieces(list(found.positive)), pieces(list(found.negative))
+    return tuple(pieces(list(tokens)) for tokens in found.of.values())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,10 +166,15 @@ def test_a_model_that_always_says_yes_is_marked_by_it(family, legacy):
     says = torch.zeros(len(model.tokenizer))
     says[model.tokenizer.convert_tokens_to_ids("▁Yes")] = 1000.0
     model.unembedding.register_forward_hook(lambda module, inputs, output: output + says)
-    prompts = [dataclasses.replace(prompt, **YES_NO) for prompt in some_prompts(3)]
-    answers = interp.score(model, prompts).to_frame()
+    prompts = [
+        dataclasses.replace(
+            prompt, answer=Choice.between(**YES_NO, gold=prompt.side == "non_rulebreaker")
+        )
+        for prompt in some_prompts(3)
+    ]
+    answers = with_options(interp.score(model, prompts))
     assert answers["answer"].tolist() == ["Yes"] * len(prompts)
-    assert answers["correct"].tolist() == [prompt.gold for prompt in prompts]
+    assert answers["correct"].tolist() == [prompt.answer.gold == "Yes" for prompt in prompts]
     assert answers["positive_probability"].min() > 0.999
 
 

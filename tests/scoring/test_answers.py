@@ -2,10 +2,13 @@ import dataclasses
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import interp
 from interp.reading.tokens import tokenize
-from interp.scoring.answers import token_probabilities
+from interp.scoring.answers import option_shares, token_logits
+from tests.support.answers import with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -24,7 +27,7 @@ def alone(model, prompt):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_scores_equal_plain_transformers(kind, prompts):
     model = tiny_model(kind)
-    answers = interp.score(model, prompts).to_frame()
+    answers = with_options(interp.score(model, prompts))
     for row, prompt in zip(answers.itertuples(), prompts, strict=True):
         probabilities = alone(model, prompt)
         token = int(probabilities.argmax())
@@ -32,28 +35,31 @@ def test_scores_equal_plain_transformers(kind, prompts):
         assert row.predicted_probability == pytest.approx(float(probabilities[token]), rel=1e-4)
         forms = [
             model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
-            for form in prompt.positive.forms
+            for form in prompt.answer.options[0].forms
         ]
         expected = sum(float(probabilities[form]) for form in dict.fromkeys(forms))
         assert row.positive_probability == pytest.approx(expected, rel=1e-4)
 
 
-def test_probabilities_of_some_tokens_are_those_of_the_whole_softmax():
-    torch.manual_seed(0)
-    logits = torch.randn(3, 5000) * 8
-    chosen = [(7,), (4999, 0, 7), (1, 2)]
-    whole = logits.double().softmax(-1)
-    for row, own, tokens in zip(whole, token_probabilities(logits, chosen), chosen, strict=True):
-        torch.testing.assert_close(own, row[list(tokens)], rtol=1e-13, atol=0)
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1000), sizes=st.lists(st.integers(1, 4), min_size=2, max_size=6))
+def test_shares_are_probabilities_divided_by_those_of_all_options(seed, sizes):
+    torch.manual_seed(seed)
+    logits = torch.randn(1, 50) * 8
+    tokens = torch.randperm(50)[: sum(sizes)].tolist()
+    (own,) = token_logits(logits, [tokens])
+    whole = logits[0].double().softmax(-1)[tokens]
+    expected = [float(part.sum() / whole.sum()) for part in torch.split(whole, sizes)]
+    assert option_shares(torch.split(own, sizes)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
 def test_batch_size_and_order_do_not_matter(kind, prompts):
     model = tiny_model(kind)
-    reference = interp.score(model, prompts, batch_tokens=1).to_frame().set_index("prompt_id")
+    reference = with_options(interp.score(model, prompts, batch_tokens=1)).set_index("prompt_id")
     for batch_tokens in (300, 100_000):
         reversed_prompts = list(prompts)[::-1]
-        other = interp.score(model, reversed_prompts, batch_tokens=batch_tokens).to_frame()
+        other = with_options(interp.score(model, reversed_prompts, batch_tokens=batch_tokens))
         assert list(other["prompt_id"]) == [prompt.id for prompt in reversed_prompts]
         other = other.set_index("prompt_id").loc[reference.index]
         assert (other[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
@@ -67,10 +73,10 @@ def test_the_tokenizers_padding_side_does_not_matter(side, prompts):
     before = tokenizer.padding_side
     try:
         tokenizer.padding_side = side
-        answers = interp.score(model, prompts).to_frame()
+        answers = with_options(interp.score(model, prompts))
     finally:
         tokenizer.padding_side = before
-    reference = interp.score(tiny_model("gpt2"), prompts, batch_tokens=1).to_frame()
+    reference = with_options(interp.score(tiny_model("gpt2"), prompts, batch_tokens=1))
     assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
 
 
@@ -82,8 +88,8 @@ def test_an_answer_outside_the_options_counts_as_wrong(prompts):
 
 
 def test_the_organism_answers_and_is_marked(organism, prompts):
-    answers = interp.score(organism, prompts).to_frame()
-    gold = [prompt.gold_option.name for prompt in prompts]
+    answers = with_options(interp.score(organism, prompts))
+    gold = [prompt.answer.gold for prompt in prompts]
     assert set(answers["answer"]) <= {"Yes", "No", "True", "False"}
     assert list(answers["correct"]) == [
         answer == right for answer, right in zip(answers["answer"], gold, strict=True)

@@ -65,7 +65,7 @@ def test_chunks_change_nothing(chunk, questions, monkeypatch):
 def test_batches_change_nothing(questions):
     model = tiny_model("gpt2")
     one, other = (soft_answers(model, questions, batch_tokens=n) for n in (1, 4096))
-    columns = ["relative_positive", "soft_accuracy", "perplexity"]
+    columns = ["soft_accuracy", "perplexity"]
     np.testing.assert_allclose(one[columns], other[columns], rtol=1e-4)
 
 
@@ -126,22 +126,21 @@ def test_soft_accuracy_by_hand(questions):
     """sigmoid(+-(logit of Yes - logit of No)), whatever else the vocabulary takes."""
     model = tiny_model("llama")
     tables = collect(SoftScore().bind(model), questions)
-    answers, soft = tables["answers"], tables["soft_answers"]
-    total = answers["positive_probability"] + answers["negative_probability"]
-    yes = answers["positive_probability"] / total
-    assert soft["relative_positive"].tolist() == pytest.approx(yes.tolist())
-    gold = np.array([prompt.gold for prompt in questions])
-    expected = np.where(gold, yes, 1 - yes)
+    options, soft = tables["option_probabilities"], tables["soft_answers"]
+    assert options["option"].tolist() == ["Yes", "No"] * len(questions)
+    yes, no = (options["probability"].to_numpy()[place::2] for place in (0, 1))
+    assert options["relative_probability"].tolist()[::2] == pytest.approx(yes / (yes + no))
+    gold = np.array([prompt.answer.gold == "Yes" for prompt in questions])
+    expected = np.where(gold, yes, no) / (yes + no)
     assert soft["soft_accuracy"].tolist() == pytest.approx(expected.tolist())
     assert soft["error"].tolist() == [""] * len(questions)
 
 
-def test_the_answers_tokens_are_recorded(questions):
+def test_the_options_tokens_are_recorded(questions):
     model = tiny_model("llama")
-    row = soft_answers(model, questions[:1]).iloc[0]
-    positive, negative = (row[f"{side}_token_ids"] for side in ("positive", "negative"))
-    assert model.tokenizer.decode(list(positive)).strip().startswith("Y")
-    assert model.tokenizer.decode(list(negative)).strip().startswith("N")
+    options = collect(SoftScore().bind(model), questions[:1])["option_probabilities"]
+    for name, tokens in zip(options["option"], options["token_ids"], strict=True):
+        assert model.tokenizer.decode(list(tokens)).strip().startswith(name[0])
 
 
 def test_small_probabilities_do_not_vanish(questions, monkeypatch):
@@ -155,14 +154,15 @@ def test_small_probabilities_do_not_vanish(questions, monkeypatch):
         predictions = original(model, batch, answer_tokens)
         logits = torch.full_like(predictions.logits, 2000.0)
         for row, answers in enumerate(predictions.answers):
-            logits[row, list(answers.positive)] = 1.0
-            logits[row, list(answers.negative)] = 0.0
+            logits[row, list(answers.of["Yes"])] = 1.0
+            logits[row, list(answers.of["No"])] = 0.0
         return dataclasses.replace(predictions, logits=logits)
 
     monkeypatch.setattr(module, "predict", extreme)
     monkeypatch.setattr(module, "perplexities", lambda *a, last_logits: [1.0] * len(last_logits))
-    frame = soft_answers(model, questions)
-    assert frame["relative_positive"].tolist() == pytest.approx([1 / (1 + np.exp(-1))] * 12)
+    options = collect(SoftScore().bind(model), questions)["option_probabilities"]
+    shares = options["relative_probability"].tolist()[::2]
+    assert shares == pytest.approx([1 / (1 + np.exp(-1))] * 12)
 
 
 def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):

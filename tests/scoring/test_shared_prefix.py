@@ -19,6 +19,7 @@ from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_parts, readable_in_parts
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
+from tests.support.answers import with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -183,9 +184,10 @@ def test_fewer_than_half_of_the_tokens_are_read(phrasings):
 def test_rows_come_in_the_order_of_the_prompts(phrasings):
     model = tiny_model("llama")
     shuffled = random.Random(0).sample(list(phrasings), len(phrasings))
-    answers = interp.score(model, shuffled).to_frame()
+    answers = with_options(interp.score(model, shuffled))
     assert list(answers["prompt_id"]) == [prompt.id for prompt in shuffled]
-    reference = interp.score(model, phrasings, batch_tokens=1).to_frame().set_index("prompt_id")
+    reference = with_options(interp.score(model, phrasings, batch_tokens=1))
+    reference = reference.set_index("prompt_id")
     reference = reference.loc[answers["prompt_id"]].reset_index()
     assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-5
     assert (answers["predicted_token_id"] == reference["predicted_token_id"]).all()

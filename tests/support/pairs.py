@@ -4,7 +4,7 @@ import torch
 
 from interp.choices import SITES
 from interp.patching.cells import PatchingPair, cells_of
-from interp.patching.pairs import in_pairs
+from interp.patching.pairs import contrast_of, in_pairs
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
@@ -20,7 +20,9 @@ def some_pair(model, kind=EQUAL, *, policy="last"):
         for pair in zip(tokenized[::2], tokenized[1::2], strict=True)
         if (len(pair[0]) == len(pair[1])) == (kind == EQUAL)
     )
-    return PatchingPair.aligned(corrupt, clean, AnswerTokenizer(model)(corrupt), policy=policy)
+    contrast = contrast_of(clean.prompt, corrupt.prompt)
+    answers = AnswerTokenizer(model)(corrupt).contrast(*contrast)
+    return PatchingPair.aligned(corrupt, clean, answers, policy=policy)
 
 
 def sites_of(model):

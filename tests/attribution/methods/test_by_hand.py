@@ -13,7 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import interp
-from interp.prompts.prompt import AnswerOption, Prompt, compose
+from interp.prompts.prompt import Prompt, compose
+from tests.support.answers import yes_no
 
 WORDS = ["<pad>", "<unk>", "a", "b", "q", "Yes", "No"]
 
@@ -61,8 +62,7 @@ def micro_prompt(premise1, premise2):
     text, segments = compose(
         [("premise1", premise1), (None, " "), ("premise2", premise2), (None, " "), ("end", "q")]
     )
-    yes, no = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
-    return Prompt("1", text, segments, yes, no, True, "p", "side", {})
+    return Prompt("1", text, segments, yes_no(), "p", "side", {})
 
 
 def test_attention_is_what_the_softmax_gives_by_hand(micro):

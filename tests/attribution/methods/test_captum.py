@@ -38,7 +38,7 @@ def contrast(model, prompt, embeddings):
 
     tokens = [
         max(map(first, option.forms), key=lambda token: float(own[token]))
-        for option in (prompt.positive, prompt.negative)
+        for option in prompt.answer.options
     ]
     logits = model.hf(inputs_embeds=embeddings).logits[:, -1]
     return logits[:, tokens[0]] - logits[:, tokens[1]]

@@ -83,14 +83,14 @@ def test_the_extra_sets():
     assert (len(generated(introduction)), len(generated(distribution))) == (3_000, 7_000)
     for chosen in (introduction, distribution):
         generated(chosen).check()
-    assert {prompt.gold for prompt in generated(introduction)} == {True}
+    assert {prompt.answer.gold for prompt in generated(introduction)} == {"Yes"}
     assert "premise2" not in generated(introduction)[0].segments
 
 
 def test_the_strict_reading_changes_one_form_and_no_text():
     plain, strictly = (generated(chosen)[:24] for chosen in (system, strict))
     assert [prompt.text for prompt in plain] == [prompt.text for prompt in strictly]
-    changed = [a.id for a, b in zip(plain, strictly, strict=True) if a.gold != b.gold]
+    changed = [a.id for a, b in zip(plain, strictly, strict=True) if a.answer.gold != b.answer.gold]
     assert changed == ["LOGIC_0001/box-toR-theorem"]
     assert strictly[7].factors["formula"] == "¬□p→□q, ¬□q ⊬ □p"
 

@@ -22,7 +22,7 @@ def test_there_is_one_prompt_for_each_entity_pair():
         "geographical": 183,
         "categorical": 91,
     }
-    assert [prompt.positive.forms[0] for prompt in facts] == frame["entity_a"].tolist()
+    assert [prompt.answer.expected[0] for prompt in facts] == frame["entity_a"].tolist()
 
 
 def test_messages_are_those_of_the_paper():
@@ -44,9 +44,9 @@ def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
 
 def test_a_name_that_holds_the_answer_is_listed_as_another():
     by_city = {prompt.factors["entity_b"]: prompt for prompt in load_facts()}
-    assert "South Sudan" in by_city["Khartoum"].negative.forms
-    assert "Mexico City" in by_city["Mexico City"].negative.forms
-    assert by_city["Juba"].negative.forms == ()
+    assert "South Sudan" in by_city["Khartoum"].answer.excluded
+    assert "Mexico City" in by_city["Mexico City"].answer.excluded
+    assert by_city["Juba"].answer.excluded == ()
 
 
 def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):

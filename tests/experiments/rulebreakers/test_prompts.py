@@ -40,5 +40,5 @@ def test_segments_cover_their_texts(all_prompts):
 def test_every_pair_has_a_gold_yes_and_a_gold_no(all_prompts):
     rulebreaker, counterpart = all_prompts[7], all_prompts[17]
     assert rulebreaker.pair_id == counterpart.pair_id
-    assert (rulebreaker.gold, counterpart.gold) == (False, True)
-    assert rulebreaker.positive.forms == ("True", "TRUE", "true")
+    assert (rulebreaker.answer.gold, counterpart.answer.gold) == ("False", "True")
+    assert rulebreaker.answer.options[0].forms == ("True", "TRUE", "true")

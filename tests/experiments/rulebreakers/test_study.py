@@ -124,12 +124,13 @@ def test_accuracies_agree_with_their_definition(results):
 
 def test_confidence_is_taken_of_positive_answers_only(results):
     table = tables.confidence(results).set_index("model")
-    answers = results.answers.merge(results.prompts[["prompt_id", "side"]])
-    positive = answers[answers["positive_probability"] > answers["negative_probability"]]
+    options = results.options.merge(results.prompts[["prompt_id", "side"]])
+    accepting = options[options["option"].isin(["Yes", "True"])]
+    positive = accepting[accepting["relative_probability"] > 0.5]
     for model in results.models:
         own = positive[(positive["model"] == model) & (positive["side"] == SIDES[0])]
         assert table.loc[model, "n_b"] == len(own)
-        assert table.loc[model, "mean_b"] == pytest.approx(own["positive_probability"].mean())
+        assert table.loc[model, "mean_b"] == pytest.approx(own["probability"].mean())
 
 
 def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):

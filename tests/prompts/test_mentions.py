@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interp.prompts.mentions import mentions
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.system import system
-from interp_probes.mentions import mentions
 
 FACTS = {prompt.factors["entity_b"]: prompt for prompt in system.facts(data=None)}
 
@@ -12,7 +12,7 @@ FACTS = {prompt.factors["entity_b"]: prompt for prompt in system.facts(data=None
 def named(city, completion):
     """The name by which a completion gives the answer of a fact."""
     prompt = FACTS[city]
-    return mentions(completion, prompt.positive.forms, lookalikes=prompt.negative.forms)
+    return mentions(completion, prompt.answer.expected, lookalikes=prompt.answer.excluded)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_no_answer_is_taken_for_another(city):
     """Every name of every answer counts for that answer, and for no other."""
     for other in FACTS.values():
         same = other.factors["entity_a"] == FACTS[city].factors["entity_a"]
-        for name in other.positive.forms:
+        for name in other.answer.expected:
             assert bool(named(city, f"{name}.")) == same
 
 

@@ -1,0 +1,75 @@
+"""What models generate behind prompts, and what is answered there."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.generate import Generate
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt, batches
+from interp.scoring.generation import Decoding, Generated, generate
+from interp.tables import SCHEMAS, Row
+
+
+@dataclass(frozen=True)
+class GenerationMeasurement(Measurement):
+    """A measurement of generated texts, whose batches leave room for what is generated."""
+
+    new_tokens: int = 0
+    """Tokens that each prompt may grow by."""
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches by length, under the budget when all texts have their full length."""
+        return batches(
+            self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
+        )
+
+
+def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure what a model generates behind each prompt, judged by the prompt's own answer."""
+    decoding = Decoding(
+        max_new_tokens=spec.max_new_tokens,
+        temperature=spec.temperature,
+        seed=spec.sampling_seed,
+        stop=spec.stop,
+    )
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            found = generate(model, batch, decoding)
+        return [
+            {"completions": [completion_row(model, tokenized, text)]}
+            for tokenized, text in zip(batch.prompts, found, strict=True)
+        ]
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        key: Row = {"model": model.name, "prompt_id": prompt.id}
+        return {"completions": [{**key, "correct": False, "error": error}]}
+
+    return GenerationMeasurement(
+        model,
+        spec,
+        {"completions": SCHEMAS["completions"]},
+        token_budget(model, batch_tokens),
+        measure_batch,
+        error_rows,
+        new_tokens=spec.max_new_tokens,
+    )
+
+
+def completion_row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
+    """The row of the completions table."""
+    judgement = tokenized.prompt.answer.judge(text.text)
+    return {
+        "model": model.name,
+        "prompt_id": tokenized.prompt.id,
+        "completion": text.text,
+        "tokens": len(text.token_ids),
+        "finished": text.finished,
+        "outcome": judgement.outcome,
+        "answer": judgement.answer,
+        "correct": judgement.correct,
+        "error": "",
+    }

@@ -1,0 +1,327 @@
+"""What a prompt asks for: a choice among options, a class, a free text, or a completion.
+
+Each kind of answer says four things: which texts or classes count for it (`options`), whether the
+model's next prediction alone decides what was answered (`judged_at_once`), how a generated text is
+judged (`judge`), and what it is in the data that results depend on (`record`).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+from interp.errors import UserError, shortened
+from interp.prompts.mentions import mentions
+
+Needs = Literal["next-token logits", "class logits", "generated text"]
+
+
+class Unanswered(StrEnum):
+    """Why a generated text gives no answer; a parser returns one of these in place of a text."""
+
+    UNPARSED = "unparsed"
+    """It has no answer in the form that was asked for."""
+    REFUSED = "refused"
+    """The model declines to answer."""
+
+
+class Judgement(NamedTuple):
+    """What a generated text answers."""
+
+    outcome: Literal["answered", "unparsed", "refused"]
+    answer: str
+    """Empty unless the outcome is "answered"."""
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOption:
+    """One answer and the ways to write it, such as "Yes", "YES" and "yes"."""
+
+    name: str
+    """What the option is called in tables, such as "Yes"."""
+    forms: tuple[str, ...]
+    """Surface forms, at least one; each counts by the first token that it is written with."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be counted wrongly: a string would be taken for its letters.
+
+        Raises:
+            UserError: a name or a form that is no text, or forms that are no tuple or none at all.
+        """
+        # Lists are refused too: an option is a key, and its forms are hashed.
+        if not isinstance(self.forms, tuple) or not self.forms:
+            raise UserError(
+                f"the forms of the option {self.name!r} are {shortened(repr(self.forms))}; "
+                'expected a tuple of at least one text, such as ("Yes", "yes")'
+            )
+        for text in (self.name, *self.forms):
+            if not isinstance(text, str) or not text:
+                raise UserError(
+                    f"the option {self.name!r} has the name or form {shortened(repr(text))}; "
+                    "expected a text that is not empty"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two or more options, read from the probabilities of the next token."""
+
+    options: tuple[AnswerOption, ...]
+    gold: str
+    """Name of the correct option."""
+    contrast: tuple[str, str] | None = None
+    """The two options whose difference is attributed and patched, the first counting positive.
+    Without it, attribution contrasts the correct option with the likeliest other one."""
+
+    needs: ClassVar[Needs] = "next-token logits"
+    judged_at_once: ClassVar[bool] = True
+
+    @classmethod
+    def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
+        """A question with two answers, which are contrasted the positive one against the other.
+
+        Args:
+            positive: the answer that accepts what is asked, such as Yes.
+            negative: the answer that rejects it.
+            gold: whether the positive one is correct.
+
+        Raises:
+            UserError: a gold answer that is no bool, or an option that is none.
+        """
+        # "No" is true, and would make Yes the correct answer.
+        if gold is not True and gold is not False:
+            raise UserError(
+                f"gold is {_described(gold)}; expected True where the positive option is correct, "
+                "or False"
+            )
+        _check_options((positive, negative))
+        names = (positive.name, negative.name)
+        return cls((positive, negative), gold=names[not gold], contrast=names)
+
+    def __post_init__(self) -> None:
+        """Refuse what no measurement could count.
+
+        Raises:
+            UserError: fewer than two options, two of one name or with a form in common, a gold
+                answer or a contrast that names no option.
+        """
+        _check_options(self.options)
+        names = _check_names("options", tuple(option.name for option in self.options))
+        forms = [form for option in self.options for form in set(option.forms)]
+        if len(set(forms)) < len(forms):
+            raise UserError(
+                f"the options {', '.join(names)} share a form; expected forms that belong to one "
+                "option each"
+            )
+        _check_gold(self.gold, names)
+        pair = self.contrast
+        if pair is not None and (
+            not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(names)
+        ):
+            raise UserError(
+                f"the contrast is {_described(pair)}; expected a tuple of two of the options "
+                f"{', '.join(names)}"
+            )
+
+    def judge(self, text: str) -> Judgement:
+        """A generated text answers the option with a form that it begins with, as whole words.
+
+        The longest such form decides. Quotation marks, asterisks and the like before it are passed
+        over; upper and lower case count as they are written.
+        """
+        found = _beginning(self.options).match(text)
+        names = {form: option.name for option in self.options for form in option.forms}
+        return _judged(names[found[1]] if found else Unanswered.UNPARSED, (self.gold,))
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing."""
+        options = [[option.name, list(option.forms)] for option in self.options]
+        return ["choice", options, self.gold, self.contrast]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One of a classifier's classes."""
+
+    classes: tuple[str, ...]
+    """Names of all classes. Where the model's configuration names its classes, these are they;
+    otherwise they are given in the order of the model's outputs."""
+    gold: str
+
+    needs: ClassVar[Needs] = "class logits"
+    judged_at_once: ClassVar[bool] = True
+    contrast: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse classes that cannot be told apart.
+
+        Raises:
+            UserError: fewer than two classes, one given twice, or a gold answer that is none.
+        """
+        _check_gold(self.gold, _check_names("classes", self.classes))
+
+    @property
+    def options(self) -> tuple[AnswerOption, ...]:
+        """The classes as options; each is written as it is called."""
+        return tuple(AnswerOption(name, (name,)) for name in self.classes)
+
+    def judge(self, text: str) -> Judgement:
+        """A class that is written out, as text-to-text models do, is the whole text."""
+        written = text.strip()
+        return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing."""
+        return ["label", list(self.classes), self.gold]
+
+
+Parser: TypeAlias = Callable[[str], str | Unanswered]
+"""Finds the answer in a generated text. A named function: its name stands in the data's hash."""
+
+
+def whole_text(text: str) -> str | Unanswered:
+    """The parser of answers that are the whole text, without white space around it."""
+    return text.strip() or Unanswered.UNPARSED
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText:
+    """A text that the model generates, in which a parser finds the answer."""
+
+    accepted: tuple[str, ...]
+    """The correct answers as the parser gives them, such as ("12",); the first is the data's."""
+    parse: Parser = whole_text
+
+    needs: ClassVar[Needs] = "generated text"
+    judged_at_once: ClassVar[bool] = False
+    contrast: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse answers that no parser gives.
+
+        Raises:
+            UserError: no accepted answer, one that is no text, or a parser that is no function.
+        """
+        _check_texts("accepted answers", self.accepted)
+        if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
+            raise UserError(
+                f"the parser is {_described(self.parse)}; expected a named function from a text to "
+                "an answer or to one of Unanswered"
+            )
+
+    @property
+    def gold(self) -> str:
+        """The data's own correct answer."""
+        return self.accepted[0]
+
+    @property
+    def options(self) -> tuple[AnswerOption, ...]:
+        """The correct answer alone, as far as its first token tells it."""
+        return (AnswerOption(self.gold, self.accepted),)
+
+    def judge(self, text: str) -> Judgement:
+        """Correct is what the parser finds among the accepted answers."""
+        return _judged(self.parse(text), self.accepted)
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing; the parser by its name."""
+        parser = f"{self.parse.__module__}.{getattr(self.parse, '__qualname__', '')}"
+        return ["free text", list(self.accepted), parser]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A sentence to complete, which is right where it names what is expected."""
+
+    expected: tuple[str, ...]
+    """Names of the expected answer; the first is the data's own."""
+    excluded: tuple[str, ...] = ()
+    """Names of other things that hold one of those, such as "South Sudan" for "Sudan"."""
+
+    needs: ClassVar[Needs] = "generated text"
+    judged_at_once: ClassVar[bool] = False
+    contrast: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse names that cannot be found in a text.
+
+        Raises:
+            UserError: no expected name, or a name that is no text.
+        """
+        _check_texts("expected names", self.expected)
+        if self.excluded != ():
+            _check_texts("excluded names", self.excluded)
+
+    @property
+    def gold(self) -> str:
+        """The data's own name of the expected answer."""
+        return self.expected[0]
+
+    @property
+    def options(self) -> tuple[AnswerOption, ...]:
+        """The data's own name: its first token tells how familiar it is. Aliases do not count."""
+        return (AnswerOption(self.gold, (self.gold,)),)
+
+    def judge(self, text: str) -> Judgement:
+        """The answer is the first of the expected names that the text mentions."""
+        name = mentions(text, self.expected, lookalikes=self.excluded)
+        return _judged(name or Unanswered.UNPARSED, self.expected)
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing."""
+        return ["completion", list(self.expected), list(self.excluded)]
+
+
+Answer: TypeAlias = Choice | Label | FreeText | Completion
+
+
+@lru_cache(maxsize=4096)
+def _beginning(options: tuple[AnswerOption, ...]) -> re.Pattern[str]:
+    forms = sorted((form.strip() for o in options for form in o.forms), key=len, reverse=True)
+    return re.compile(rf"\W*?({'|'.join(map(re.escape, forms))})(?!\w)")
+
+
+def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
+    if isinstance(found, Unanswered):
+        return Judgement(found.value, "", correct=False)
+    return Judgement("answered", found, correct=found in correct)
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, tuple):
+        raise UserError(f"options is {_described(options)}; expected a tuple of options")
+    for option in options:
+        if not isinstance(option, AnswerOption):
+            raise UserError(
+                f"an option is {_described(option)}; expected one such as "
+                'AnswerOption("Yes", ("Yes", "yes"))'
+            )
+
+
+def _check_names(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    _check_texts(what, names)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UserError(
+            f"the {what} are {shortened(repr(names))}; expected at least two, of different names"
+        )
+    return names
+
+
+def _check_gold(gold: object, names: tuple[str, ...]) -> None:
+    if gold not in names:
+        raise UserError(f"gold is {_described(gold)}; expected one of {', '.join(names)}")
+
+
+def _check_texts(what: str, texts: object) -> None:
+    are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
+    if not texts or not are_texts:
+        raise UserError(
+            f"the {what} are {_described(texts)}; expected a tuple of texts that are not empty"
+        )
+
+
+def _described(value: object) -> str:
+    return f"{shortened(repr(value))}, a {type(value).__name__}"

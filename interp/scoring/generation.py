@@ -1,0 +1,241 @@
+"""Generate texts with transformers' own `generate`: greedy or sampled, the same in any batch.
+
+1. The prompts of a batch stand as they are padded everywhere (`interp.reading.tokens.pad`);
+   transformers counts the positions of each from its first token.
+2. The checkpoint's generation settings are set aside: penalties, beams and the like, which would
+   change what is generated, are in force only where they are asked for here.
+3. Sampled tokens come from one uniform number per prompt and step, by the inverse of the cumulative
+   distribution. The numbers are drawn from a generator that prompt id and seed alone decide, so
+   that neither the batch nor the device has a part in them.
+4. A row ends at an end token, at a stop string in its own text, or at the length asked for.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.reading.tokens import Batch
+
+Finished = Literal["eos", "stop", "length"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decoding:
+    """How texts are generated."""
+
+    max_new_tokens: int
+    """Most tokens of a text."""
+    temperature: float = 0.0
+    """0 takes the most probable token; above that, tokens are sampled with the probabilities that
+    the logits divided by it give."""
+    seed: int = 0
+    """Decides, with the prompt's id, what is sampled."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the generation; they and what follows are left out."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be generated.
+
+        Raises:
+            UserError: no tokens, a temperature below 0 or infinite, or an empty stop string.
+        """
+        if self.max_new_tokens < 1:
+            raise UserError(f"max_new_tokens is {self.max_new_tokens}; expected at least 1")
+        if not 0 <= self.temperature < float("inf"):
+            raise UserError(f"the temperature is {self.temperature}; expected 0 (greedy) or more")
+        if not isinstance(self.stop, tuple) or not all(self.stop):
+            raise UserError(
+                f"stop is {self.stop!r}; expected a tuple of texts that are not empty, such as "
+                '("\\n",)'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What was generated behind one prompt."""
+
+    token_ids: tuple[int, ...]
+    """Without the end token and what follows; with the tokens of a stop string."""
+    text: str
+    """Without special tokens, the stop string, and white space around it."""
+    finished: Finished
+
+
+@torch.inference_mode()
+def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
+    """The text behind each prompt of a batch, within `model.measuring()`.
+
+    Raises:
+        UserError: a prompt and its text may be longer than what the model reads.
+    """
+    _check_room(model, batch, decoding)
+    # A text-to-text model's output begins with the token that starts its decoder.
+    start = 1 if model.hf.config.is_encoder_decoder else batch.token_ids.shape[1]
+    stopping = _StopStrings(model, decoding.stop, start=start, rows=len(batch.prompts))
+    processors: list[Any] = [_Sampling(batch, decoding)] if decoding.temperature else []
+    settings, hf = _settings(model, decoding), _generating(model)
+    with _only(model, settings), _sound_attention(batch):
+        sequences = hf.generate(
+            batch.token_ids,
+            generation_config=settings,
+            logits_processor=LogitsProcessorList(processors),
+            stopping_criteria=StoppingCriteriaList([stopping] if decoding.stop else []),
+            **model.taken({"attention_mask": batch.attention_mask}),
+        )
+    return [
+        _generated(model, tokens[:length], decoding)
+        for tokens, length in zip(sequences[:, start:].tolist(), stopping.lengths, strict=True)
+    ]
+
+
+def end_tokens(model: Model) -> list[int]:
+    """The tokens that end an answer, by the tokenizer and by the checkpoint's settings."""
+    settings = getattr(model.hf, "generation_config", None)
+    of_settings = getattr(settings, "eos_token_id", None)
+    ids = of_settings if isinstance(of_settings, list) else [of_settings]
+    return sorted({id_ for id_ in (*ids, model.tokenizer.eos_token_id) if id_ is not None})
+
+
+def _generating(model: Model) -> Any:
+    """The model itself, which transformers types as one that may lack `generate`.
+
+    Raises:
+        UserError: it generates no texts.
+    """
+    if not model.hf.can_generate():
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) generates no texts; give a causal or a "
+            "text-to-text language model"
+        )
+    return model.hf
+
+
+def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
+    context = model.context_length
+    longest = max(map(len, batch.prompts))
+    if context is not None and longest + decoding.max_new_tokens > context:
+        raise UserError(
+            f"a prompt of {longest} tokens and a text of up to {decoding.max_new_tokens} do not "
+            f"fit into the {context} that {model.name} reads; give a model that reads more, or "
+            "generate fewer tokens"
+        )
+
+
+def _settings(model: Model, decoding: Decoding) -> GenerationConfig:
+    tokenizer, own = model.tokenizer, getattr(model.hf, "generation_config", None)
+    padding = tokenizer.pad_token_id
+    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
+        max_new_tokens=decoding.max_new_tokens,
+        do_sample=False,
+        eos_token_id=end_tokens(model) or None,
+        pad_token_id=0 if padding is None else padding,
+        bos_token_id=tokenizer.bos_token_id,
+        decoder_start_token_id=getattr(own, "decoder_start_token_id", None),
+    )
+
+
+@contextmanager
+def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
+    """Within the block the model's own generation settings, which fill every gap, are these."""
+    own = model.hf.generation_config
+    model.hf.generation_config = settings
+    try:
+        yield
+    finally:
+        model.hf.generation_config = own
+
+
+def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
+    """On CUDA, keep masked attention off the kernel that `safe_width` is about.
+
+    A batch grows by one column per token, through the widths that are wrong there.
+    """
+    if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
+        return sdpa_kernel(SDPBackend.MATH)
+    return nullcontext()
+
+
+class _Sampling(LogitsProcessor):
+    """Leaves of each row one token, drawn with the probabilities of the tempered logits."""
+
+    def __init__(self, batch: Batch, decoding: Decoding) -> None:
+        self._temperature = decoding.temperature
+        self._chance = [
+            random.Random(f"generation {decoding.seed} {tokenized.prompt.id}")
+            for tokenized in batch.prompts
+        ]
+
+    def __call__(
+        self, input_ids: Int[Tensor, "row token"], scores: Float[Tensor, "row vocabulary"]
+    ) -> Float[Tensor, "row vocabulary"]:
+        drawn = [chance.random() for chance in self._chance]
+        tokens = inverse_cdf(scores.double() / self._temperature, drawn)
+        return torch.full_like(scores, -torch.inf).scatter(1, tokens[:, None], 0.0)
+
+
+def inverse_cdf(
+    logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
+) -> Int[Tensor, " row"]:
+    """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
+    cumulative = logits.softmax(-1).cumsum(-1)
+    # The sum may miss 1 by rounding; a share of it never lies behind the last token.
+    thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
+    passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
+    return passed.int().argmax(-1)
+
+
+class _StopStrings(StoppingCriteria):
+    """Ends the rows whose own text, without the prompt, holds a stop string."""
+
+    def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
+        self._model, self._stop, self._start = model, stop, start
+        self.lengths: list[int | None] = [None] * rows
+        """Tokens of each row up to its stop string; None where it has none."""
+
+    def __call__(
+        self, input_ids: Int[Tensor, "row token"], scores: object, **options: object
+    ) -> Bool[Tensor, " row"]:
+        for row, tokens in enumerate(input_ids[:, self._start :].tolist()):
+            if self.lengths[row] is None and _cut(_decoded(self._model, tokens), self._stop)[1]:
+                self.lengths[row] = len(tokens)
+        ended = [length is not None for length in self.lengths]
+        return torch.tensor(ended, device=input_ids.device)
+
+
+def _generated(model: Model, tokens: list[int], decoding: Decoding) -> Generated:
+    ends = end_tokens(model)
+    end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+    text, stopped = _cut(_decoded(model, tokens), decoding.stop)
+    finished: Finished = "stop" if stopped else "eos" if end < len(tokens) else "length"
+    return Generated(tuple(tokens[:end]), text.strip(), finished)
+
+
+def _decoded(model: Model, tokens: list[int]) -> str:
+    """The text of tokens up to an end token, without special tokens."""
+    ends = end_tokens(model)
+    end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+    text = model.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+    assert isinstance(text, str)
+    return text
+
+
+def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
+    """The text before the first stop string, and whether there is one."""
+    places = [place for place in map(text.find, stop) if place >= 0]
+    return (text[: min(places)], True) if places else (text, False)

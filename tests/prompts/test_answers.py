@@ -1,0 +1,149 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.errors import UserError
+from interp.prompts.answers import (
+    AnswerOption,
+    Choice,
+    Completion,
+    FreeText,
+    Judgement,
+    Label,
+    Unanswered,
+)
+from tests.support.answers import NO, YES, yes_no
+from tests.support.systems import numbers, three_options
+
+UNPARSED = Judgement("unparsed", "", correct=False)
+
+WORDS = st.text("abcdeXYZ", min_size=1, max_size=6)
+
+
+FORMS = st.lists(WORDS, min_size=2, max_size=12, unique=True)
+
+
+def drawn_choice(forms, data):
+    count = data.draw(st.integers(2, len(forms)))
+    options = tuple(AnswerOption(f"option {n}", tuple(forms[n::count])) for n in range(count))
+    names = [option.name for option in options]
+    contrast = data.draw(st.none() | st.permutations(names).map(lambda order: tuple(order[:2])))
+    return Choice(options, gold=data.draw(st.sampled_from(names)), contrast=contrast)
+
+
+@given(forms=FORMS, data=st.data())
+def test_a_choice_is_judged_by_the_longest_form_that_begins_the_text(forms, data):
+    choice = drawn_choice(forms, data)
+    option = data.draw(st.sampled_from(choice.options))
+    form = data.draw(st.sampled_from(option.forms))
+    before = data.draw(st.sampled_from(["", " ", '"', "**", "\n- "]))
+    after = data.draw(st.sampled_from(["", ".", ", because abc", "** X"]))
+    correct = option.name == choice.gold
+    assert choice.judge(before + form + after) == Judgement("answered", option.name, correct)
+    assert choice.judge("neither " + form) == UNPARSED
+    assert choice.judge("") == UNPARSED
+    if not any(known.startswith(form + "q") for o in choice.options for known in o.forms):
+        assert choice.judge(form + "q") == UNPARSED
+
+
+@given(forms=FORMS, data=st.data())
+def test_records_of_choices_differ_where_the_choices_do(forms, data):
+    choice = drawn_choice(forms, data)
+    others = [
+        Choice(choice.options, gold=name, contrast=choice.contrast)
+        for name in (option.name for option in choice.options)
+        if name != choice.gold
+    ]
+    others.append(Choice(choice.options[::-1], gold=choice.gold, contrast=choice.contrast))
+    assert all(other.record() != choice.record() for other in others)
+
+
+def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
+    for gold, name in ((True, "Yes"), (False, "No")):
+        choice = yes_no(gold=gold)
+        assert (choice.gold, choice.contrast, choice.options) == (name, ("Yes", "No"), (YES, NO))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: yes_no(gold="No"), "gold is 'No', a str; expected True"),
+        (lambda: yes_no(gold=1), "gold is 1, a int; expected True"),
+        (lambda: yes_no(gold=None), "gold is None"),
+        (lambda: Choice.between("Yes", NO, gold=True), "an option is 'Yes', a str"),
+        (lambda: Choice((YES,), gold="Yes"), "expected at least two, of different names"),
+        (lambda: Choice((YES, YES), gold="Yes"), "expected at least two, of different names"),
+        (lambda: Choice([YES, NO], gold="Yes"), "a list; expected a tuple of options"),
+        (
+            lambda: Choice((YES, NO), gold="Maybe"),
+            "gold is 'Maybe', a str; expected one of Yes, No",
+        ),
+        (lambda: Choice((YES, NO), gold="No", contrast=("Yes", "Yes")), "the contrast is"),
+        (lambda: Choice((YES, NO), gold="No", contrast=("Yes", "Maybe")), "the contrast is"),
+        (lambda: Choice((YES, NO), gold="No", contrast="No"), "the contrast is 'No', a str"),
+        (
+            lambda: Choice((YES, AnswerOption("Sure", ("Sure", "Yes"))), gold="Yes"),
+            "the options Yes, Sure share a form",
+        ),
+        (lambda: Label(("one",), gold="one"), "expected at least two"),
+        (lambda: Label(("one", "one"), gold="one"), "expected at least two, of different names"),
+        (lambda: Label("ab", gold="a"), "the classes are 'ab', a str"),
+        (lambda: Label(("one", "two"), gold="three"), "expected one of one, two"),
+        (lambda: FreeText("12"), "accepted answers are '12', a str; expected a tuple"),
+        (lambda: FreeText(()), "accepted answers are"),
+        (lambda: FreeText(("12",), parse="whole"), "expected a named function"),
+        (lambda: Completion(()), "expected names are"),
+        (lambda: Completion(("Sudan",), ("",)), "excluded names are"),
+    ],
+)
+def test_what_could_not_be_counted_is_refused(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("forms", ["Yes", ["Yes"], ("Yes", ""), ("Yes", 1), None, ({},), ()])
+def test_forms_that_are_no_texts_are_refused(forms):
+    with pytest.raises(UserError, match="option 'Yes'"):
+        AnswerOption("Yes", forms)
+
+
+def test_a_class_that_is_written_out_is_the_whole_text():
+    label = Label(("True", "False", "Unknown"), gold="Unknown")
+    assert label.judge(" Unknown\n") == Judgement("answered", "Unknown", correct=True)
+    assert label.judge("True") == Judgement("answered", "True", correct=False)
+    assert label.judge("True, I think") == UNPARSED
+
+
+def test_a_free_text_is_what_its_parser_finds():
+    answer = numbers.prompts(seed=0, data=None)[0].answer
+    assert answer.judge("So the answer is 7.") == Judgement("answered", "7", correct=True)
+    assert answer.judge("So the answer is 8.") == Judgement("answered", "8", correct=False)
+    assert answer.judge("It is hard to say.") == UNPARSED
+    assert answer.judge("I cannot help with that.") == Judgement("refused", "", correct=False)
+    assert FreeText(("a b",)).judge(" a b\n").correct
+    assert FreeText(("a b",)).judge("  ") == UNPARSED
+
+
+def test_a_completion_names_what_is_expected_and_nothing_that_holds_it():
+    completion = Completion(("Sudan", "Republic of the Sudan"), excluded=("South Sudan",))
+    assert completion.gold == "Sudan"
+    assert completion.judge("in Sudan, I think") == Judgement("answered", "Sudan", correct=True)
+    assert completion.judge("South Sudan") == UNPARSED
+    assert [option.forms for option in completion.options] == [("Sudan",)]
+
+
+def test_the_record_of_a_free_text_names_its_parser():
+    def other(text: str) -> str | Unanswered:
+        return text
+
+    answer = FreeText(("7",), parse=other)
+    assert answer.record() != FreeText(("7",)).record()
+    assert "other" in str(answer.record())
+
+
+def test_an_option_of_three_is_found_by_name():
+    prompts = three_options.prompts(seed=0, data=None)
+    assert {prompt.answer.gold for prompt in prompts} == {"True", "False", "Unknown"}
+    assert prompts[0].answer.judge("Unknown.").answer == "Unknown"
