@@ -1,4 +1,4 @@
-"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact effects."""
+"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact ones."""
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
