@@ -15,8 +15,8 @@ from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
 from interp.patching.checks import check_passes, check_patterns, check_sums
 from interp.patching.estimates import Estimator
-from interp.patching.grid import Grid
 from interp.patching.tables import pair_row, patch_rows
+from interp.patching.whole import check_causal, native_grid
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -96,7 +96,8 @@ def patching(
     exact = _exact_backend(model, backend, remote=remote, budget=budget)
     estimator = None if estimate is None else Estimator(model, estimate=estimate)
     answer_tokens = AnswerTokenizer(model)
-    checks = _checks(sites, estimate, verify, backend)
+    causal = model.architecture.causal
+    checks = _checks(sites, estimate, verify, backend) if causal else []
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
@@ -183,6 +184,8 @@ def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
 
 
 def _exact_backend(model: Model, backend: str, *, remote: bool, budget: TokenBudget) -> Backend:
+    if backend != "native":
+        check_causal(model, f"the backend {backend}")
     if backend == "transformer-lens":
         from interp.backends.transformer_lens import TransformerLensBackend
 
@@ -191,7 +194,7 @@ def _exact_backend(model: Model, backend: str, *, remote: bool, budget: TokenBud
         from interp.backends.nnsight import NnsightBackend
 
         return NnsightBackend(model, remote=remote)
-    return Grid(model, budget=budget)
+    return native_grid(model, budget=budget)
 
 
 def _check_choices(

@@ -10,6 +10,9 @@ from interp.reading.tokens import TokenizedPrompt
 LAST = "last"
 """The role of the last token, at which the answer is read."""
 
+POOLED = "pooled"
+"""The role of the first token of a classifier's prompt, at which the answer is read."""
+
 TEMPLATE = "template"
 """The role of tokens outside all segments: the chat template and the words between segments."""
 
@@ -69,5 +72,5 @@ def _labels(
     for name in names:
         start, end = spans[name]
         labels[start:end] = [name] * (end - start)
-    labels[-1] = LAST
+    labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
     return labels
