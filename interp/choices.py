@@ -12,6 +12,9 @@ TEMPLATE = "template"
 LAST = "last"
 """The role of the last token, at which the answer is read."""
 
+POOLED = "pooled"
+"""The role of the first token of a classifier's prompt, at which the answer is read."""
+
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 
@@ -25,8 +28,8 @@ class Site:
     heads: Literal["query", "key-value"] | None = None
     """Which heads it belongs to one of; None for sites of a whole layer."""
     read_by_later: bool = False
-    """Whether a token of the last layer still reaches the tokens after it through this site; from
-    all others it reaches its own residual stream alone."""
+    """Whether a token of the last layer still reaches the tokens after it (in an encoder, all)
+    through this site; from all others it reaches its own residual stream alone."""
     acts_through: str | None = None
     """The site that is patched in its place, where it is read in one place and patched in another:
     attention weights pass through no module, and the norm before the MLP reads a residual stream

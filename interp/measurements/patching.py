@@ -15,9 +15,9 @@ from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
 from interp.patching.checks import check_passes, check_patterns, check_sums
 from interp.patching.estimates import Estimator
-from interp.patching.grid import Grid
 from interp.patching.pairs import contrast_of
 from interp.patching.tables import pair_row, patch_rows
+from interp.patching.whole import check_causal, native_grid
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -79,7 +79,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
     exact = _exact_backend(model, spec, budget)
     estimator = None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
     answer_tokens = AnswerTokenizer(model)
-    checks = _checks(spec)
+    checks = _checks(spec) if model.architecture.causal else []
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
@@ -166,6 +166,8 @@ def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
 
 
 def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
+    if spec.backend != "native":
+        check_causal(model, f"the backend {spec.backend}")
     if spec.backend == "transformer-lens":
         from interp.backends.transformer_lens import TransformerLensBackend
 
@@ -174,4 +176,4 @@ def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
         from interp.backends.nnsight import NnsightBackend
 
         return NnsightBackend(model, remote=spec.remote)
-    return Grid(model, budget=budget)
+    return native_grid(model, budget=budget)

@@ -65,6 +65,7 @@ def _after(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
     architecture = model.architecture
     if SITES[site].is_weights:
+        _refuse_encoder(model, site)
         return Location(attention, "weights", _as_it_is, layer)
     if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
@@ -145,6 +146,14 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
             f"the architecture {model.hf.config.model_type!r} lacks the site {site}: its "
             f"{type(parent).__name__} has no module {path}; leave the site out"
         ) from error
+
+
+def _refuse_encoder(model: Model, site: str) -> None:
+    if not model.architecture.causal:
+        raise UserError(
+            f"the site {site} is not supported for encoders such as {model.name}; leave it out, or "
+            "patch z, which it acts through"
+        )
 
 
 def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:

@@ -51,8 +51,11 @@ class PatchingPair:
 
     @property
     def shared(self) -> int:
-        """Number of leading tokens that are read once for both prompts."""
-        return 0 if self.whole else self.alignment.shared
+        """Number of leading tokens that are read once for both prompts.
+
+        A classifier's tokens see those after them, so that none are the same to it.
+        """
+        return 0 if self.whole or self.base.pooled else self.alignment.shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,14 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
     """The base positions of a cell at which a patch can change the answer.
 
     That leaves out tokens without counterpart, tokens before the first difference, and tokens of
-    the last layer that nothing after them reads.
+    the last layer that no other token reads.
     """
-    last = len(pair.base) - 1
+    answer = pair.base.answer_position
     unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later
     return [
         position
         for position in cell.group.positions
         if position >= pair.shared
         and pair.alignment.sources[position]
-        and (position == last or not unread)
+        and (position == answer or not unread)
     ]

@@ -29,6 +29,7 @@ from interp.patching.cells import (
 from interp.patching.metric import answers_alone, logit_difference
 from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
 from interp.patching.transfer import bring
+from interp.patching.whole import check_causal
 
 INTEGRATION_STEPS = 5
 """Points of the integrated estimate, each in the middle of its fifth of the way."""
@@ -41,6 +42,7 @@ class Estimator:
     """Estimates patches of one model."""
 
     def __init__(self, model: Model, *, estimate: str) -> None:
+        check_causal(model, f"the estimate {estimate!r}")
         self._model = model
         self._logits = ExactLogits(model)
         self.estimate = estimate

@@ -1,36 +1,18 @@
-"""Exact patching: every cell by a forward pass, at a fraction of the cost of one each.
+"""Exact patching of causal models, at a fraction of the cost of one forward pass a cell.
 
-1. Both prompts are run once (`interp.patching.passes`).
-2. Cells that cannot change the answer are not run: their two activations are equal, or nothing that
-   leads to the answer reads them.
-3. The cells of a site and layer are run together, one row a cell, sorted by their first token: from
-   that layer on, and from that token on, after the base prompt's own keys and values.
-4. The logits that each row ends with give its metric.
+What comes before the patched layer, and before the patched token, is as it is without the patch: a
+pass begins at that layer and at that token, after the base prompt's own keys and values.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 
-import torch
-from jaxtyping import Bool
-from torch import Tensor
-
-from interp.choices import SITES
 from interp.models.architectures import layers_of
-from interp.models.hooks import Activation, Edit, edited, skipped
+from interp.models.hooks import edited, skipped
 from interp.models.model import Model
-from interp.models.sites import Location, layer_count, locate, residual_scale
+from interp.models.sites import Location, locate
 from interp.models.unembedding import ExactLogits
-from interp.patching.cells import (
-    UNDEFINED,
-    Cell,
-    PatchedMetrics,
-    PatchingPair,
-    has_counterpart,
-    patched_positions,
-)
+from interp.patching.cells import PatchingPair
 from interp.patching.metric import answers_alone, logit_difference
 from interp.patching.passes import (
     PairPasses,
@@ -40,126 +22,40 @@ from interp.patching.passes import (
     forward,
     run_pair,
 )
-from interp.reading.budget import TokenBudget, in_chunks
+from interp.patching.rows import ExactRows, Row, write
+from interp.reading.budget import TokenBudget
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One cell that has to be run."""
-
-    index: int
-    """Its place among all cells."""
-    positions: list[int]
-    head: int | None
-
-
-class Grid:
-    """The native backend; one forward pass holds as many tokens as the budget says."""
+class Grid(ExactRows):
+    """The native backend of causal models: passes begin at the patched layer and token."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
-        self._model = model
+        super().__init__(model, budget=budget)
         self._logits = ExactLogits(model)
-        self._layers = layer_count(model)
-        self._budget = budget
 
-    @torch.no_grad()
-    def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The metrics of a pair under each cell."""
-        keys = sorted({(cell.site, cell.layer) for cell in cells})
+    def _first(self, rows: Sequence[Row]) -> int:
+        return rows[0].positions[0]
+
+    def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
+        return answers_alone(self._logits, pair.answers)
+
+    def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
         entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
-        with self._model.measuring(), answers_alone(self._logits, pair.answers):
-            passes = run_pair(self._model, pair, [*keys, *entrances])
-            base, source = passes.metrics
-            metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
-            for key in keys:
-                for row, metric in self._run_site(passes, key, cells):
-                    metrics[row.index] = metric
-        return PatchedMetrics(base, source, tuple(metrics))
-
-    def _run_site(
-        self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
-    ) -> Iterator[tuple[_Row, float]]:
-        """The cells of a site and layer that can change the answer, with their metrics."""
-        location, base, written = self._acting(passes, *key)
-        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self._layers))
-        rows.sort(key=lambda row: row.positions[0])
-        run = partial(self._run_rows, passes, location, written)
-        width = len(passes.pair.base)
-        for chunk, metrics in in_chunks(
-            rows, run, tokens=lambda row: width - row.positions[0], budget=self._budget
-        ):
-            yield from zip(chunk, metrics, strict=True)
-
-    def _acting(
-        self, passes: PairPasses, name: str, layer: int
-    ) -> tuple[Location, Written, Written]:
-        """Where a site acts, what is there in the base prompt, and what a patch writes there."""
-        site = SITES[name]
-        location = locate(self._model, site.patched_at, layer)
-        if site.is_weights:
-            return location, *passes.outputs_of_heads(layer)
-        view = locate(self._model, name, layer).view
-        base, written = passes.activations((name, layer), view)
-        if site.beside is not None:
-            # What acts adds what is missing to the stream beside it.
-            before = view(passes.base.values[site.beside, layer])[0]
-            scale = residual_scale(self._model)
-            base, written = (base - before) / scale, (written - before) / scale
-        return location, base, written
+        return run_pair(self._model, pair, [*keys, *entrances])
 
     def _run_rows(
-        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[_Row]
+        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[Row]
     ) -> list[float]:
         """The metric of each row, by one forward pass from the patched layer and token on."""
         model, shared = self._model, passes.pair.shared
-        start = rows[0].positions[0]
+        start = self._first(rows)
         into = entrance(model, location.enters)
         unpatched = passes.base.values[into][:, start - shared :].repeat(len(rows), 1, 1)
         with ExitStack() as stack:
             before = layers_of(model.hf, model.architecture)[: location.enters]
             stack.enter_context(skipped(before))
             stack.enter_context(edited(locate(model, *into), lambda unused: unpatched))
-            stack.enter_context(edited(location, _write(location, written, rows, start, shared)))
+            stack.enter_context(edited(location, write(location, written, rows, start, shared)))
             passed = forward(model, unpatched, start=start, past=passes.base.key_values)
         metrics = logit_difference(passed.logits, len(passes.pair.answers.positive))
         return [float(metric) for metric in metrics.tolist()]
-
-
-def _rows_to_run(
-    pair: PatchingPair,
-    key: SiteKey,
-    cells: Sequence[Cell],
-    differs: Bool[Tensor, "token head size"],
-    layers: int,
-) -> Iterator[_Row]:
-    """The cells of a site and layer at which a patch writes something else that is read."""
-    by_head = differs.any(-1).tolist()
-    for index, cell in enumerate(cells):
-        if (cell.site, cell.layer) == key:
-            positions = [
-                position
-                for position in patched_positions(pair, cell, layers=layers)
-                if by_head[position - pair.shared][cell.head or 0]
-            ]
-            if positions:
-                yield _Row(index, positions, cell.head)
-
-
-def _write(
-    location: Location, written: Written, rows: Sequence[_Row], start: int, shared: int
-) -> Edit:
-    """An edit that writes into each row of a forward pass what its cell patches."""
-    places = [
-        (number, position, row.head or 0)
-        for number, row in enumerate(rows)
-        for position in row.positions
-    ]
-    numbers, positions, heads = torch.tensor(places, device=written.device).T
-    values = written[positions - shared, heads]
-
-    def edit(tensor: Activation) -> Activation:
-        patched = tensor.clone()
-        location.view(patched)[numbers, positions - start, heads] = values
-        return patched
-
-    return edit

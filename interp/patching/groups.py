@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interp.choices import ALL, GRANULARITIES, LAST
+from interp.choices import ALL, GRANULARITIES
 from interp.errors import UserError
-from interp.reading.roles import token_roles, token_segments
+from interp.reading.roles import token_roles, token_segments, with_answer
 from interp.reading.tokens import TokenizedPrompt
 
 
@@ -22,7 +22,7 @@ class Group:
 def groups(prompt: TokenizedPrompt, granularity: str) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    By role or by segment; the last token, at which the answer is read, is a group of its own either
+    By role or by segment; the token at which the answer is read is a group of its own either
     way, since patching it late is patching the answer.
 
     Raises:
@@ -39,7 +39,7 @@ def groups(prompt: TokenizedPrompt, granularity: str) -> Iterator[Group]:
         yield Group(ALL, tuple(range(len(prompt))))
     else:
         by_role = granularity == "role"
-        labels = token_roles(prompt) if by_role else [*token_segments(prompt)[:-1], LAST]
+        labels = token_roles(prompt) if by_role else with_answer(prompt, token_segments(prompt))
         for label in dict.fromkeys(labels):
             positions = tuple(index for index, role in enumerate(labels) if role == label)
             yield Group(label, positions)

@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from interp.errors import UserError
+from interp.models.cache import KeyValues, empty, flattened
 from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.target import class_names, decoder_prefix
@@ -87,6 +88,22 @@ class CausalReader:
         }
         logits: Tensor = self.model.hf(**self.model.taken(inputs)).logits
         return logits[:, -1].float()
+
+    def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
+        """Keys and values of each layer, (family x prefix, key-value head, size).
+
+        Prefixes are padded on the right, where no token before sees the padding, so that nothing
+        is masked.
+        """
+        cache = empty()
+        self.model.hf.base_model(
+            input_ids=token_ids,
+            attention_mask=torch.ones_like(token_ids),
+            position_ids=torch.arange(token_ids.shape[1], device=token_ids.device)[None],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return flattened(cache)
 
     def answer_names(self, answers: Sequence[int]) -> list[str]:
         """Tokens as the tokenizer holds them."""

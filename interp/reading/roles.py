@@ -7,12 +7,12 @@ the last token, where the answer is read, by itself.
 
 from collections.abc import Mapping
 
-from interp.choices import ALL, LAST, TEMPLATE
+from interp.choices import ALL, LAST, POOLED, TEMPLATE
 from interp.errors import UserError
 from interp.prompts.prompt import Span
 from interp.reading.tokens import TokenizedPrompt
 
-_RESERVED = (TEMPLATE, LAST, ALL)
+_RESERVED = (TEMPLATE, LAST, POOLED, ALL)
 
 
 def token_segments(prompt: TokenizedPrompt) -> list[str]:
@@ -25,14 +25,20 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token: "last" for the last one, else its role, else its segment.
+    """The role of each token: its role, else its segment, but for the one that gives the answer.
+
+    That is "last", the last token, or "pooled", the first of a classifier's prompt.
 
     Raises:
         UserError: a segment or role has a reserved name.
     """
-    roles = _innermost(prompt, {**prompt.segments, **prompt.roles})
-    roles[-1] = LAST
-    return roles
+    return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
+
+
+def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
+    """Labels of tokens, with a name of its own for the token at which the answer is read."""
+    labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
+    return labels
 
 
 def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:

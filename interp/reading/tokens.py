@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL
+from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.prompts.prompt import Prompt, Span
@@ -26,9 +26,17 @@ class TokenizedPrompt:
     """Half-open ranges of tokens, one for each segment of the prompt."""
     roles: Mapping[str, Span] = field(default_factory=dict)
     """The same for each of the prompt's roles."""
+    pooled: bool = False
+    """Whether the answer is read at the first token, which a classifier's head pools, rather than
+    at the last."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def answer_position(self) -> int:
+        """The token at which the answer is read."""
+        return 0 if self.pooled else len(self) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,9 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            *(
-                {
-                    name: span_tokens(prompt, name, spans, chat.message_start, prompt_offsets)
-                    for name in spans
-                }
-                for spans in (prompt.segments, prompt.roles)
-            ),
+            _spans(prompt, prompt.segments, chat, prompt_offsets),
+            _spans(prompt, prompt.roles, chat, prompt_offsets),
+            pooled=model.kind is CLASSIFIER,
         )
         for prompt, chat, ids, added, prompt_offsets in zip(
             prompts,
@@ -100,6 +104,13 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     ]
     _check_lengths(model, tokenized)
     return tokenized
+
+
+def _spans(
+    prompt: Prompt, spans: Mapping[str, Span], chat: ChatText, offsets: Sequence[Span]
+) -> dict[str, Span]:
+    """The tokens of each named span of the prompt."""
+    return {name: span_tokens(prompt, name, spans, chat.message_start, offsets) for name in spans}
 
 
 def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:

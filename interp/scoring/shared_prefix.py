@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from interp.models.cache import KeyValues, empty, flattened, gathered, holds_key_values_alone
+from interp.models.cache import gathered, holds_key_values_alone
 from interp.models.model import Model
 from interp.models.rotary import is_long
+from interp.reading.readers import CausalReader
 from interp.reading.shared_batches import Part, SharedBatch
 from interp.reading.tokens import Batch, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -44,7 +45,7 @@ def predict_parts(
 
     Use it within `model.measuring()`.
     """
-    prefixes = _read_prefixes(model, batch)
+    prefixes = CausalReader(model).read_prefixes(batch.prefix_ids)
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
         source = _source(batch, part, columns=prompts.token_ids.shape[1] - part.read)
@@ -62,20 +63,6 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
         return False
     return holds_key_values_alone(model) and not is_long(model, tokens)
-
-
-def _read_prefixes(model: Model, batch: SharedBatch) -> KeyValues:
-    """Keys and values of each layer, (family x token, key-value head, size)."""
-    cache = empty()
-    tokens = batch.prefix_ids.shape[1]
-    model.hf.base_model(
-        input_ids=batch.prefix_ids,
-        attention_mask=torch.ones_like(batch.prefix_ids),
-        position_ids=torch.arange(tokens, device=model.device)[None],
-        past_key_values=cache,
-        use_cache=True,
-    )
-    return flattened(cache)
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:

@@ -1,0 +1,87 @@
+"""Exact patching of encoders: every cell by a forward pass over the whole prompt.
+
+In an encoder each token sees all others, so that nothing that comes before a patch is the same with
+and without it. Both prompts are run once; the cells of a site and layer that can change the answer
+are run together, one row a cell.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.hooks import edited, recorded
+from interp.models.model import Model
+from interp.models.sites import Location, locate
+from interp.patching.cells import PatchingPair
+from interp.patching.grid import Grid
+from interp.patching.metric import logit_difference
+from interp.patching.passes import PairPasses, Pass, SiteKey, Written
+from interp.patching.rows import ExactRows, Row, write
+from interp.reading.budget import TokenBudget
+from interp.reading.readers import reader_of
+from interp.reading.tokens import TokenizedPrompt, pad
+from interp.scoring.answer_tokens import AnswerTokens
+
+
+def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
+    """The native backend of a model."""
+    return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
+
+
+def check_causal(model: Model, what: str) -> None:
+    """Refuse what only causal models can be patched by.
+
+    Raises:
+        UserError: the model is an encoder.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which is patched natively and exactly, not by "
+            f"{what}; leave estimate and backend out"
+        )
+
+
+class WholeGrid(ExactRows):
+    """The native backend of encoders; logits are the model's own, in its own type."""
+
+    def _first(self, rows: Sequence[Row]) -> int:
+        return 0
+
+    def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
+        base, source = (self._pass(p, pair.answers, keys) for p in (pair.base, pair.source))
+        return PairPasses(pair, [], base, source)
+
+    def _pass(
+        self, prompt: TokenizedPrompt, answers: AnswerTokens, keys: Sequence[SiteKey]
+    ) -> Pass:
+        """One prompt, with the sites of `keys`."""
+        wanted = {key: locate(self._model, *key) for key in keys}
+        with recorded(wanted) as values:
+            logits = self._answer_logits(prompt, answers, rows=1)
+        return Pass(values, [], logits)
+
+    def _run_rows(
+        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[Row]
+    ) -> list[float]:
+        """The metric of each row, by one forward pass over whole prompts."""
+        pair = passes.pair
+        with edited(location, write(location, written, rows, 0, 0)):
+            logits = self._answer_logits(pair.base, pair.answers, rows=len(rows))
+        metrics = logit_difference(logits, len(pair.answers.positive))
+        return [float(metric) for metric in metrics.tolist()]
+
+    def _answer_logits(
+        self, prompt: TokenizedPrompt, answers: AnswerTokens, *, rows: int
+    ) -> Float[Tensor, "row answer"]:
+        """Logits of the positive, then negative answers, for copies of one prompt."""
+        batch = pad(self._model, [prompt] * rows)
+        chosen = torch.tensor([*answers.positive, *answers.negative], device=self._model.device)
+        logits = reader_of(self._model).answer_logits(batch)
+        return logits[:, chosen.to(logits.device)]

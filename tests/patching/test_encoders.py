@@ -1,0 +1,210 @@
+"""Patching of encoders against plain hooks on whole prompts, written out module by module."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.patching.cells import PatchingPair, cells_of
+from interp.patching.pairs import in_pairs
+from interp.patching.whole import WholeGrid, native_grid
+from interp.prompts.prompt import AnswerOption
+from interp.reading.budget import TokenBudget
+from interp.reading.tokens import tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.other_kinds import CLASSES, classifier
+from tests.support.prompts import some_prompts
+
+SITES = ("resid_pre", "resid_post", "attn_out", "mlp_out", "z", "q", "k", "v")
+HEADS = ("z", "q", "k", "v")
+KINDS = ("roberta", "bert", "distilbert", "electra")
+
+
+def module_of(hf, kind, site, layer):
+    """The module that holds a site, and whether it is what goes in or what comes out."""
+    if kind == "distilbert":
+        own = hf.distilbert.transformer.layer[layer]
+        attention, out, mlp = own.attention, own.attention.out_lin, own.ffn
+        projections = {"q": attention.q_lin, "k": attention.k_lin, "v": attention.v_lin}
+    else:
+        own = getattr(hf, kind).encoder.layer[layer]
+        attention, out, mlp = own.attention.self, own.attention.output.dense, own.output.dense
+        projections = {"q": attention.query, "k": attention.key, "v": attention.value}
+    places = {
+        "resid_pre": (own, "in"),
+        "resid_post": (own, "out"),
+        "attn_out": (out, "out"),
+        "mlp_out": (mlp, "out"),
+        "z": (out, "in"),
+    }
+    return places[site] if site in places else (projections[site], "out")
+
+
+def hooked(hf, place, edit, ids):
+    """Logits of one prompt while what stands at a place passes through `edit`."""
+    module, end = place
+    if end == "in":
+        handle = module.register_forward_pre_hook(lambda m, args: (edit(args[0]), *args[1:]))
+    else:
+        handle = module.register_forward_hook(lambda m, args, output: edit(output))
+    try:
+        with torch.no_grad():
+            return hf(torch.tensor([ids])).logits[0]
+    finally:
+        handle.remove()
+
+
+def difference(logits):
+    return float(logits[CLASSES.index("YES")] - logits[CLASSES.index("No")])
+
+
+def by_hook(model, kind, pair, cell):
+    """The metric under one cell, by a forward pass of each prompt with one hook."""
+    place = module_of(model.hf, kind, cell.site, cell.layer)
+    width = 8 if cell.site in HEADS else 32
+    columns = slice((cell.head or 0) * width, (cell.head or 0) * width + width)
+    kept = []
+
+    def keep(tensor):
+        kept.append(tensor.clone())
+        return tensor
+
+    def put(tensor):
+        patched = tensor.clone()
+        for position in cell.group.positions:
+            sources = list(pair.alignment.sources[position])
+            if sources:
+                patched[0, position, columns] = kept[0][0, sources, columns].mean(0)
+        return patched
+
+    hooked(model.hf, place, keep, pair.source.token_ids)
+    return difference(hooked(model.hf, place, put, pair.base.token_ids))
+
+
+@pytest.fixture(scope="module")
+def questions():
+    options = {
+        "positive": AnswerOption("Yes", ("YES",)),
+        "negative": AnswerOption("No", ("No",)),
+    }
+    return in_pairs([dataclasses.replace(prompt, **options) for prompt in some_prompts(12)])
+
+
+def some_pair(model, questions, *, equal, policy="last"):
+    tokenized = tokenize(model, questions)
+    pairs = zip(tokenized[::2], tokenized[1::2], strict=True)
+    clean, corrupt = next(p for p in pairs if (len(p[0]) == len(p[1])) == equal)
+    return PatchingPair.aligned(corrupt, clean, AnswerTokenizer(model)(corrupt), policy=policy)
+
+
+def cells(model, pair, sites=SITES, granularity="role"):
+    options = {"granularity": granularity, "layers": None, "heads": None}
+    return list(cells_of(model, pair.base, sites, **options))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_site_is_patched_as_by_plain_hooks(kind, equal, questions):
+    model = classifier(kind)
+    pair = some_pair(model, questions, equal=equal, policy="mean")
+    chosen = cells(model, pair, granularity="segment")
+    result = native_grid(model, budget=TokenBudget(2048)).patch(pair, chosen)
+    with torch.no_grad():
+        plain = [
+            difference(model.hf(torch.tensor([prompt.token_ids])).logits[0])
+            for prompt in (pair.base, pair.source)
+        ]
+    assert [result.base, result.source] == pytest.approx(plain, abs=1e-5)
+    expected = [by_hook(model, kind, pair, cell) for cell in chosen]
+    assert list(result.cells) == pytest.approx(expected, abs=1e-5)
+    moved = {cell.site for cell, m in zip(chosen, result.cells, strict=True) if m != result.base}
+    assert moved == set(SITES)
+
+
+def test_single_tokens_and_small_budgets(questions):
+    model = classifier("roberta")
+    pair = some_pair(model, questions, equal=False)
+    chosen = cells(model, pair, ["resid_pre", "attn_out"], "position")
+    one, other = (
+        native_grid(model, budget=TokenBudget(tokens)).patch(pair, chosen).cells
+        for tokens in (1, 4096)
+    )
+    defined = [index for index, metric in enumerate(one) if math.isfinite(metric)]
+    assert len(defined) > len(chosen) / 2
+    for index in defined:
+        assert one[index] == pytest.approx(other[index], abs=1e-5)
+    for index in defined[:: len(defined) // 10]:
+        assert one[index] == pytest.approx(by_hook(model, "roberta", pair, chosen[index]), abs=1e-5)
+
+
+def test_tokens_before_the_first_difference_count(questions):
+    """They see what comes after them, so their activations differ too."""
+    model = classifier("roberta")
+    pair = some_pair(model, questions, equal=True)
+    assert pair.alignment.shared > 0
+    assert pair.shared == 0
+    before = [
+        cell
+        for cell in cells(model, pair, ["resid_pre"], "position")
+        if cell.layer == 1 and cell.group.positions[0] < pair.alignment.shared
+    ]
+    result = native_grid(model, budget=TokenBudget(2048)).patch(pair, before)
+    assert any(metric != result.base for metric in result.cells)
+
+
+def test_the_whole_stream_carries_the_whole_difference(questions):
+    model = classifier("bert")
+    result = interp.patch(model, questions[:4], sites=["resid_pre"], granularity="all")
+    exact = result.patches[result.patches["layer"] == 1]
+    equal = result.pairs["base_tokens"] == result.pairs["source_tokens"]
+    whole = exact[exact["pair_id"].isin(result.pairs[equal]["pair_id"])]
+    assert len(whole) > 0
+    assert whole["normalized"].tolist() == pytest.approx([1.0] * len(whole), abs=1e-4)
+
+
+def test_the_pooled_token_has_a_role_of_its_own(questions):
+    model = classifier("roberta")
+    result = interp.patch(model, questions[:2], sites=["resid_post"], granularity="position")
+    last_layer = result.patches[result.patches["layer"] == 1]
+    pooled = last_layer[last_layer["role"] == "pooled"]
+    assert pooled["position"].tolist() == [0]
+    assert (last_layer[last_layer["role"] != "pooled"]["effect"].dropna() == 0).all()
+    (pair,) = result.pairs.to_dict("records")
+    gap = pair["source_metric"] - pair["base_metric"]
+    assert pooled["effect"].tolist() == pytest.approx([gap], abs=1e-5)
+
+
+def test_what_an_encoder_is_not_patched_by_is_refused(questions):
+    model, pair = classifier("roberta"), questions[:2]
+    refusals = [
+        ({"sites": ["resid_mid"]}, "lacks the site resid_mid: its norms stand on the residual"),
+        ({"sites": ["pattern"]}, "site pattern is not supported for encoders"),
+        ({"estimate": "gradient"}, "not by the estimate 'gradient'"),
+        ({"backend": "nnsight"}, "not by the backend nnsight"),
+        ({"layers": [2]}, "no layer 2"),
+        ({"sites": ["z"], "heads": [4]}, "no z head 4"),
+    ]
+    for options, problem in refusals:
+        with pytest.raises(UserError, match=problem):
+            interp.patch(model, pair, **options)
+
+
+def test_no_hook_is_left(questions, monkeypatch):
+    model = classifier("roberta")
+    pair = some_pair(model, questions, equal=True)
+
+    def stop(*arguments, **options):
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr("interp.patching.whole.logit_difference", stop)
+    with pytest.raises(RuntimeError, match="stop"):
+        WholeGrid(model, budget=TokenBudget(64)).patch(pair, cells(model, pair))
+    hooks = itertools.chain.from_iterable(
+        (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+        for module in model.hf.modules()
+    )
+    assert not [hook for hook in hooks if hook.__module__.startswith("interp")]
