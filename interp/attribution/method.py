@@ -21,7 +21,7 @@ class TokenScores:
     scores: NDArray[np.float32]
     """One score a token, without padding."""
     total: float
-    """The sum of their absolute values."""
+    """The sum of their absolute values; not finite where any of them is not."""
     completeness_gap: float | None = None
     """Their sum minus the difference of the target that they are to explain, in the target's unit;
     None where a method explains no difference."""

@@ -70,34 +70,37 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
 
 def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
     """One row a segment; without numbers where any score of the prompt is not finite."""
-    sums = _sums(positions, attribution)
-    finite = math.isfinite(attribution.total) and all(
-        math.isfinite(score) for score, _ in sums.values()
-    )
-    for segment, (score, share) in sums.items():
+    for segment, score, share in _sums(positions, attribution):
         row: Row = {"segment": segment, "tokens": len(positions.get(segment, ()))}
-        if not finite:
+        if math.isfinite(attribution.total):
+            yield {
+                **row,
+                "score": score,
+                "share": share,
+                "total": attribution.total,
+                "completeness_gap": attribution.completeness_gap,
+                "error": "",
+            }
+        else:
             yield {**row, "error": NOT_FINITE}
-            continue
-        row |= {"score": score, "total": attribution.total, "error": ""}
-        row["completeness_gap"] = attribution.completeness_gap
-        yield {**row, "share": share} if attribution.total > 0 else row
 
 
-def _sums(positions: Positions, attribution: Attribution) -> dict[str, tuple[float, float]]:
-    """The score of each segment, and its share of the absolute scores (nan if those are zero)."""
-    total = attribution.total or math.nan
+def _sums(
+    positions: Positions, attribution: Attribution
+) -> Iterator[tuple[str, float, float | None]]:
+    """Each segment, its score, and its share of the absolute scores, None where those are zero."""
+    total = attribution.total
     if isinstance(attribution, SegmentScores):
-        return {
-            segment: (score, abs(score) / total) for segment, score in attribution.scores.items()
-        }
-    # Shares are rounded to fp32 one by one, as they were when methods still gave shares: the
-    # published ratios keep their last digit.
-    shares = np.abs(attribution.scores) / np.float32(total)
-    return {
-        segment: (
-            float(attribution.scores[own].sum(dtype=np.float64)),
-            float(shares[own].sum(dtype=np.float64)),
-        )
-        for segment, own in positions.items()
-    }
+        for segment, score in attribution.scores.items():
+            yield segment, score, abs(score) / total if total else None
+        return
+    # Shares are rounded to fp32 one by one, as they were when methods still gave shares, so that
+    # the attribution table keeps its bytes. Scores that are not finite have no sums.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.abs(attribution.scores) / np.float32(total)
+        sums = [
+            [float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)]
+            for own in positions.values()
+        ]
+    for segment, (score, share) in zip(positions, sums, strict=True):
+        yield segment, score, share if total else None

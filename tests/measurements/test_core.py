@@ -119,14 +119,25 @@ def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
         measuring.bind(model)(some)
 
 
-def test_a_prompt_without_a_premise_fails_alone(prompts):
+def test_a_prompt_whose_segment_has_a_reserved_name_fails_alone(prompts):
     some = list(prompts[:4])
-    segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
+    segments = {**some[1].segments, "template": (0, 5)}
     some[1] = dataclasses.replace(some[1], segments=segments)
     measured = Attribute().bind(tiny_model("llama")).attempt(some)
     assert list(measured.errors) == [some[1].id]
-    assert "premise1" in measured.errors[some[1].id]
+    assert "a segment or role 'template'" in measured.errors[some[1].id]
     assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
+
+
+def test_a_prompt_without_a_premise_is_measured_like_any_other(prompts):
+    some = list(prompts[:2])
+    segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
+    some[1] = dataclasses.replace(some[1], segments=segments)
+    rows = attribution(tiny_model("llama"))(some)["segment_scores"]
+    names = {(row["prompt_id"], row["segment"]) for row in rows}
+    assert (some[0].id, "premise1") in names
+    assert (some[1].id, "premise1") not in names
+    assert (some[1].id, "premise2") in names
 
 
 def test_a_pair_whose_answers_begin_alike_fails_alone():
