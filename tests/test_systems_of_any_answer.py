@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +12,8 @@ import torch
 import interp
 from interp.analysis.accuracy import accuracies, accuracy_by, outcome_table
 from interp.errors import UserError
-from interp.measurements.generation import generation
-from interp.measurements.prompts import scoring
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
@@ -22,7 +21,7 @@ from interp.reading.tokens import tokenize
 from interp.report.run_report import report_of_run
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
-from interp.runs.plan import Stage, Work
+from interp.runs.plan import Plan, Stage
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options
@@ -30,16 +29,16 @@ from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 
-def run_of(folder, system, measurement):
+def run_of(folder, system, spec):
     prompts = system.prompts(seed=0, data=None)
     prompts.check()
-    work = Work(
+    plan = Plan(
         folder,
-        {folder: Stage("test", prompts, measurement)},
+        {folder: Stage("test", prompts, spec)},
         {"tiny gpt2": {}},
         lambda name: tiny_model("gpt2"),
     )
-    (run,) = execute(work, start=None)
+    (run,) = execute(plan, start=None)
     with concluding(run.folder) as conclusion:
         return conclusion.run
 
@@ -49,7 +48,7 @@ def test_each_system_takes_few_lines():
 
 
 def test_three_options_from_system_to_report(tmp_path):
-    run = run_of(tmp_path / "run", three_options, scoring)
+    run = run_of(tmp_path / "run", three_options, Evaluate())
     options = run.table("option_probabilities")
     assert options.groupby("prompt_id").size().tolist() == [3] * len(THEORIES)
     assert options["option"].tolist()[:3] == ["True", "False", "Unknown"]
@@ -95,7 +94,7 @@ def test_a_model_that_says_unknown_is_right_where_that_is_correct():
 
 
 def test_free_texts_from_system_to_report(tmp_path):
-    run = run_of(tmp_path / "run", numbers, partial(generation, max_new_tokens=4))
+    run = run_of(tmp_path / "run", numbers, Generate(max_new_tokens=4))
     completions = run.table("completions")
     assert completions["outcome"].tolist() == ["unparsed"] * 4
     accuracy, outcomes = (item.frame for item in report_of_run(run).sections[0].items)

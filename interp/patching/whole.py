@@ -24,7 +24,7 @@ from interp.patching.rows import ExactRows, Row, write
 from interp.reading.budget import TokenBudget
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import ContrastTokens
 
 
 def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
@@ -59,7 +59,7 @@ class WholeGrid(ExactRows):
         return PairPasses(pair, [], base, source)
 
     def _pass(
-        self, prompt: TokenizedPrompt, answers: AnswerTokens, keys: Sequence[SiteKey]
+        self, prompt: TokenizedPrompt, answers: ContrastTokens, keys: Sequence[SiteKey]
     ) -> Pass:
         """One prompt, with the sites of `keys`."""
         wanted = {key: locate(self._model, *key) for key in keys}
@@ -78,7 +78,7 @@ class WholeGrid(ExactRows):
         return [float(metric) for metric in metrics.tolist()]
 
     def _answer_logits(
-        self, prompt: TokenizedPrompt, answers: AnswerTokens, *, rows: int
+        self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
         """Logits of the positive, then negative answers, for copies of one prompt."""
         batch = pad(self._model, [prompt] * rows)

@@ -133,7 +133,7 @@ def test_a_prompt_without_a_premise_is_measured_like_any_other(prompts):
     some = list(prompts[:2])
     segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
     some[1] = dataclasses.replace(some[1], segments=segments)
-    rows = attribution(tiny_model("llama"))(some)["segment_scores"]
+    rows = Attribute().bind(tiny_model("llama"))(some)["segment_scores"]
     names = {(row["prompt_id"], row["segment"]) for row in rows}
     assert (some[0].id, "premise1") in names
     assert (some[1].id, "premise1") not in names

@@ -12,7 +12,7 @@ from interp.errors import UserError
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.pairs import in_pairs
 from interp.patching.whole import WholeGrid, native_grid
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.answers import AnswerOption
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer

@@ -9,11 +9,11 @@ import interp
 from interp.errors import UserError
 from interp.models.chat_format import ChatFormat
 from interp.prompts.messages import Demonstration, Messages
-from interp.prompts.prompt import AnswerOption
 from interp.prompts.prompt_set import prompt_record
 from interp.reading.chat import write_chat
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.answers import with_options, yes_no
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
@@ -92,8 +92,8 @@ def test_the_answer_is_read_behind_the_prefix(prompt):
     (tokenized,) = tokenize(model, [said])
     answers = AnswerTokenizer(model)(tokenized)
     text = write_chat(said, model).text
-    ids = model.tokenizer(text + " " + prompt.positive.forms[0], add_special_tokens=False)
-    assert answers.positive[0] == ids["input_ids"][len(tokenized)]
+    ids = model.tokenizer(text + " " + prompt.answer.options[0].forms[0], add_special_tokens=False)
+    assert answers.of[prompt.answer.options[0].name][0] == ids["input_ids"][len(tokenized)]
     row = interp.score(model, [said]).answers.iloc[0]
     with torch.no_grad():
         logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
@@ -153,16 +153,13 @@ def test_messages_are_part_of_what_a_shard_depends_on(prompt):
 
 def test_batches_of_prompts_behind_different_messages_change_nothing(prompt):
     model = in_style()
-    yes = AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))
     prompts = [
-        dataclasses.replace(
-            prompt, id=str(index), positive=yes[0], negative=yes[1], messages=messages
-        )
+        dataclasses.replace(prompt, id=str(index), answer=yes_no(), messages=messages)
         for index, messages in enumerate(
             (Messages(), Messages(demonstrations=SHOWN), Messages(answer_prefix="It is"))
         )
     ]
-    together = interp.score(model, prompts).answers["positive_probability"]
-    alone = [interp.score(model, [p]).answers["positive_probability"][0] for p in prompts]
+    together = with_options(interp.score(model, prompts))["positive_probability"]
+    alone = [with_options(interp.score(model, [p]))["positive_probability"][0] for p in prompts]
     assert together.tolist() == pytest.approx(alone, abs=1e-6)
     assert len(set(alone)) == 3

@@ -14,12 +14,13 @@ import interp
 from interp.errors import UserError
 from interp.measurements.soft_score import SoftScore
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
-from interp.prompts.prompt import AnswerOption
+from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
 from tests.support import other_kinds
+from tests.support.answers import with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -79,11 +80,13 @@ def scores_of(model, prompts, method):
 @pytest.fixture(scope="module")
 def questions():
     """Prompts whose answers are classes of the classifiers."""
-    options = {
-        "positive": AnswerOption("Yes", ("Yes", "YES")),
-        "negative": AnswerOption("No", ("No", "NO")),
-    }
-    return [dataclasses.replace(prompt, **options) for prompt in some_prompts(12)]
+    yes, no = AnswerOption("Yes", ("Yes", "YES")), AnswerOption("No", ("No", "NO"))
+    return [
+        dataclasses.replace(
+            prompt, answer=Choice.between(yes, no, gold=prompt.answer.gold == "Yes")
+        )
+        for prompt in some_prompts(12)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,7 @@ def test_kinds_are_told_apart():
 def test_answers_are_those_of_plain_transformers(kind, questions):
     """Padded batches against one prompt at a time, tokenized by the tokenizer alone."""
     model = model_of(kind)
-    answers = interp.score(model, questions).answers
+    answers = with_options(interp.score(model, questions))
     assert len({len(prompt) for prompt in tokenize(model, questions)}) > 1  # so there is padding
     with torch.no_grad():
         expected = torch.cat([plain_logits(kind, model, p).softmax(-1) for p in questions])
@@ -118,7 +121,7 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_change_nothing(kind, questions):
     one, other = (
-        interp.score(model_of(kind), questions, batch_tokens=n).answers for n in (1, 10**6)
+        with_options(interp.score(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
     )
     column = "positive_probability"
     np.testing.assert_allclose(one[column], other[column], rtol=0, atol=1e-5)
@@ -127,7 +130,7 @@ def test_batches_change_nothing(kind, questions):
 @pytest.mark.parametrize("kind", KINDS)
 def test_input_gradients_are_captums(kind, few):
     model = model_of(kind)
-    scores, predicted = scores_of(model, few, "gradient")
+    scores, predicted = scores_of(model, few, "input_gradient")
     for prompt in few:
         target = partial(log_odds, kind, model, prompt, predicted[prompt.id])
         gradient = Saliency(target).attribute(embedded(model, prompt).requires_grad_(), abs=False)
@@ -195,7 +198,7 @@ def test_an_encoder_whose_head_reads_an_unknown_token_tells_no_attention(few):
     model = classifier(other_kinds.UNMAPPED_CLASSIFIER)
     with pytest.raises(UserError, match=r"not known.*--methods gradient"):
         interp.attribute(model, few, methods=["attention"])
-    table = interp.attribute(model, few, methods=["gradient"]).attributions
+    table = interp.attribute(model, few, methods=["input_gradient"]).attributions
     assert (table["error"] == "").all()
 
 
@@ -256,7 +259,7 @@ def test_an_option_is_a_class_by_its_name():
 
 def test_options_of_one_class_are_refused(few):
     both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
-    same = dataclasses.replace(few[0], positive=both[0], negative=both[1])
+    same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
     with pytest.raises(UserError, match="both begin with the token 'YES'"):
         interp.score(classifier("roberta"), [same])
 
@@ -268,7 +271,7 @@ def test_models_are_loaded_from_a_folder_as_what_they_are(kind, tmp_path, few):
     model.tokenizer.save_pretrained(tmp_path)
     loaded = interp.load_model(str(tmp_path), device="cpu")
     assert loaded.kind is model.kind
-    one, other = (interp.score(own, few).answers for own in (model, loaded))
+    one, other = (with_options(interp.score(own, few)) for own in (model, loaded))
     np.testing.assert_array_equal(one["positive_probability"], other["positive_probability"])
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import interp
-from interp.api import measure
+from interp.api import collect
 from interp.errors import UserError
 from interp.measurements.generate import Generate
 from interp.models.organisms import organism_names
@@ -166,7 +166,7 @@ def test_wrong_options_are_refused(wrong, message):
 
 
 def test_completions_are_judged_by_each_prompts_answer(organism):
-    table = measure(Generate(max_new_tokens=32).bind(organism), load_facts())["completions"]
+    table = collect(Generate(max_new_tokens=32).bind(organism), load_facts())["completions"]
     assert table["correct"].mean() > 0.9
     assert (table["correct"] == (table["outcome"] == "answered")).all()
     assert set(table["outcome"]) == {"answered", "unparsed"}
@@ -175,7 +175,7 @@ def test_completions_are_judged_by_each_prompts_answer(organism):
 def test_free_texts_and_choices_are_judged_in_one_table():
     model = tiny_model("gpt2")
     prompts = [*numbers.prompts(seed=0, data=None), *three_options.prompts(seed=0, data=None)]
-    table = measure(Generate(max_new_tokens=4).bind(model), prompts)["completions"]
+    table = collect(Generate(max_new_tokens=4).bind(model), prompts)["completions"]
     assert table["prompt_id"].tolist() == [prompt.id for prompt in prompts]
     assert set(table["outcome"]) == {"unparsed"}  # a random model
     assert not table["correct"].any()
