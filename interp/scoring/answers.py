@@ -10,7 +10,6 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from interp.models.model import Model
-from interp.prompts.answers import Label
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
@@ -75,6 +74,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
+    names = reader_of(model).answer_names(predicted)
     tokens = [
         (token, *answers.tokens)
         for token, answers in zip(predicted, predictions.answers, strict=True)
@@ -91,13 +91,11 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
             continue
         token = predicted[index]
         answer = answers.option(token) if prompt.answer.judged_at_once else None
-        is_class = isinstance(prompt.answer, Label)
-        name = answer if is_class else model.tokenizer.convert_ids_to_tokens(token)
         probabilities = (logits[index] - normalizers[index]).exp()
         row = {
             "model": model.name,
             "prompt_id": prompt.id,
-            "predicted_token": name,
+            "predicted_token": names[index],
             "predicted_token_id": token,
             "predicted_probability": float(probabilities[0]),
             "answer": answer,

@@ -12,7 +12,7 @@ from interp.errors import UserError
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.pairs import in_pairs
 from interp.patching.whole import WholeGrid, native_grid
-from interp.prompts.answers import AnswerOption
+from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -87,11 +87,11 @@ def by_hook(model, kind, pair, cell):
 
 @pytest.fixture(scope="module")
 def questions():
-    options = {
-        "positive": AnswerOption("Yes", ("YES",)),
-        "negative": AnswerOption("No", ("No",)),
-    }
-    return in_pairs([dataclasses.replace(prompt, **options) for prompt in some_prompts(12)])
+    yes, no = AnswerOption("Yes", ("YES",)), AnswerOption("No", ("No",))
+    answers = {gold: Choice.between(yes, no, gold=gold == "Yes") for gold in ("Yes", "No")}
+    return in_pairs(
+        [dataclasses.replace(p, answer=answers[p.answer.gold]) for p in some_prompts(12)]
+    )
 
 
 def some_pair(model, questions, *, equal, policy="last"):

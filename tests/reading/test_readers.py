@@ -81,12 +81,8 @@ def scores_of(model, prompts, method):
 def questions():
     """Prompts whose answers are classes of the classifiers."""
     yes, no = AnswerOption("Yes", ("Yes", "YES")), AnswerOption("No", ("No", "NO"))
-    return [
-        dataclasses.replace(
-            prompt, answer=Choice.between(yes, no, gold=prompt.answer.gold == "Yes")
-        )
-        for prompt in some_prompts(12)
-    ]
+    answers = {gold: Choice.between(yes, no, gold=gold == "Yes") for gold in ("Yes", "No")}
+    return [dataclasses.replace(p, answer=answers[p.answer.gold]) for p in some_prompts(12)]
 
 
 @pytest.fixture(scope="module")
