@@ -1,8 +1,10 @@
 """Score answers: probabilities of the options, the predicted token, whether it is correct."""
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -75,71 +77,101 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
     names = reader_of(model).answer_names(predicted)
-    tokens = [
-        (token, *answers.tokens)
-        for token, answers in zip(predicted, predictions.answers, strict=True)
-    ]
-    logits = token_logits(predictions.logits, tokens)
-    normalizers = predictions.logits.detach().double().logsumexp(-1).tolist()
+    numbers = _numbers(predictions, predicted)
     tables: list[AnswerRows] = []
-    for index, (tokenized, answers) in enumerate(
+    for index, (tokenized, tokens) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
     ):
         prompt = tokenized.prompt
         if not finite[index]:
             tables.append({"answers": [error_row(model, prompt, NOT_FINITE)]})
             continue
-        token = predicted[index]
-        answer = answers.option(token) if prompt.answer.judged_at_once else None
-        probabilities = (logits[index] - normalizers[index]).exp()
+        answer = tokens.option(predicted[index]) if prompt.answer.judged_at_once else None
+        key: Row = {"model": model.name, "prompt_id": prompt.id}
         row = {
-            "model": model.name,
-            "prompt_id": prompt.id,
+            **key,
             "predicted_token": names[index],
-            "predicted_token_id": token,
-            "predicted_probability": float(probabilities[0]),
+            "predicted_token_id": predicted[index],
+            "predicted_probability": numbers[index].predicted,
             "answer": answer,
             "correct": None if answer is None else answer == prompt.answer.gold,
             "error": "",
         }
-        options = _option_rows(answers, probabilities[1:], logits[index][1:])
-        key = {"model": model.name, "prompt_id": prompt.id}
-        tables.append(
-            {"answers": [row], "option_probabilities": [key | option for option in options]}
-        )
+        options = [
+            {
+                **key,
+                "option": name,
+                "probability": probability,
+                "relative_probability": share,
+                "token_ids": list(own),
+            }
+            for (name, own), probability, share in zip(
+                tokens.of.items(), numbers[index].options, numbers[index].shares, strict=True
+            )
+        ]
+        tables.append({"answers": [row], "option_probabilities": options})
     return tables
 
 
-def _option_rows(
-    answers: AnswerTokens,
-    probabilities: Float[Tensor, " _token"],
-    logits: Float[Tensor, " _token"],
-) -> list[Row]:
-    """Each option with its probability and its share of the probability of all options.
+class _Numbers(NamedTuple):
+    """Of one prompt."""
 
-    Shares are taken from the logits, so that small probabilities do not vanish. An option without
-    others has no share of its own.
-    """
-    sizes = [len(tokens) for tokens in answers.of.values()]
-    shares = option_shares(torch.split(logits, sizes)) if len(sizes) > 1 else [None]
-    return [
-        {
-            "option": name,
-            "probability": float(own.sum()),
-            "relative_probability": share,
-            "token_ids": list(tokens),
-        }
-        for (name, tokens), own, share in zip(
-            answers.of.items(), torch.split(probabilities, sizes), shares, strict=True
+    predicted: float
+    """Probability of the most probable token."""
+    options: list[float]
+    """Probability of each option."""
+    shares: list[float] | list[None]
+    """Each option's share of the probability of all; None where there is one option alone."""
+
+
+def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
+    """The probabilities of each prompt, in fp64; prompts of one layout are computed together."""
+    normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
+    logits = token_logits(
+        predictions.logits,
+        [
+            (token, *tokens.tokens)
+            for token, tokens in zip(predicted, predictions.answers, strict=True)
+        ],
+    )
+    layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, tokens in enumerate(predictions.answers):
+        layouts[tuple(map(len, tokens.of.values()))].append(index)
+    found: dict[int, _Numbers] = {}
+    for sizes, indices in layouts.items():
+        own = torch.stack([logits[index] for index in indices])
+        probabilities = (own - normalizers[indices, None]).exp()
+        options = [part.sum(1) for part in torch.split(probabilities[:, 1:], sizes, dim=1)]
+        parts = torch.split(own[:, 1:], sizes, dim=1)
+        shares = (
+            option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
+            if len(sizes) > 1
+            else [[None]] * len(indices)
         )
+        rows = zip(
+            probabilities[:, 0].tolist(), torch.stack(options, 1).tolist(), shares, strict=True
+        )
+        found.update(zip(indices, (_Numbers(*row) for row in rows), strict=True))
+    return [found[index] for index in range(len(logits))]
+
+
+def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
+    """The share of each option in the probability of two or more, of each prompt.
+
+    Taken from the logits, so that small probabilities do not vanish.
+    """
+    columns = list(logits.unbind(1))
+    others = [
+        torch.stack(columns[:place] + columns[place + 1 :], 1).logsumexp(1)
+        for place in range(len(columns))
     ]
+    differences: list[list[float]] = (logits - torch.stack(others, 1)).tolist()
+    return [[_logistic(difference) for difference in row] for row in differences]
 
 
-def option_shares(logits: Sequence[Float[Tensor, " _token"]]) -> list[float]:
-    """The share of each of two or more options in the probability of all, from tokens' logits."""
-    own = [option.logsumexp(0) for option in logits]
-    others = (torch.stack([*own[:i], *own[i + 1 :]]).logsumexp(0) for i in range(len(own)))
-    return [float((one - other).sigmoid()) for one, other in zip(own, others, strict=True)]
+def _logistic(x: float) -> float:
+    """1 / (1 + exp(-x)); torch's gives other last digits in a batch than alone."""
+    return 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)
 
 
 def token_logits(

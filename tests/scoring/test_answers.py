@@ -50,7 +50,15 @@ def test_shares_are_probabilities_divided_by_those_of_all_options(seed, sizes):
     (own,) = token_logits(logits, [tokens])
     whole = logits[0].double().softmax(-1)[tokens]
     expected = [float(part.sum() / whole.sum()) for part in torch.split(whole, sizes)]
-    assert option_shares(torch.split(own, sizes)) == pytest.approx(expected, rel=1e-12)
+    totals = torch.stack([part.logsumexp(0) for part in torch.split(own, sizes)])
+    assert option_shares(totals[None])[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_shares_beyond_the_range_of_exp():
+    (shares,) = option_shares(torch.tensor([[0.0, 2000.0, -700.5]], dtype=torch.float64))
+    assert shares == pytest.approx([0.0, 1.0, 0.0])
+    (shares,) = option_shares(torch.tensor([[0.0, 705.0]], dtype=torch.float64))
+    assert shares[0] == pytest.approx(float(torch.tensor(-705.0, dtype=torch.float64).exp()))
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
