@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.errors import UserError
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.tokens import Batch
 
@@ -25,8 +26,13 @@ def complete(model: Model, batch: Batch) -> list[str]:
     settings may ask for, are left out.
 
     Raises:
-        UserError: a prompt and its completion are longer than what the model reads.
+        UserError: a prompt and its completion are longer than what the model reads, or it is no
+            causal language model.
     """
+    if model.kind is not CAUSAL:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}; prompts are completed by causal language models"
+        )
     _check_room(model, batch)
     completions = [""] * len(batch.prompts)
     for rows in _rows_by_length(batch):

@@ -26,6 +26,7 @@ from interp.attribution.one_pass import TokenScores
 from interp.attribution.targets import log_odds, target_tokens
 from interp.errors import UserError
 from interp.models.architectures import layers_of
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -177,6 +178,11 @@ _METHODS = {
 
 def _check_activations(model: Model) -> None:
     """Check that DeepLift's rules reach the model's activation functions."""
+    if model.kind is not CAUSAL:
+        raise UserError(
+            "captum's DeepLift has no rule for functions that are no modules, such as those in the "
+            f"head of {model.name}, a {model.kind.name}; take integrated_gradients"
+        )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     activations = [
         module

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from interp.attribution.one_pass import TokenScores
 from interp.attribution.targets import target_tokens
 from interp.errors import UserError
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -58,9 +59,18 @@ class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has
 
 
 class InseqBackend:
-    """Attributes batches with inseq; answers come from the same forward pass as everywhere."""
+    """Attributes batches with inseq; answers come from the same forward pass as everywhere.
+
+    Raises:
+        UserError: the model is no causal language model.
+    """
 
     def __init__(self, model: Model) -> None:
+        if model.kind is not CAUSAL:
+            raise UserError(
+                f"{model.name} is a {model.kind.name}; the backend inseq takes causal language "
+                "models; leave the backend out"
+            )
         with _settings_restored(model):
             # inseq wants a BOS token even where the model has none; it opens empty prompts only.
             if model.hf.config.bos_token_id is None:
