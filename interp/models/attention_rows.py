@@ -64,10 +64,10 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
 
 
 def _place(model: Model) -> _Place:
-    modules = dict(model.hf.named_modules())
     if model.kind is TEXT_TO_TEXT:
-        cross = {module for path, module in modules.items() if path.endswith(CROSS_ATTENTIONS)}
-        return _Place(-1, "cross_attentions", frozenset(cross))
+        named = model.hf.named_modules()
+        cross = frozenset(module for path, module in named if path.endswith(CROSS_ATTENTIONS))
+        return _Place(-1, "cross_attentions", cross)
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
             f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
@@ -75,7 +75,7 @@ def _place(model: Model) -> _Place:
             "method out (--methods gradient)"
         )
     query = 0 if model.kind is CLASSIFIER else -1
-    return _Place(query, "attentions", frozenset(modules.values()))
+    return _Place(query, "attentions", frozenset(model.hf.modules()))
 
 
 def _recorder(

@@ -160,7 +160,7 @@ class Model:
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
         return None if length is None else length - self._positions_before_first
 
-    @property
+    @cached_property
     def _positions_before_first(self) -> int:
         """Positions that no token has: RoBERTa counts from behind the index of its padding."""
         paddings = [

@@ -141,17 +141,16 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
     for sizes, indices in layouts.items():
         own = torch.stack([logits[index] for index in indices])
         probabilities = (own - normalizers[indices, None]).exp()
-        options = [part.sum(1) for part in torch.split(probabilities[:, 1:], sizes, dim=1)]
-        parts = torch.split(own[:, 1:], sizes, dim=1)
+        options = [part.sum(1) for part in torch.split(probabilities[:, 1:], list(sizes), dim=1)]
+        parts = torch.split(own[:, 1:], list(sizes), dim=1)
         shares = (
             option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
             if len(sizes) > 1
             else [[None]] * len(indices)
         )
-        rows = zip(
-            probabilities[:, 0].tolist(), torch.stack(options, 1).tolist(), shares, strict=True
-        )
-        found.update(zip(indices, (_Numbers(*row) for row in rows), strict=True))
+        predicted_ones, by_option = probabilities[:, 0].tolist(), torch.stack(options, 1).tolist()
+        for index, *numbers in zip(indices, predicted_ones, by_option, shares, strict=True):
+            found[index] = _Numbers(*numbers)
     return [found[index] for index in range(len(logits))]
 
 

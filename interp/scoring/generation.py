@@ -29,6 +29,7 @@ from transformers import (
 )
 
 from interp.errors import UserError
+from interp.models.kinds import CLASSIFIER
 from interp.models.model import Model
 from interp.reading.tokens import Batch
 
@@ -82,8 +83,11 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
     """The text behind each prompt of a batch, within `model.measuring()`.
 
     Raises:
-        UserError: a prompt and its text may be longer than what the model reads.
+        UserError: a prompt and its text may be longer than what the model reads, or it is a
+            classifier.
     """
+    if model.kind is CLASSIFIER:
+        raise UserError(f"{model.name} is a {model.kind.name}, which writes no texts")
     _check_room(model, batch, decoding)
     # A text-to-text model's output begins with the token that starts its decoder.
     start = 1 if model.hf.config.is_encoder_decoder else batch.token_ids.shape[1]

@@ -247,7 +247,7 @@ def test_no_hook_is_left_after_an_exception(monkeypatch):
         raise RuntimeError("stop")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stop"):
-        patch.setattr(rows_module, "forward", fail)
+        patch.setattr("interp.patching.grid.forward", fail)
         patched(model, pair, chosen)
     assert_no_hooks(model)
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stop"):

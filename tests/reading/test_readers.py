@@ -19,6 +19,7 @@ from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
+from interp_probes.completions import complete
 from tests.support import other_kinds
 from tests.support.answers import with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
@@ -297,6 +298,17 @@ def test_models_that_answer_nothing_are_refused():
 def test_what_only_causal_models_have_is_refused(kind, few):
     with pytest.raises(UserError, match="causal language models"):
         SoftScore().bind(model_of(kind))(few)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "t5"])
+def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
+    model = model_of(kind)
+    with pytest.raises(UserError, match="DeepLift has no rule"):
+        interp.attribute(model, few, methods=["deep_lift"])
+    with pytest.raises(UserError, match="inseq takes causal"):
+        interp.attribute(model, few, backend="inseq")
+    with pytest.raises(UserError, match="completed by causal language models"):
+        complete(model, pad(model, tokenize(model, few)))
 
 
 def test_patching_a_text_to_text_model_is_refused(few):

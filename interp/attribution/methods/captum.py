@@ -23,6 +23,7 @@ from interp.attribution.method import TokenScores
 from interp.attribution.reading import embed
 from interp.errors import UserError
 from interp.models.architectures import layers_of
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 
 Embedding = Float[Tensor, " size"]
@@ -145,6 +146,11 @@ def mean_embedding(model: Model) -> Embedding:
 
 def _check_activations(model: Model) -> None:
     """Check that DeepLift's rules reach the model's activation functions."""
+    if model.kind is not CAUSAL:
+        raise UserError(
+            "captum's DeepLift has no rule for functions that are no modules, such as those in the "
+            f"head of {model.name}, a {model.kind.name}; take captum:integrated_gradients"
+        )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     activations = [
         module

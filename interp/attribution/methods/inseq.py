@@ -16,6 +16,7 @@ import torch
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
 from interp.errors import UserError
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 
 try:
@@ -82,6 +83,11 @@ class _Inseq:
     """inseq's own model around one of ours."""
 
     def __init__(self, model: Model) -> None:
+        if model.kind is not CAUSAL:
+            raise UserError(
+                f"{model.name} is a {model.kind.name}; the methods of inseq take causal language "
+                "models; take input_gradient or attention"
+            )
         with _settings_restored(model):
             # inseq wants a BOS token even where the model has none; it opens empty prompts only.
             if model.hf.config.bos_token_id is None:
