@@ -57,7 +57,7 @@ class LogicalForms:
                     "pair_id": prompt.pair_id,
                     "side": prompt.side,
                     "text": prompt.text,
-                    "gold": prompt.gold_option.name,
+                    "gold": prompt.answer.gold,
                     **prompt.factors,
                     **{name: prompt.segment_text(name) for name in prompt.segments},
                 }
