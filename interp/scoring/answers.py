@@ -143,7 +143,7 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
         probabilities = (own - normalizers[indices, None]).exp()
         options = [part.sum(1) for part in torch.split(probabilities[:, 1:], list(sizes), dim=1)]
         parts = torch.split(own[:, 1:], list(sizes), dim=1)
-        shares = (
+        shares: Sequence[list[float] | list[None]] = (
             option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
             if len(sizes) > 1
             else [[None]] * len(indices)

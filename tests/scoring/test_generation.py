@@ -3,13 +3,16 @@ from collections import Counter
 
 import pytest
 import torch
+from transformers import T5Config, T5ForConditionalGeneration
 
 import interp
 from interp.api import collect
 from interp.errors import UserError
 from interp.measurements.generate import Generate
+from interp.models.model import Model
 from interp.models.organisms import organism_names
-from interp.reading.tokens import batches, pad, tokenize
+from interp.reading.chat import ChatText
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
 from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts
@@ -191,3 +194,36 @@ def test_a_prompt_without_room_fails_alone():
     rows = measured.rows["completions"]
     assert [row["error"] != "" for row in rows] == [False, True, False, False]
     assert rows[1]["answer"] == "" and rows[1]["correct"] is False
+
+
+def test_a_text_to_text_model_generates_from_its_own_start():
+    tokenizer = byte_level(None)
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=2,
+        num_heads=4,
+        decoder_start_token_id=0,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    hf = T5ForConditionalGeneration(config).double().eval()
+    prompts = numbers.prompts(seed=0, data=None)
+    rows = [tokenizer(p.text)["input_ids"] + [5] * extra for extra, p in enumerate(prompts)]
+    width = max(map(len, rows))
+    padded = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+    assert not mask.all()
+    tokenized = (
+        TokenizedPrompt(prompt, ChatText(prompt.text, 0, templated=False), tuple(row), {})
+        for prompt, row in zip(prompts, rows, strict=True)
+    )
+    batch = Batch(tuple(tokenized), padded, mask, mask)
+    said = generate(Model("tiny t5", hf, tokenizer), batch, Decoding(max_new_tokens=6))
+    for row, text in zip(rows, said, strict=True):
+        own = hf.generate(torch.tensor([row]), max_new_tokens=6, do_sample=False)[0, 1:]
+        assert text.token_ids == tuple(own.tolist())
+        assert text.finished == "length"

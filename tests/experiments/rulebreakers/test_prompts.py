@@ -24,7 +24,7 @@ def test_a_prompt_is_the_message_of_section_4_2():
         f"Conclusion: {instance.conclusion}\n"
         "Do the Premises entail the Conclusion? Answer Yes or No only."
     )
-    assert prompt.gold_option.name == "No"
+    assert prompt.answer.gold == "No"
     assert prompt.side == "rulebreaker"
 
 
