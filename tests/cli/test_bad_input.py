@@ -44,10 +44,10 @@ def refused(arguments, capsys):
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
         (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
         (["attribute", "--system", "none"], "unknown system 'none'; expected one of"),
-        (["attribute", "--methods", "gradients"], "did you mean gradient?"),
+        (["attribute", "--methods", "gradients"], "did you mean input_gradient?"),
         (["attribute", "--methods", ","], "no method given"),
         (["attribute", "--target", "best"], "expected one of predicted, gold, contrast"),
-        (["attribute", "--backend", "magic"], "expected one of native, inseq"),
+        (["patch", "--backend", "magic"], "expected one of native, transformer-lens, nnsight"),
         (
             ["attribute", "--device", "toaster"],
             "unknown device 'toaster'; expected one of cpu, cuda",
