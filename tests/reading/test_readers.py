@@ -305,8 +305,6 @@ def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
     model = model_of(kind)
     with pytest.raises(UserError, match="DeepLift has no rule"):
         interp.attribute(model, few, methods=["deep_lift"])
-    with pytest.raises(UserError, match="inseq takes causal"):
-        interp.attribute(model, few, backend="inseq")
     with pytest.raises(UserError, match="completed by causal language models"):
         complete(model, pad(model, tokenize(model, few)))
 

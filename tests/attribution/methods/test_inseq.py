@@ -10,6 +10,7 @@ import interp
 from interp.attribution.methods.attention import Attention
 from interp.attribution.methods.input_gradient import InputGradient
 from interp.models.organisms import DEFAULT
+from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -174,3 +175,8 @@ def test_a_padding_token_that_equals_a_prompt_token_deletes_nothing(prompts):
         assert_parity(model, list(prompts)[:4])
     finally:
         tokenizer.pad_token = before
+
+
+def test_other_kinds_of_models_are_refused(prompts):
+    with pytest.raises(interp.UserError, match="inseq takes causal language models"):
+        interp.attribute(classifier("roberta"), prompts, backend="inseq")
