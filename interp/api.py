@@ -10,7 +10,7 @@ import pyarrow as pa
 from interp.console import Progress
 from interp.errors import UserError, shortened, unknown
 from interp.frames import Attributions, Patches, Result, Scores, made_of, result_of
-from interp.jobs import Job, execute_job, finish, finish_study
+from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.evaluate import Evaluate
@@ -80,6 +80,7 @@ def run(
             f"the executor {execution.executor} starts other processes, which cannot see models "
             "and prompts of this one; give names of models, and a system with its options"
         )
+    check_execution(job, execution)
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
     plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
     runs = execute_job(job, plan, execution)

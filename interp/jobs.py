@@ -183,39 +183,50 @@ def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
     """Execute a plan, in this process or by workers that are handed the job.
 
     Raises:
-        UserError: options that do not go together, or anything that stops the work.
+        UserError: anything that stops the work.
     """
-    start = _start(job, plan, execution)
     for folder, stage in plan.stages.items():
         echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+    start = _start(job, plan, execution)
     return execute(plan, start=start, retry_errors=execution.retry_errors)
+
+
+def check_execution(job: Job, execution: Execution) -> None:
+    """Refuse options that do not go together, before anything is looked for.
+
+    Raises:
+        UserError: they do not, or there is no such device here.
+    """
+    device = job.loading.device
+    if execution.slurm_options and execution.executor != "slurm":
+        raise UserError("slurm_options were given without the executor slurm")
+    if execution.executor == "local" and re.search(r":\d", device or ""):
+        raise UserError(
+            f"the device {device} was named, but with the executor local each worker has its own; "
+            "give cuda, cpu, or nothing"
+        )
+    if execution.executor == "inline":
+        if execution.workers not in (None, 1):
+            raise UserError(
+                f"{execution.workers} workers need the executor local or slurm; without, all is "
+                "measured in this process"
+            )
+        # Other executors may start workers where there are other devices.
+        check_placement(device, job.loading.device_map)
 
 
 def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[Worker]] | None:
     """What starts workers; None if all is measured in this process."""
     command = WorkerCommand(plan.folder, plan.call, job.model_dump_json())
-    device, workers = job.loading.device, execution.workers
-    if execution.slurm_options and execution.executor != "slurm":
-        raise UserError("slurm_options were given without the executor slurm")
+    workers = execution.workers
     if execution.executor == "slurm":
         from interp.runs.executors import slurm
 
         options = dict(option.split("=", 1) for option in execution.slurm_options)
         return lambda: slurm.start(command, workers=workers or 1, options=options)
     if execution.executor == "local":
-        if re.search(r":\d", device or ""):
-            raise UserError(
-                f"the device {device} was named, but with the executor local each worker has its "
-                "own; give cuda, cpu, or nothing"
-            )
-        return lambda: local.start(command, workers=workers, on_gpus=device != "cpu")
-    if workers not in (None, 1):
-        raise UserError(
-            f"{workers} workers need the executor local or slurm; without, all is measured in this "
-            "process"
-        )
-    # Other executors may start workers where there are other devices.
-    check_placement(device, job.loading.device_map)
+        on_gpus = job.loading.device != "cpu"
+        return lambda: local.start(command, workers=workers, on_gpus=on_gpus)
     return None
 
 

@@ -87,6 +87,10 @@ def _explained(options: type[Options], error: ValidationError) -> str:
         return unknown("option", name, options.model_fields)
     if problem["type"] == "missing":
         return f"{options.__name__} needs {name}: {_what(field)}"
+    if problem["type"] == "too_short" and field is not None:
+        known = choices(field.annotation)
+        hint = f"expected some of {', '.join(known)}" if known else f"leave {name} out to take all"
+        return f"no {name.removesuffix('s')} given; {hint}"
     if problem["type"] == "literal_error" and field is not None:
         return unknown(name, str(got), choices(field.annotation))
     reason = problem["msg"].removeprefix("Value error, ")

@@ -35,14 +35,11 @@ def test_ids_are_unique(call, organism, pair):
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (
-            interp.attribute,
-            {"methods": "attention"},
-            "methods is 'attention', a str; expected a list",
-        ),
-        (interp.patch, {"sites": "resid_pre"}, "sites is 'resid_pre', a str; expected a list"),
-        (interp.patch, {"layers": 1}, r"layers is 1, a int; expected a list, such as \[1\]"),
-        (interp.patch, {"heads": "01"}, "heads is '01', a str; expected a list"),
+        (interp.attribute, {"methods": 3}, "methods is 3: input should be a valid tuple"),
+        (interp.attribute, {"methods": "attentive"}, "unknown method 'attentive'"),
+        (interp.patch, {"sites": "resid"}, "unknown sites 'resid'"),
+        (interp.patch, {"layers": 1}, "layers is 1: input should be a valid tuple"),
+        (interp.patch, {"heads": "a-b"}, "expected numbers such as 0,2,5"),
     ],
 )
 def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message, organism, pair):

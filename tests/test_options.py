@@ -22,7 +22,8 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
     ("kind", "values", "message"),
     [
         (Attribute, {"methods": ("x",)}, "unknown method"),
-        (Attribute, {"methods": ()}, "methods is"),
+        (Attribute, {"methods": ()}, "no method given"),
+        (Patch, {"sites": ()}, "no site given; expected some of resid_pre"),
         (Attribute, {"target": "golden"}, "unknown target 'golden'; did you mean gold"),
         (Attribute, {"keep_tokens": "yes"}, "keep_tokens is 'yes'"),
         (Attribute, {"foo": 1}, "unknown option 'foo'; expected one of methods"),

@@ -89,7 +89,7 @@ def test_a_model_that_says_unknown_is_right_where_that_is_correct():
     summary = scores.summary().iloc[0]
     assert summary["other_accuracy"] == 1.0
     assert summary["paired_accuracy"] == 0.0  # all members of a group must be right
-    soft = interp.api.measure(SoftScore().bind(model), THEORIES)["soft_answers"]
+    soft = interp.api.collect(SoftScore().bind(model), THEORIES)["soft_answers"]
     assert soft["soft_accuracy"].tolist() == pytest.approx([0.0, 0.0, 1.0] * 4)
 
 

@@ -22,5 +22,5 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.console import echo
 
-    finished, _ = measure(arguments, Attribute)
-    echo(f"written to {finished.folder / 'attribution_table.csv'}")
+    finished, results = measure(arguments, Attribute)
+    echo(f"written to {finished.folder}: {', '.join(f'{name}.csv' for name in results.tables)}")

@@ -5,6 +5,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from interp import texts
 from interp.cli.fields import add_options, check_config, config_file, given
 from interp.errors import UserError
 from interp.models.loading import Loading
@@ -41,8 +42,7 @@ def add_measuring_options(
     """
     parser.add_argument(
         "--config",
-        type=config_file,
-        default={},
+        type=texts.path,
         metavar="FILE",
         help="YAML file of options, under the names of their flags; flags override it",
     )
@@ -71,26 +71,36 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     Raises:
         UserError: an option that there is not, or a value that it cannot have.
     """
+    config = configuration(arguments)
     known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
-    check_config(arguments.config, [*known, "models", "study"])
+    check_config(config, [*known, "models", "study"])
     models: dict[str, Any] = {}
-    if "models" in arguments.config:
-        models = {"models": _names(arguments.config["models"])}
+    if "models" in config:
+        models = {"models": _names(config["models"])}
     if hasattr(arguments, "models"):
         models = {"models": tuple(arguments.models)}
-    what = options(**given(arguments, options))
+    what = options(**given(arguments, options, config))
     parts = {
-        "prompts": PromptSource(**given(arguments, PromptSource)),
-        "loading": Loading(**given(arguments, Loading)),
-        "running": Running(**given(arguments, Running)),
+        "prompts": PromptSource(**given(arguments, PromptSource, config)),
+        "loading": Loading(**given(arguments, Loading, config)),
+        "running": Running(**given(arguments, Running, config)),
     }
-    Execution(**given(arguments, Execution))
+    Execution(**given(arguments, Execution, config))
     # Importing torch takes seconds; whatever is wrong with the options is known by now.
     sys.stderr.write("loading libraries and prompts ...\n")
     sys.stderr.flush()
     from interp.jobs import Job
 
     return Job.of(what, **parts, **models)
+
+
+def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options in the configuration file; none without one.
+
+    Raises:
+        UserError: the file cannot be read, or holds something else.
+    """
+    return {} if arguments.config is None else config_file(arguments.config)
 
 
 def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]]":
@@ -101,7 +111,8 @@ def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]
     """
     from interp import jobs
 
-    execution = Execution(**given(arguments, Execution))
+    execution = Execution(**given(arguments, Execution, configuration(arguments)))
+    jobs.check_execution(job, execution)
     plan = job.plan(execution.out, command=shlex.join(["interp", *arguments.argv]))
     return plan, jobs.execute_job(job, plan, execution)
 

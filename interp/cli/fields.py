@@ -4,7 +4,8 @@ Flags have no defaults of their own: what is not given is left to the options, o
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from annotated_types import Ge, Le
@@ -29,32 +30,32 @@ def add_options(
             parser.add_argument(*_names(name, field), dest=name, **_action(name, field))
 
 
-def given(arguments: argparse.Namespace, options: type[Options]) -> dict[str, Any]:
+def given(
+    arguments: argparse.Namespace, options: type[Options], config: Mapping[str, Any]
+) -> dict[str, Any]:
     """The options that were given, by a configuration file or by flags, which come first."""
-    config: dict[str, Any] = getattr(arguments, "config", {})
     found = {name: config[name] for name in options.model_fields if name in config}
     flags = vars(arguments)
     return found | {name: flags[name] for name in options.model_fields if name in flags}
 
 
-def config_file(text: str) -> dict[str, Any]:
+def config_file(file: Path) -> dict[str, Any]:
     """The options in a YAML file, under the names of their flags.
 
     Raises:
-        ValueError: it cannot be read, or holds something else.
+        UserError: it cannot be read, or holds something else.
     """
     import yaml
 
-    file = texts.path(text)
     try:
         found = yaml.safe_load(read_bytes(file, limit=CONFIG_BYTES))
-    except (OSError, UserError) as error:
-        raise ValueError(f"{text} cannot be read: {error}") from error
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{text} is no YAML: {shortened(reason)}") from error
+        raise UserError(f"{file} is no YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise ValueError(f"{text} holds no names with values, such as limit: 60")
+        raise UserError(f"{file} holds no names with values, such as limit: 60")
     return {key.replace("-", "_"): value for key, value in found.items()}
 
 

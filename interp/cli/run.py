@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from interp import texts
-from interp.cli.common import add_measuring_options, job_of, run_job
-from interp.cli.fields import config_file
+from interp.cli.common import add_measuring_options, configuration, job_of, run_job
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.options import Options
@@ -66,8 +65,8 @@ def _options(given: Sequence[str]) -> type[Options]:
     """The options of the study that a command line, or its configuration file, names."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     first.add_argument("study", nargs="?")
-    first.add_argument("--config", type=config_file, default={})
-    with suppress(argparse.ArgumentError, ValueError):
+    first.add_argument("--config", type=texts.path)
+    with suppress(argparse.ArgumentError, UserError):
         name = _named(first.parse_known_args([word for word in given if word != "run"])[0])
         if name in plugins(STUDIES):
             from interp.studies.plan import find_study
@@ -78,5 +77,5 @@ def _options(given: Sequence[str]) -> type[Options]:
 
 def _named(arguments: argparse.Namespace) -> str | None:
     """The study that was named, on the command line or else in the configuration file."""
-    name = arguments.study or arguments.config.get("study")
+    name = arguments.study or configuration(arguments).get("study")
     return name if isinstance(name, str) else None

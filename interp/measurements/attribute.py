@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import model_validator
 
 from interp import texts
-from interp.attribution.registry import DEFAULT_METHODS, check_methods, find_method
+from interp.attribution.registry import (
+    DEFAULT_METHODS,
+    check_methods,
+    find_method,
+    method_names,
+)
 from interp.measurements.spec import Spec
 from interp.options import FromText
 
@@ -17,6 +22,10 @@ if TYPE_CHECKING:
 Target = Literal["predicted", "gold", "contrast"]
 
 
+def _method_names(text: str) -> tuple[str, ...]:
+    return texts.some_of("method", method_names())(text)
+
+
 class Attribute(Spec):
     """How much of each answer comes from each segment of its prompt."""
 
@@ -24,7 +33,7 @@ class Attribute(Spec):
     results: ClassVar[str] = "interp.report.results:of_attributions"
     report: ClassVar[str] = "interp.report.run_report:report_of_run"
 
-    methods: Annotated[tuple[str, ...], FromText(texts.names, "NAME")] = DEFAULT_METHODS
+    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """what is attributed: the predicted token, which is the answer that the model itself prefers;

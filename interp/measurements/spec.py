@@ -4,7 +4,7 @@ A spec knows no model. It is checked when it is made, and bound to a model only 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import JsonValue
 
@@ -15,11 +15,11 @@ from interp.plugins import MEASUREMENTS, plugins
 if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
-    from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
 
-Prompts = TypeVar("Prompts", bound="Sequence[Prompt]")
+Prompts = TypeVar("Prompts", bound=Sequence[Any])
+"""A sequence of prompts of some type, such as a list or a `PromptSet`."""
 
 
 class Spec(Options):

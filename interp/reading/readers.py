@@ -51,8 +51,11 @@ class Reader(Protocol):
             UserError: embeddings were given to a model that reads tokens alone.
         """
 
-    def answer_names(self, answers: Sequence[int]) -> list[str]:
-        """The tokens, or classes, of these indices into the answer logits."""
+    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
+        """The tokens, or classes, of these indices into the answer logits.
+
+        None where the logits are more than the tokenizer has tokens.
+        """
 
 
 def reader_of(model: Model) -> Reader:
@@ -105,7 +108,7 @@ class CausalReader:
         )
         return flattened(cache)
 
-    def answer_names(self, answers: Sequence[int]) -> list[str]:
+    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """Tokens as the tokenizer holds them."""
         return _tokens(self.model, answers)
 
@@ -136,7 +139,7 @@ class ClassifierReader:
         ).logits
         return logits.float()
 
-    def answer_names(self, answers: Sequence[int]) -> list[str]:
+    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """Classes by the names of the configuration."""
         names = class_names(self.model)
         return [names[index] for index in answers]
@@ -171,7 +174,7 @@ class TextToTextReader:
         ).logits
         return logits[:, -1].float()
 
-    def answer_names(self, answers: Sequence[int]) -> list[str]:
+    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """Tokens as the tokenizer holds them."""
         return _tokens(self.model, answers)
 
@@ -181,7 +184,7 @@ def _embedded(embedding: Any, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor,
     return embeddings
 
 
-def _tokens(model: Model, answers: Sequence[int]) -> list[str]:
+def _tokens(model: Model, answers: Sequence[int]) -> list[str | None]:
     return list(model.tokenizer.convert_ids_to_tokens(list(answers)))
 
 

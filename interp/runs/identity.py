@@ -93,12 +93,13 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
     Raises:
         UserError: it is another run, or that one with a smaller limit.
     """
-    if earlier.code != now.code:
-        raise UserError(
-            f"{folder} was measured by another version of interp, whose numbers may differ; "
-            "give another --out"
-        )
-    _check_parameters(folder, earlier, now)
+    if earlier.measurement == now.measurement:
+        _check_parameters(folder, earlier, now)
+        if earlier.code != now.code:
+            raise UserError(
+                f"{folder} was measured by another version of interp, whose numbers may differ; "
+                "give another --out"
+            )
     before, limit = _limit(earlier), _limit(now)
     if _without_selection(earlier) == _without_selection(now) and before != limit:
         if limit < before:

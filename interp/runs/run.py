@@ -107,7 +107,11 @@ class Run(RunFolder):
             UserError: the folder holds no run, or a different one.
         """
         record = RunFolder.read(folder).record
-        check_same_run(folder, record.run, run_identity(prompts, spec))
+        if check_same_run(folder, record.run, run_identity(prompts, spec)):
+            raise UserError(
+                f"{folder} holds {record.run.prompts:,} prompts, this worker was told to measure "
+                f"{len(prompts):,}; start the workers by the command that grows the run"
+            )
         return cls(folder, record, prompts, fail_on_error)
 
     def begin(self, call: Call) -> None:

@@ -180,7 +180,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert (
         main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
     )
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "rerun the same command to resume" in capsys.readouterr().err
 
 
 def test_the_module_runs_and_help_is_quick():
@@ -220,11 +220,11 @@ def test_examples_in_the_help_are_read_by_the_parser(command, capsys):
 
 
 def test_lists_take_commas_spaces_and_ranges():
-    arguments = ["--site", "resid_pre", "z,q", "--layers", "0-2,5", "2", "--heads", "1"]
+    arguments = ["--sites", "resid_pre", "z,q", "--layers", "0-2,5", "2", "--heads", "1"]
     _, parsed = parse(["patch", *arguments])
-    assert parsed.sites == ["resid_pre", "z", "q"]
-    assert parsed.layers == [0, 1, 2, 5]
-    assert parsed.heads == [1]
+    assert parsed.sites == ("resid_pre", "z", "q")
+    assert parsed.layers == (0, 1, 2, 5)
+    assert parsed.heads == (1,)
 
 
 @pytest.mark.parametrize(("text", "device"), [("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")])

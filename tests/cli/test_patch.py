@@ -53,7 +53,16 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
 
 def test_positions_estimates_and_verification(tmp_path, capsys):
     folder = tmp_path / "out"
-    options = ["--granularity", "position", "--direction", "noising", "--estimate", "--verify", "4"]
+    options = [
+        "--granularity",
+        "position",
+        "--direction",
+        "noising",
+        "--estimate",
+        "gradient",
+        "--verify",
+        "4",
+    ]
     options += ["--site", "z,mlp_out", "--clean", "non_rulebreaker"]
     assert main(["patch", *OPTIONS, *options, "--out", str(folder)]) == 0
     patches = pq.read_table(folder / "patches.parquet").to_pandas()
@@ -105,7 +114,14 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Estimator, "patch", without_numbers)
     scores = ["attribute", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "scores")]
     assert main(scores) == 0
-    options = ["--estimate", "--verify", "2", "--attributions", str(tmp_path / "scores")]
+    options = [
+        "--estimate",
+        "gradient",
+        "--verify",
+        "2",
+        "--attributions",
+        str(tmp_path / "scores"),
+    ]
     options += ["--fail-on-error", "1"]
     folder = tmp_path / "out"
     command = ["patch", "--limit", "2", "--device", "cpu", *options, "--out", str(folder)]
@@ -132,6 +148,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
 )
 def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys, monkeypatch):
     """The rows that are in memory at once do not grow with the prompts."""
+    monkeypatch.setattr(Patch, "shard_prompts", 2)
     monkeypatch.setattr(Spec, "shard_prompts", 2)
     folder = tmp_path / "out"
     read = folder_module.read_table
@@ -173,6 +190,7 @@ def test_scores_are_compared_with_effects(tmp_path, capsys):
 
 
 def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(Patch, "shard_prompts", 2)
     monkeypatch.setattr(Spec, "shard_prompts", 2)
     undisturbed = tmp_path / "undisturbed"
     assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
@@ -212,7 +230,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
     [
         ({"sites": []}, "no site given"),
         ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
-        ({"layers": []}, "leave the choice out to take all 2"),
+        ({"layers": []}, "leave layers out to take all"),
         ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
         ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
         ({"heads": [1]}, "resid_pre has none"),
@@ -221,7 +239,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"policy": "first"}, "expected one of last, mean, all"),
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
         ({"verify": 3}, "nothing is estimated"),
-        ({"estimate": "gradient", "verify": -1}, "expected 0 or more"),
+        ({"estimate": "gradient", "verify": -1}, "greater than or equal to 0"),
         ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
         ({"remote": True}, "does not run remotely"),
         ({"batch_tokens": 0}, "expected at least 1"),

@@ -111,7 +111,7 @@ def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
     assert "both begin with the token" in answers[2]["error"]
-    whole = measuring(model)([*some[:2], *some[3:]])["option_probabilities"]
+    whole = measuring.bind(model)([*some[:2], *some[3:]])["option_probabilities"]
     for one, other in zip(whole, measured.rows["option_probabilities"], strict=True):
         assert one["prompt_id"] == other["prompt_id"]
         assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)

@@ -25,7 +25,7 @@ def run(tmp_path, monkeypatch):
 
 def test_a_table_is_read_from_every_shard_that_is_done(run):
     assert run.missing() == {}
-    assert run.tables() == ["answers"]
+    assert run.tables() == ["answers", "option_probabilities"]
     assert len(run.table("answers")) == 2 * 24
     assert run.table("prompts", ["prompt_id"])["prompt_id"].tolist() == [
         prompt.id for prompt in some_prompts(12)

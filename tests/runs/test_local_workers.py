@@ -25,7 +25,7 @@ def inline(tmp_path_factory):
 
 def tables(folder):
     files = [*folder.glob("*.parquet"), folder / "accuracy_table.csv"]
-    assert len(files) == 3
+    assert len(files) == 4
     return {file.name: file.read_bytes() for file in files}
 
 

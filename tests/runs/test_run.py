@@ -46,6 +46,7 @@ def test_a_run_leaves_its_tables_and_its_record(tmp_path):
     tables = {path.name for path in folder.iterdir()}
     assert tables == {
         "answers.parquet",
+        "option_probabilities.parquet",
         "segment_scores.parquet",
         "prompts.parquet",
         "run.json",
@@ -184,7 +185,13 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
     run.measure(Attribute(keep_tokens=True).bind(tiny_model("llama")))
     with concluding(run.folder) as conclusion:
         names = conclusion.run.tables()
-    assert names == ["answers", "segment_scores", "token_scores", "tokens"]
+    assert names == [
+        "answers",
+        "option_probabilities",
+        "segment_scores",
+        "token_scores",
+        "tokens",
+    ]
     scores = pq.read_table(tmp_path / "token_scores.parquet").to_pandas()
     tokens = pq.read_table(tmp_path / "tokens.parquet").to_pandas()
     names = {"premise1", "premise2", "conclusion", "question", "template"}
@@ -197,4 +204,8 @@ def test_scoring_writes_answers_alone(tmp_path):
     run.measure(Evaluate().bind(tiny_model("llama")))
     with concluding(run.folder):
         pass
-    assert [file.name for file in run.table_files()] == ["answers.parquet", "prompts.parquet"]
+    assert [file.name for file in run.table_files()] == [
+        "answers.parquet",
+        "option_probabilities.parquet",
+        "prompts.parquet",
+    ]

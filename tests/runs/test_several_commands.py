@@ -152,9 +152,9 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
 
 
 def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
-    command = WorkerCommand(tmp_path, "0123456789ab", ("evaluate", "--model", "x"))
+    command = WorkerCommand(tmp_path, "0123456789ab", '{"kind": "study"}')
     words = command.of(3)
-    assert words[words.index("--") :] == ["--", "evaluate", "--model", "x"]
+    assert words[words.index("--") :] == ["--", '{"kind": "study"}']
 
 
 def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):

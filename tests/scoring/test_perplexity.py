@@ -21,8 +21,8 @@ def questions():
     return system.prompts(seed=0, data=None).spread(6)
 
 
-def soft_answers(model, prompts, **options):
-    return collect(SoftScore(**options).bind(model), prompts)["soft_answers"]
+def soft_answers(model, prompts, *, batch_tokens=None):
+    return collect(SoftScore().bind(model, batch_tokens=batch_tokens), prompts)["soft_answers"]
 
 
 def by_hand(model, prompt):
