@@ -162,7 +162,7 @@ CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 
 UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
-    "(attribute --methods gradient) and, where it can tell it, attention (--methods attention)"
+    "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
 )
 """What a model needs no module paths for, as messages tell it."""
 

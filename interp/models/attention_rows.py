@@ -72,7 +72,7 @@ def _place(model: Model) -> _Place:
         raise UserError(
             f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
             f"known, so its attention cannot be told; known are {', '.join(ENCODERS)}. Leave the "
-            "method out (--methods gradient)"
+            "method out (--methods input_gradient)"
         )
     query = 0 if model.kind is CLASSIFIER else -1
     return _Place(query, "attentions", frozenset(model.hf.modules()))

@@ -16,6 +16,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.answers import accepts
 from tests.support.other_kinds import CLASSES, classifier
 from tests.support.prompts import some_prompts
 
@@ -88,9 +89,11 @@ def by_hook(model, kind, pair, cell):
 @pytest.fixture(scope="module")
 def questions():
     yes, no = AnswerOption("Yes", ("YES",)), AnswerOption("No", ("No",))
-    answers = {gold: Choice.between(yes, no, gold=gold == "Yes") for gold in ("Yes", "No")}
     return in_pairs(
-        [dataclasses.replace(p, answer=answers[p.answer.gold]) for p in some_prompts(12)]
+        [
+            dataclasses.replace(p, answer=Choice.between(yes, no, gold=accepts(p)))
+            for p in some_prompts(12)
+        ]
     )
 
 
@@ -98,7 +101,9 @@ def some_pair(model, questions, *, equal, policy="last"):
     tokenized = tokenize(model, questions)
     pairs = zip(tokenized[::2], tokenized[1::2], strict=True)
     clean, corrupt = next(p for p in pairs if (len(p[0]) == len(p[1])) == equal)
-    return PatchingPair.aligned(corrupt, clean, AnswerTokenizer(model)(corrupt), policy=policy)
+    return PatchingPair.aligned(
+        corrupt, clean, AnswerTokenizer(model)(corrupt).contrast("Yes", "No"), policy=policy
+    )
 
 
 def cells(model, pair, sites=SITES, granularity="role"):

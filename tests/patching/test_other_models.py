@@ -8,6 +8,7 @@ import interp
 from interp.models.sites import layer_count
 from interp.patching.cells import patched_positions
 from interp.patching.grid import Grid
+from interp.patching.pairs import contrast_of
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -167,7 +168,8 @@ def test_prompts_read_with_long_frequencies_are_read_whole(long_pair, options):
     ids = {t.prompt.id: t for t in tokenize(model, prompts)}
     for metric, side in (("base_metric", "corrupt"), ("source_metric", "clean")):
         tokenized = ids[row[f"{side}_prompt_id"]]
-        plain = plain_metric(model, tokenized.token_ids, AnswerTokenizer(model)(tokenized))
+        answers = AnswerTokenizer(model)(tokenized).contrast(*contrast_of(*prompts))
+        plain = plain_metric(model, tokenized.token_ids, answers)
         assert row[metric] == pytest.approx(plain, abs=TOLERANCE)
     before = result.patches["position"] < row["first_difference"]
     assert result.patches["effect"][before].abs().max() < TOLERANCE

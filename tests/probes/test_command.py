@@ -56,7 +56,7 @@ def test_unknown_systems_are_named(options, capsys):
 
 
 def test_linear_probes_need_entities(options, tmp_path):
-    with pytest.raises(UserError, match="the prompts of logical-forms name no entities"):
+    with pytest.raises(UserError, match="the prompts name no entities"):
         probe("linear", "--system", "logical-forms", "--limit", "2", *options)
     assert not (tmp_path / "out").exists()
 

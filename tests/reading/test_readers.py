@@ -12,6 +12,7 @@ from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActiv
 
 import interp
 from interp.errors import UserError
+from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
@@ -19,9 +20,8 @@ from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
-from interp_probes.completions import complete
 from tests.support import other_kinds
-from tests.support.answers import with_options
+from tests.support.answers import accepts, with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -69,11 +69,11 @@ def shares(attributions):
 
 
 def scores_of(model, prompts, method):
-    """Token scores of each prompt by one method, and the answers that were predicted."""
+    """Shares of the tokens of each prompt by one method, and the answers that were predicted."""
     result = interp.attribute(model, prompts, methods=[method], keep_tokens=True)
     scores = {
-        name: torch.tensor(own.sort_values("position")["score"].to_numpy(dtype="float32"))
-        for name, own in result.token_scores.groupby("prompt_id")
+        name: torch.tensor(own.sort_values("position")["share"].to_numpy(dtype="float32"))
+        for name, own in result.token_shares().groupby("prompt_id")
     }
     return scores, result.answers.set_index("prompt_id")["predicted_token_id"].to_dict()
 
@@ -82,8 +82,10 @@ def scores_of(model, prompts, method):
 def questions():
     """Prompts whose answers are classes of the classifiers."""
     yes, no = AnswerOption("Yes", ("Yes", "YES")), AnswerOption("No", ("No", "NO"))
-    answers = {gold: Choice.between(yes, no, gold=gold == "Yes") for gold in ("Yes", "No")}
-    return [dataclasses.replace(p, answer=answers[p.answer.gold]) for p in some_prompts(12)]
+    return [
+        dataclasses.replace(p, answer=Choice.between(yes, no, gold=accepts(p)))
+        for p in some_prompts(12)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def test_input_gradients_are_captums(kind, few):
 def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few):
     """From token ids, by which a model counts its positions itself."""
     model = model_of(kind)
-    scores, predicted = scores_of(model, few, "input_x_gradient")
+    scores, predicted = scores_of(model, few, "captum:input_x_gradient")
     for prompt in few:
         ids = torch.tensor([model.tokenizer(prompt.text)["input_ids"]])
 
@@ -163,7 +165,7 @@ def embeddings_read(kind, model):
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_integrated_gradients_are_captums(kind, few):
     model = model_of(kind)
-    scores, predicted = scores_of(model, few[:3], "integrated_gradients")
+    scores, predicted = scores_of(model, few[:3], "captum:integrated_gradients")
     mean = model.hf.get_input_embeddings().weight.detach().double().mean(0).float()
     for prompt in few[:3]:
         own = embedded(model, prompt)
@@ -193,9 +195,9 @@ def test_attention_is_that_of_the_token_that_answers(kind, attn, few):
 
 def test_an_encoder_whose_head_reads_an_unknown_token_tells_no_attention(few):
     model = classifier(other_kinds.UNMAPPED_CLASSIFIER)
-    with pytest.raises(UserError, match=r"not known.*--methods gradient"):
+    with pytest.raises(UserError, match=r"not known.*--methods input_gradient"):
         interp.attribute(model, few, methods=["attention"])
-    table = interp.attribute(model, few, methods=["input_gradient"]).attributions
+    table = interp.attribute(model, few, methods=["input_gradient"]).segment_scores
     assert (table["error"] == "").all()
 
 
@@ -248,7 +250,6 @@ def test_an_option_is_a_class_by_its_name():
     model = classifier("roberta")
     assert fixed_answers(model, AnswerOption("x", ("Not-Sure", "NOT_SURE"))) == (1,)
     assert fixed_answers(model, AnswerOption("x", ("yes", "no"))) == (2, 0)
-    assert fixed_answers(model, AnswerOption("other", ())) == ()
     with pytest.raises(UserError, match=r"no class of tiny roberta .* are No, not sure, YES"):
         fixed_answers(model, AnswerOption("True", ("True", "true")))
     assert fixed_answers(tiny_model("llama"), AnswerOption("Yes", ("Yes",))) is None
@@ -304,9 +305,13 @@ def test_what_only_causal_models_have_is_refused(kind, few):
 def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
     model = model_of(kind)
     with pytest.raises(UserError, match="DeepLift has no rule"):
-        interp.attribute(model, few, methods=["deep_lift"])
-    with pytest.raises(UserError, match="completed by causal language models"):
-        complete(model, pad(model, tokenize(model, few)))
+        interp.attribute(model, few, methods=["captum:deep_lift"])
+
+
+def test_a_classifier_writes_no_texts(few):
+    measured = Generate(max_new_tokens=4).bind(classifier("roberta")).attempt(few)
+    assert set(measured.errors) == {prompt.id for prompt in few}
+    assert "which writes no texts" in measured.errors[few[0].id]
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
@@ -320,7 +325,7 @@ def test_a_reader_reads_many_rows_of_embeddings_of_one_prompt(few):
         batch = pad(model, tokenize(model, few[:1]))
         reader = reader_of(model)
         with torch.no_grad():
-            rows = reader.embed(batch).repeat(3, 1, 1)
+            rows = reader.embed(batch.token_ids).repeat(3, 1, 1)
             logits = reader.answer_logits(batch, embeddings=rows)
             expected = reader.answer_logits(batch).expand(3, -1)
         torch.testing.assert_close(logits, expected, **TOLERANCE)

@@ -50,7 +50,7 @@ def test_a_token_is_shaded_by_its_share_of_the_largest_one_within_segments():
     assert "premise 1 <b>0.100</b>" in html
     assert "0.250 of the prompt" in html
     assert "0.650 (rulebreaker)" in html
-    assert "answered neither option" in html
+    assert "answered no option" in html
 
 
 def test_tokens_come_in_reading_order():

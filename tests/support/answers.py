@@ -9,6 +9,11 @@ def yes_no(*, gold=True):
     return Choice.between(YES, NO, gold=gold)
 
 
+def accepts(prompt):
+    """Whether the first of a prompt's options is the correct one."""
+    return prompt.answer.gold == prompt.answer.options[0].name
+
+
 def with_options(result):
     """The answers table with the probabilities of each prompt's first and second option."""
     places = result.option_probabilities.groupby("prompt_id").cumcount()

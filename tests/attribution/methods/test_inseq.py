@@ -178,5 +178,5 @@ def test_a_padding_token_that_equals_a_prompt_token_deletes_nothing(prompts):
 
 
 def test_other_kinds_of_models_are_refused(prompts):
-    with pytest.raises(interp.UserError, match="inseq takes causal language models"):
-        interp.attribute(classifier("roberta"), prompts, backend="inseq")
+    with pytest.raises(interp.UserError, match="methods of inseq take causal language models"):
+        interp.attribute(classifier("roberta"), prompts, methods=["inseq:saliency"])
