@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.errors import UserError
-from interp.files import write_whole
+from interp.files import make_folder, write_whole
 from interp.report.html import render
 from interp.report.style import house_style
 from interp.report.svg import figure_svg, inline_svg
@@ -101,14 +101,11 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE) -> Path:
     """
     _check_names(_items(report, TableItem))
     _check_names(_items(report, FigureItem))
-    for name in ("tables", "figures"):
-        _make_folder(folder / name)
+    _make_folder(folder)
+    tables, figures = (_make_within(folder, name) for name in ("tables", "figures"))
     for table in _items(report, TableItem):
-        _write_table(table, folder / "tables" / f"{table.name}.csv")
-    svgs = {
-        figure.name: _write_figure(figure, folder / "figures")
-        for figure in _items(report, FigureItem)
-    }
+        _write_table(table, tables / f"{table.name}.csv")
+    svgs = {figure.name: _write_figure(figure, figures) for figure in _items(report, FigureItem)}
     record = json.dumps(report.record, indent=2, ensure_ascii=False, default=str)
     html = render("page.html.jinja", report=report, svgs=svgs, record=record, kind=_kind)
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
@@ -120,10 +117,22 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
-        raise UserError(
-            f"cannot make the folder {folder}: {reason}; have the report written elsewhere by "
-            "interp report DIR --out FILE"
-        ) from error
+        raise UserError(f"cannot make the folder {folder}: {reason}; {_ELSEWHERE}") from error
+
+
+def _make_within(folder: Path, name: str) -> Path:
+    """A folder within that of the report, and no link out of it: others may be able to write there.
+
+    Raises:
+        UserError: it cannot be made, or something else is in its place.
+    """
+    try:
+        return make_folder(folder, name)
+    except UserError as error:
+        raise UserError(f"cannot make the folder {folder / name}: {error}; {_ELSEWHERE}") from error
+
+
+_ELSEWHERE = "have the report written elsewhere by interp report DIR --out FILE"
 
 
 def _items(report: Report, kind: type[_T]) -> Iterator[_T]:

@@ -101,10 +101,15 @@ def make(folder: Path, outside: Path) -> Material:
 
 def _shorten() -> None:
     """Few prompts in several shards, and claims that soon are void: a wait for one is no hang."""
+    from interp_experiments.logical_forms.study import LogicalFormsStudy
+    from interp_experiments.rulebreakers.study import RulebreakersStudy
+
     for module, name, value in (
         (Spec, "shard_prompts", 2),
         (Patch, "shard_prompts", 2),
         (source, "DEFAULT_LIMIT", 2),
+        (LogicalFormsStudy, "default_limit", 2),
+        (RulebreakersStudy, "default_limit", 2),
         (claims, "BEAT", 0.2),
         (claims, "EXPIRY", 1.0),
     ):

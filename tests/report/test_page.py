@@ -104,3 +104,14 @@ def test_the_page_may_have_another_name(tmp_path):
     page = write_report(report(), tmp_path / "elsewhere", page="study.html")
     assert page == tmp_path / "elsewhere" / "study.html"
     assert page.exists()
+
+
+@pytest.mark.parametrize("name", ["tables", "figures"])
+def test_a_link_out_of_the_folder_is_not_written_through(tmp_path, name):
+    outside, folder = tmp_path / "outside", tmp_path / "run"
+    outside.mkdir()
+    folder.mkdir()
+    (folder / name).symlink_to(outside)
+    with pytest.raises(UserError, match=rf"cannot make the folder .*{name}.*--out FILE"):
+        write_report(Report("title", "", ()), folder)
+    assert not list(outside.iterdir())
