@@ -99,28 +99,12 @@ GRANULARITIES = {
 }
 """Values of --granularity."""
 
-DIRECTIONS = {
-    "denoising": "activations of the clean prompt are put into the corrupt one",
-    "noising": "activations of the corrupt prompt are put into the clean one",
-}
-"""Values of --direction."""
-
 POLICIES = {
     "last": "the last token takes the last one's activation, those before it stay as they are",
     "mean": "every token takes the mean activation",
     "all": "token by token; pairs whose differing spans are not equally long are refused",
 }
 """Values of --policy: what to do where the spans that differ have different numbers of tokens."""
-
-ESTIMATES = {
-    "gradient": "attribution patching: the gradient at the base prompt",
-    "integrated": "the mean gradient between the base prompt's embeddings and those written into "
-    "it",
-}
-"""Values of --estimate."""
-
-PATCHING_BACKENDS = ("native", "transformer-lens", "nnsight")
-"""Values of --backend of patching."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
