@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, inside, is_folder, names_in, read_bytes
+from interp.files import checksum, inside, is_folder, names_in, open_plain, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.schemas import ModelRecord, RunRecord, read_record, updated, write_record
 from interp.runs.shards import Filters, manifests, read_columns, read_table
@@ -187,8 +188,16 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one per shard that is done."""
-        return [shard / f"{table}.parquet" for model in models for shard in self.done(model)]
+        """The files of a table of some models, one per shard that is done.
+
+        Raises:
+            UserError: one is a link, a pipe or a device.
+        """
+        found = [shard / f"{table}.parquet" for model in models for shard in self.done(model)]
+        for file in found:
+            with suppress(FileNotFoundError), open_plain(file):
+                pass
+        return found
 
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import pytest
@@ -65,3 +66,13 @@ def test_a_record_of_another_version_is_refused(run, tmp_path):
     file.write_text(json.dumps(record))
     with pytest.raises(UserError, match="data_hash: Field required"):
         RunFolder.read(tmp_path)
+
+
+def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
+    run = Run.open(tmp_path, some_prompts(2), Evaluate())
+    run.measure(Evaluate().bind(tiny_model("llama")))
+    (file,) = run.files("answers", run.models())
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(UserError, match="is no plain file"):
+        run.files("answers", run.models())

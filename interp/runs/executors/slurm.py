@@ -130,7 +130,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
     try:
         return executor.submit_array(jobs)
-    except FailedJobError as error:
+    except (FailedJobError, OSError) as error:
         raise UserError(
             f"SLURM refused the jobs: {str(error).strip()}; change or leave out an option"
         ) from error
