@@ -27,7 +27,7 @@ from interp.models.names import canonical_name
 from interp.models.places import locate
 from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_sizes
-from interp.models.quantization import quantization_config, quantization_of
+from interp.models.quantization import check_blocks, quantization_config, quantization_of
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 
 
@@ -139,6 +139,7 @@ def load_found(
         quantization_config=quantizing,
         attn_implementation=attn_implementation,
     )
+    check_blocks(found.name, hf)
     return Model(found.name, hf, found.tokenizer, found.source, chat or ChatFormat(), notes)
 
 

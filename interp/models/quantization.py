@@ -4,10 +4,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import BitsAndBytesConfig, PreTrainedConfig
 
 from interp.choices import QUANTIZATIONS
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 
 
 def quantization_config(quantization: str, *, compute: torch.dtype) -> BitsAndBytesConfig:
@@ -53,3 +54,23 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
     if settings.get("load_in_4bit"):
         words += ["4bit", settings["bnb_4bit_quant_type"]]
     return " ".join(words)
+
+
+def check_blocks(name: str, hf: nn.Module) -> None:
+    """On a CPU, bitsandbytes multiplies weights of 4 bits by rows of whole blocks alone.
+
+    Raises:
+        UserError: the rows of a weight are no multiple of its block.
+    """
+    for where, module in hf.named_modules():
+        weight = getattr(module, "weight", None)
+        block = getattr(getattr(weight, "quant_state", None), "blocksize", None)
+        if block is None or weight is None or weight.device.type != "cpu":
+            continue
+        inputs = getattr(module, "in_features", 0)
+        if inputs % block:
+            raise UserError(
+                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
+                f"the inputs of a layer to be a multiple of {block} there, and {where} has "
+                f"{inputs}; load it in 8bit, without quantization, or on a GPU"
+            )
