@@ -14,7 +14,7 @@ counted. A token costs two operations a weight of the layers in the forward pass
 backward pass, whose gradient goes to the inputs alone; a query and key that meet cost four a head
 dimension forward and eight backward; the unembedding counts for the last token of each prompt.
 Prompts are written by the tokenizer and template of the packaged organism/llama-shallow, since no
-tokenizer of a large model can be packaged; how long they are stands in the record.
+tokenizer of a large model can be packaged; the record says how long they are.
 """
 
 import argparse

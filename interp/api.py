@@ -1,8 +1,7 @@
 """The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
 
-from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, Signature, signature
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -16,9 +15,10 @@ from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec
+from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.options import Options
+from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_row
 from interp.prompts.source import PromptSource
@@ -28,8 +28,6 @@ from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 
-P = ParamSpec("P")
-R = TypeVar("R")
 _Kind = TypeVar("_Kind", Scores, Attributions, Patches)
 
 
@@ -93,60 +91,60 @@ def run(
     return StudyFolder.read(plan.folder)
 
 
-def _with_options_of(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give a call the options of a spec as its signature and documentation."""
-
-    def documented(call: Callable[P, R]) -> Callable[P, R]:
-        own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
-        options = [
-            Parameter(
-                name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation
-            )
-            for name, field in spec.model_fields.items()
-        ]
-        call.__signature__ = Signature([*own, *options])  # type: ignore[attr-defined]
-        lines = [f"    {name}: {field.description}" for name, field in spec.model_fields.items()]
-        call.__doc__ = "\n".join([str(call.__doc__), "", "Args:", *_ARGUMENTS, *lines, *_RAISES])
-        return call
-
-    return documented
-
-
-_ARGUMENTS = (
-    "    model: from `load_model`, or `Model(name, hf, tokenizer)`.",
-    "    prompts: from `load_prompts`, or any sequence of prompts.",
-    "    batch_tokens: budget of tokens in a batch, padding included.",
-)
-
-_RAISES = (
-    "",
-    "Raises:",
-    "    UserError: no model, no list of prompts with ids of their own, an unknown choice, a",
-    "        prompt that the model cannot read, answers that cannot be told apart.",
-)
-
-
-@_with_options_of(Evaluate)
+@with_options_of(Evaluate)
 def score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
-    """Answers of a model: probabilities of the options, prediction, correctness."""
+    """Answers of a model: probabilities of the options, prediction, correctness.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: from `load_prompts`, or any sequence of prompts.
+        batch_tokens: budget of tokens in a batch, padding included.
+        **options: those of `Evaluate`.
+
+    Raises:
+        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
+            that the model cannot read, answers that cannot be told apart.
+    """
     return _measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
-@_with_options_of(Attribute)
+@with_options_of(Attribute)
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and how much of each answer comes from either premise."""
+    """Answers of a model, and how much of each answer comes from either premise.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: from `load_prompts`, or any sequence of prompts.
+        batch_tokens: budget of tokens in a batch, padding included.
+        **options: those of `Attribute`.
+
+    Raises:
+        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
+            that the model cannot read, answers that cannot be told apart.
+    """
     return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
-@_with_options_of(Patch)
+@with_options_of(Patch)
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations that come from each prompt's counterpart."""
+    """The effect on a model's answers of activations that come from each prompt's counterpart.
+
+    Args:
+        model: from `load_model`, or `Model(name, hf, tokenizer)`.
+        prompts: from `load_prompts`, or any sequence of prompts.
+        batch_tokens: budget of tokens in a batch, padding included.
+        **options: those of `Patch`.
+
+    Raises:
+        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
+            that the model cannot read, answers that cannot be told apart.
+    """
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
@@ -188,7 +186,7 @@ def _in_memory(
     """The result over all models of a job, one model in memory at a time."""
     parts = []
     for name in job.models or job.default_models():
-        model = given[name] if name in given else job.load_model(name)
+        model = given[name] if name in given else job.load(find_model(name, job.loading))
         parts.append(collect(spec.bind(model, batch_tokens=job.running.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]

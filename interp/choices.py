@@ -18,6 +18,20 @@ POOLED = "pooled"
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 
+SiteName = Literal[
+    "resid_pre",
+    "resid_mid",
+    "resid_post",
+    "attn_out",
+    "mlp_out",
+    "z",
+    "q",
+    "k",
+    "v",
+    "pattern",
+]
+"""The names of `SITES`, under the field's usual ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -33,7 +47,7 @@ class Site:
     acts_through: str | None = None
     """The site that is patched in its place, where it is read in one place and patched in another:
     attention weights pass through no module, and the norm before the MLP reads a residual stream
-    that also goes on beside it."""
+    that also continues past it."""
     beside: str | None = None
     """The site that it is the sum of with what `acts_through` adds."""
     is_weights: bool = False
@@ -45,7 +59,7 @@ class Site:
         return self.acts_through or self.name
 
 
-SITES = {
+SITES: dict[str, Site] = {
     site.name: site
     for site in (
         Site("resid_pre", "the residual stream before the layer", read_by_later=True),
@@ -89,22 +103,15 @@ SITES = {
         ),
     )
 }
-"""Values of --site, under the field's names."""
+"""By name."""
 
-GRANULARITIES = {
-    "role": "the tokens of each role together",
-    "segment": "the tokens of each segment together",
-    "position": "each token alone",
-    "all": "all tokens together",
-}
-"""Values of --granularity."""
+Granularity = Literal["role", "segment", "position", "all"]
+"""What is patched at once: the tokens of each role or segment, each token alone, or all tokens."""
 
-POLICIES = {
-    "last": "the last token takes the last one's activation, those before it stay as they are",
-    "mean": "every token takes the mean activation",
-    "all": "token by token; pairs whose differing spans are not equally long are refused",
-}
-"""Values of --policy: what to do where the spans that differ have different numbers of tokens."""
+Policy = Literal["last", "mean", "all"]
+"""What to do where the spans that differ have different numbers of tokens: the last token takes the
+last one's activation, and those before it stay as they are; every token takes the mean activation;
+or token by token, so that such pairs are refused."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
@@ -112,5 +119,5 @@ DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 DTYPE_ALIASES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
 """Short names of types."""
 
-QUANTIZATIONS = ("8bit", "4bit")
-"""Values of --quantization: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""
+Quantization = Literal["8bit", "4bit"]
+"""How weights are quantized: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""

@@ -1,6 +1,6 @@
 """Files that appear whole or not at all, and folders in which nothing leads elsewhere.
 
-What lies in a folder that others can write to may be a link, a pipe or a device. Within such a
+What is in a folder that others can write to may be a link, a pipe or a device. Within such a
 folder everything is reached through `inside`, and read through `read_bytes`.
 """
 
@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import BufferedReader
@@ -99,7 +99,7 @@ def is_folder(path: Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names of what lies in a folder, sorted; none where it is no folder, or a link to one."""
+    """Names of what is in a folder, sorted; none where it is no folder, or a link to one."""
     if not is_folder(folder):
         return []
     with reading(folder):
@@ -130,9 +130,9 @@ def _make_one(path: Path) -> None:
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file beside `file`, then rename it into place.
+    """Let `write_to` fill an empty file next to `file`, then rename it into place.
 
-    The path that is handed to `write_to` is absolute.
+    The path given to `write_to` is absolute.
 
     Raises:
         UserError: it cannot be written, as on a full disk.
@@ -146,7 +146,7 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
             unfinished.replace(file)
             sync(file.parent)
         finally:
-            unfinished.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)  # ours: it was created above, under a random name
 
 
 def unfinished_name(path: Path) -> Path:
@@ -174,12 +174,29 @@ def remove_own(path: Path) -> None:
         OSError: it cannot be removed, or is a folder that holds something else.
     """
     if not is_folder(path):
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # of a link, the link itself
         return
-    for name in names_in(path):
-        if stat.S_ISREG((path / name).lstat().st_mode):
-            (path / name).unlink(missing_ok=True)
+    remove_plain(path, names_in(path))
     path.rmdir()
+
+
+def remove_plain(folder: Path, names: Iterable[str]) -> None:
+    """Remove plain files of a folder; whatever else has one of the names stays.
+
+    The folder is opened once, so that nothing put in its place meanwhile leads elsewhere.
+
+    Raises:
+        OSError: the folder is a link or no folder, or a file cannot be removed.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name in names:
+            with suppress(FileNotFoundError):
+                state = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode):
+                    os.unlink(name, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @cache

@@ -1,6 +1,6 @@
 """Jobs: what is measured of which models, as the command line, a YAML file or Python says it.
 
-A job is data: a worker in another process is handed it as JSON.
+A job is data: a worker in another process gets it as JSON.
 
 1. `Job.plan` finds the models, loads the prompts, and says where everything goes.
 2. `execute_job` executes the plan, in this process or by workers.
@@ -26,8 +26,8 @@ from interp.console import echo
 from interp.errors import UserError, shortened
 from interp.files import make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
-from interp.models.devices import check_placement
-from interp.models.load import find_model, load_model
+from interp.models.devices import check_device
+from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
@@ -113,29 +113,30 @@ class Job(Options):
         names = [name for name in self.models or self.default_models() if name not in given]
         loaded = {name: {**model.source, "files": None} for name, model in given.items()}
         folder = folder or self._default_folder()
+        found = found_models(names, self.loading)
         common: dict[str, Any] = {
             "folder": folder,
-            "models": {**found_models(names, self.loading), **loaded},
-            "load": lambda name: given[name] if name in given else self.load_model(name),
+            "models": {**{name: self._identity(found[name]) for name in found}, **loaded},
+            "load": lambda name: given[name] if name in given else self.load(found[name]),
             "command": command,
             "batch_tokens": self.running.batch_tokens,
             "fail_on_error": self.running.fail_on_error,
         }
         if isinstance(what, Study):
             return StudyPlan.of(what, self.prompts, **common)
-        found = what.load(self.prompts) if prompts is None else what.arranged(prompts)
-        return Plan(stages={folder: Stage(what.name, found, what)}, **common)
+        arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
+        return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
-    def load_model(self, name: str) -> Model:
+    def load(self, found: FoundModel) -> Model:
         """A model, loaded as the job says."""
-        model = load_model(name, **dict(self.loading))
+        model = load_found(found, self.loading)
         for note in model.notes:
             echo(note)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
             # bitsandbytes says of every product in 8 bits that its inputs are cast.
             logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
-            echo(f"the weights of {name} are quantized: {model.quantization}")
+            echo(f"the weights of {model.name} are quantized: {model.quantization}")
         return model
 
     def default_models(self) -> list[str]:
@@ -144,6 +145,10 @@ class Job(Options):
         if isinstance(what, Study):
             return organism_names(what.organisms)
         return [default_organism(self.prompts.system)]
+
+    def _identity(self, found: FoundModel) -> dict[str, Any]:
+        """What a model is loaded from and how, by which a later call knows it again."""
+        return {**self.loading.identity(), **found.source, "files": found.fingerprint}
 
     def _default_folder(self) -> Path:
         """In runs/, named after what is measured, and a hash of the options."""
@@ -154,10 +159,8 @@ class Job(Options):
         return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
 
 
-def found_models(names: Sequence[str], loading: Loading) -> dict[str, Mapping[str, Any]]:
-    """Models, each found to be there before anything long begins.
-
-    Each with what it is loaded from and how, by which a later call knows it again.
+def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:
+    """Models by name, each found to be there before anything long begins.
 
     Raises:
         UserError: a model that is named twice, cannot be found or is incomplete.
@@ -165,22 +168,17 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, Mapping[st
     if not sys.stderr.isatty():
         # transformers gives this function no types.
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, FoundModel] = {}
     for name in names:
-        model = find_model(
-            name,
-            revision=loading.revision,
-            allow_pickle=loading.allow_pickle,
-            trust_remote_code=loading.trust_remote_code,
-        )
+        model = find_model(name, loading)
         if model.name in found:
             raise UserError(f"--model {model.name} is given twice; name each model once")
-        found[model.name] = {**loading.identity(), **model.source, "files": model.fingerprint}
+        found[model.name] = model
     return found
 
 
 def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
-    """Execute a plan, in this process or by workers that are handed the job.
+    """Execute a plan, in this process or by workers that get the job.
 
     Raises:
         UserError: anything that stops the work.
@@ -212,7 +210,8 @@ def check_execution(job: Job, execution: Execution) -> None:
                 "measured in this process"
             )
         # Other executors may start workers where there are other devices.
-        check_placement(device, job.loading.device_map)
+        if device is not None:
+            check_device(device)
 
 
 def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[Worker]] | None:

@@ -4,9 +4,12 @@ A field's type and docstring are its documentation everywhere: `interp.cli.field
 them, `--config` reads them from YAML, Python gives them by name, and records hold them as JSON.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from inspect import Parameter, Signature, cleandoc, signature
+from textwrap import fill
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -20,6 +23,10 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from interp.errors import UserError, shortened, unknown
+
+_OPTIONS_ENTRY = re.compile(r"^    \*\*options: .*\n", re.MULTILINE)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Options(BaseModel):
@@ -56,7 +63,7 @@ class FromText:
     read: Callable[[str], Any]
     """The value of a text; raises ValueError for one that is none."""
     metavar: str | None = None
-    """What stands for the value in the help."""
+    """The name of the value in the help."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
@@ -66,7 +73,7 @@ class FromText:
 
 
 def choices(annotation: Any) -> tuple[str, ...]:
-    """The values of a Literal, also of one in a tuple or beside None; none for other types."""
+    """The values of a Literal, also of one in a tuple or in a union with None; none for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(choice for part in get_args(annotation) for choice in choices(part))
@@ -75,6 +82,36 @@ def choices(annotation: Any) -> tuple[str, ...]:
 def flag(name: str) -> str:
     """The flag of an option."""
     return f"--{name.replace('_', '-')}"
+
+
+def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Give a call that takes `**options` their names, defaults and documentation.
+
+    In its signature and in its docstring each option takes the place of `**options`.
+    """
+
+    def documented(call: Callable[P, R]) -> Callable[P, R]:
+        own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
+        fields = options.model_fields.items()
+        given = [
+            Parameter(
+                name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation
+            )
+            for name, field in fields
+        ]
+        # By their types, functions have no such attribute.
+        call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
+        described = "".join(_entry(name, field) for name, field in fields)
+        call.__doc__ = _OPTIONS_ENTRY.sub(lambda _: described, cleandoc(call.__doc__ or ""))
+        return call
+
+    return documented
+
+
+def _entry(name: str, field: FieldInfo) -> str:
+    """An argument's entry in a docstring."""
+    text = " ".join(_what(field).split())
+    return fill(f"{name}: {text}", 92, initial_indent=" " * 4, subsequent_indent=" " * 8) + "\n"
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:

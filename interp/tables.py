@@ -7,6 +7,10 @@ import pyarrow as pa
 Row = dict[str, Any]
 """One row by column name; a column that is left out is null."""
 
+NO_GAP = 1e-3
+"""Logit differences of the two prompts of a pair that are closer than this, in logits, leave no
+share to recover: `normalized` is null."""
+
 _KEY = [("model", pa.string()), ("prompt_id", pa.string())]
 _PAIR_KEY = [("model", pa.string()), ("pair_id", pa.string()), ("direction", pa.string())]
 _SCORED = [("method", pa.string()), ("target", pa.string())]
@@ -114,7 +118,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """answers: one row per model and prompt; the most probable token, the option that it belongs to
 (empty if to none), whether it is the correct one, and why there are no numbers (error). `answer`
-and `correct` are null where only a generated text tells them. Of a classifier the predicted token
+and `correct` are null where only a generated text gives them. Of a classifier the predicted token
 is the predicted class.
 
 option_probabilities: one row per model, prompt and option; the probability that the answer begins
@@ -142,7 +146,7 @@ whole have none.
 tokens: one row per model, prompt and token: what it is (`interp.reading.roles`), also for patches
 by position.
 
-patches: one row a model, pair, direction, method ("exact", or the estimate "gradient" or
+patches: one row per model, pair, direction, method ("exact", or the estimate "gradient" or
 "integrated") and cell. `effect` is the logit difference (positive minus negative option) of the
 base prompt under the patch minus that without it, in logits; `normalized` is the effect as a share
 of the difference between the two prompts (1: the metric of the prompt that the activations come
@@ -150,7 +154,7 @@ from; null where the two prompts are alike); `flipped` whether the preferred ans
 `position` and `token` are null where several `tokens` are patched together, `head` where the site
 has none; all three figures are null where no token of the cell has a counterpart.
 
-pairs: one row a model, pair and direction. The base prompt is run (the corrupt one in denoising),
+pairs: one row per model, pair and direction. The base prompt is run (the corrupt one in denoising),
 the source prompt gives the activations; the metrics are logit differences of `positive_option`
 and `negative_option`; `recognized` tells whether the model prefers the correct
 answer on both. `first_difference` counts the tokens that both begin with, `unaligned_tokens` those

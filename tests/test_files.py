@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from interp.errors import UserError
-from interp.files import has_ended, process_space, write_whole
+from interp.files import has_ended, process_space, remove_plain, write_whole
 from tests.support.processes import until
 
 
@@ -32,3 +32,17 @@ def test_a_killed_process_has_ended_before_its_parent_asks_for_it():
         assert process.returncode is None
     assert has_ended(process_space(), process.pid)
     assert not has_ended("elsewhere", process.pid)
+
+
+def test_a_folders_links_and_folders_stay_when_its_files_are_removed(tmp_path):
+    folder, target = tmp_path / "folder", tmp_path / "target"
+    (folder / "inner").mkdir(parents=True)
+    target.write_text("kept")
+    (folder / "plain").write_text("")
+    (folder / "link").symlink_to(target)
+    remove_plain(folder, ["plain", "link", "inner", "missing"])
+    assert sorted(file.name for file in folder.iterdir()) == ["inner", "link"]
+    assert target.read_text() == "kept"
+    (tmp_path / "door").symlink_to(folder)
+    with pytest.raises(OSError, match=r"directory|symbolic"):
+        remove_plain(tmp_path / "door", ["link"])

@@ -1,6 +1,7 @@
 """The same numbers on a GPU as on a CPU; skipped where there is none."""
 
 from importlib.util import find_spec
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 import interp
 from interp.api import collect
-from interp.choices import QUANTIZATIONS
+from interp.choices import Quantization
 from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT, organism_names
 from tests.support.placed import place
@@ -77,7 +78,7 @@ def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path,
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs bitsandbytes")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+@pytest.mark.parametrize("quantization", get_args(Quantization))
 def test_quantized_models_are_attributed_on_a_gpu(quantization, organism, prompts):
     model = interp.load_model(DEFAULT, device="cuda", quantization=quantization)
     assert model.device.type == "cuda"

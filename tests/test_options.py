@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (PromptSource, {"limit": "x"}, "pairs, or all"),
         (PromptSource, {"system": "x"}, "unknown system 'x'"),
         (Loading, {"dtype": "int8"}, "unknown dtype 'int8'"),
-        (Loading, {"device": "cpu", "device_map": "auto"}, "exclude each other"),
+        (Loading, {"device": "cpu", "device_map": "auto"}, "give one of them"),
         (Loading, {"system_prompt": "Be brief.", "chat_template": False}, "no chat template"),
         (Running, {"fail_on_error": 2.0}, "fail_on_error is 2.0"),
         (Execution, {"slurm_options": ["time"]}, "is no option such as"),

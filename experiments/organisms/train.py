@@ -107,6 +107,7 @@ def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTraine
     torch.manual_seed(recipe.seed)
     # The soft caps of Gemma-2 exist in eager attention only.
     attention = "eager" if recipe.family == "gemma2" else "sdpa"
+    # transformers gives this function no types.
     model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
         config, attn_implementation=attention, dtype=torch.float32
     )

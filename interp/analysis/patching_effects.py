@@ -11,7 +11,7 @@ from interp.analysis.groups import grouped
 from interp.analysis.intervals import percentile_interval
 from interp.analysis.resampling import bootstrap_sums, random_sign_sums
 from interp.analysis.spearman import spearman
-from interp.patching.metric import NO_GAP
+from interp.tables import NO_GAP
 
 RESAMPLES = 2000
 """Bootstrap resamples of the pairs, and random signs of the test."""
@@ -81,7 +81,9 @@ def _by_cell(parts: Iterable[pd.DataFrame], pairs: pd.Index) -> dict[_Cell, list
 
 
 def _values(cell: dict[str, object]) -> _Cell:
-    return tuple(None if pd.isna(value) else value for value in cell.values())  # type: ignore[call-overload]
+    return tuple(
+        None if isinstance(value, float) and math.isnan(value) else value for value in cell.values()
+    )
 
 
 def _named(cell: _Cell) -> dict[str, object]:

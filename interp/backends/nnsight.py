@@ -119,7 +119,7 @@ class NnsightBackend:
     def _patched(
         self, location: Location, pair: PatchingPair, written: Tensor, cells: Sequence[Cell]
     ) -> Float[Tensor, "row vocabulary"]:
-        """The last logits of the base prompt, one row a cell, each under its patch."""
+        """The last logits of the base prompt, one row per cell, each under its patch."""
         module = self._nnsight.get(self._paths[location.module])
         reads_input = location.end == "input"
         with self._nnsight.trace(

@@ -41,7 +41,7 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
 READER_GONE = 141
-"""Exit code where nobody reads standard output any more, as shells report SIGPIPE."""
+"""Exit code where nobody reads standard output any longer, as shells report SIGPIPE."""
 
 LONGEST_MESSAGE = 2000
 """Characters of an error message, whose middle is left out beyond that."""

@@ -77,7 +77,7 @@ def _names(name: str, field: FieldInfo) -> list[str]:
 
 
 def _action(name: str, field: FieldInfo) -> dict[str, Any]:
-    """What argparse is told of an option."""
+    """The arguments of argparse for an option."""
     common = {"default": argparse.SUPPRESS, "help": _help(field)}
     if field.annotation is bool:
         return {"action": "store_false" if field.default is True else "store_true", **common}
@@ -89,7 +89,7 @@ def _action(name: str, field: FieldInfo) -> dict[str, Any]:
 
 
 def _help(field: FieldInfo) -> str:
-    """The field's docstring, with its default where that is not told."""
+    """The field's docstring, with its default where it names none."""
     text = " ".join((field.description or "").split())
     if field.annotation is bool:
         if field.default is True:

@@ -1,4 +1,4 @@
-"""The parser of every command: a mistake is told in one line, by the command it was made in."""
+"""The parser of every command: a mistake is reported in one line, by the command it was made in."""
 
 import argparse
 import re

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _compare(folder: Path, attributions: Path) -> None:
-    """Print effects beside attribution scores, and write the tables and figures of both."""
+    """Print effects next to attribution scores, and write the tables and figures of both."""
     from interp.jobs import write_results
     from interp.report.console import print_table
     from interp.report.results import scores_beside_effects

@@ -1,4 +1,4 @@
-"""`python -m interp report DIR`: tables, figures and one HTML page from what lies in a folder."""
+"""`python -m interp report DIR`: tables, figures and one HTML page from the files of a folder."""
 
 import argparse
 from pathlib import Path
@@ -32,13 +32,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: a folder that holds nothing to tell, or a place that cannot be written to.
+        UserError: a folder with nothing to report, or a place that cannot be written to.
     """
     write(arguments.folder, arguments.out)
 
 
 def write(folder: Path, page: Path | None = None) -> None:
-    """Write the report on a run or a study, into its own folder unless told otherwise."""
+    """Write the report on a run or a study, into its own folder by default."""
     from interp.console import echo
     from interp.report.page import PAGE, write_report
 

@@ -5,7 +5,7 @@ import math
 
 from interp import texts
 
-HELP = "tell how far a run or a study is: done, running, failed, rate, time left"
+HELP = "show how far a run or a study is: done, running, failed, rate, time left"
 
 EXAMPLES = ("status runs/all", "status runs/study")
 

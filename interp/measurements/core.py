@@ -2,7 +2,7 @@
 
 1. Tokenize the prompts; one that cannot be read fails alone.
 2. Batch them under a budget of tokens. When memory ends, the budget is halved and what waits is
-   batched anew; a prompt that does not fit alone fails alone.
+   batched again; a prompt that does not fit on its own fails alone.
 3. Where a prompt of a batch cannot be measured, measure them one by one, so that it fails alone.
 4. Put the rows in the order of the prompts.
 """
@@ -32,7 +32,7 @@ class Measured:
     units: int
     """How many prompts, or pairs where those are measured, were tried."""
     failures: Mapping[str, str]
-    """Why one of these gave no rows, by its id. Tables with one row each tell it too."""
+    """Why one of these gave no rows, by its id. Tables with one row each hold it too."""
 
     @property
     def errors(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Measurement:
     ) -> PromptRows:
         """Rows of each table, in the order of `prompts`, whatever the batches were.
 
-        `done` is told the number of prompts of each batch when it is measured.
+        `done` is called with the number of prompts of each batch when it is measured.
 
         Raises:
             UserError: a prompt that cannot be read, or that does not fit into memory alone.
@@ -81,7 +81,7 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """The same, but what cannot be measured fails alone, and the rest goes on."""
+        """The same, but what cannot be measured fails alone, and the rest is measured."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         waiting = self._without(failures, prompts, range(len(prompts)))
@@ -96,7 +96,7 @@ class Measurement:
                             rows[waiting[place]] = prompt_rows
                 elif len(units := {self.unit(prompt.prompt) for prompt in batch.prompts}) > 1:
                     self.budget.shrink(batch.token_ids.numel())
-                    # What waits is batched anew, under the smaller budget.
+                    # What waits is batched again, under the smaller budget.
                     break
                 else:
                     failures.update(dict.fromkeys(units, self._too_large(batch)))
@@ -172,7 +172,7 @@ class Measurement:
         rows: Mapping[int, PromptRows],
         failures: Mapping[str, str],
     ) -> PromptRows:
-        """The rows in the order of the prompts; a unit that failed is told once."""
+        """The rows in the order of the prompts; a unit that failed is reported once."""
         untold = dict(failures)
         tables: PromptRows = {table: [] for table in self.tables}
         for index, prompt in enumerate(prompts):

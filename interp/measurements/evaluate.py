@@ -1,4 +1,4 @@
-"""Answers, as data: what is measured to tell how often a model is right."""
+"""Answers, as data: what is measured to know how often a model is right."""
 
 from typing import TYPE_CHECKING, ClassVar
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 from pydantic import Field, model_validator
 
 from interp import texts
+from interp.choices import Granularity, Policy, SiteName
 from interp.errors import UserError
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
@@ -13,18 +14,6 @@ if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
-SiteName = Literal[
-    "resid_pre",
-    "resid_mid",
-    "resid_post",
-    "attn_out",
-    "mlp_out",
-    "z",
-    "q",
-    "k",
-    "v",
-    "pattern",
-]
 Indices = Annotated[
     tuple[Annotated[int, Field(ge=0, lt=texts.MOST_LAYERS)], ...], Field(min_length=1)
 ]
@@ -43,14 +32,14 @@ class Patch(Spec):
         "resid_pre",
     )
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
-    granularity: Literal["role", "segment", "position", "all"] = "role"
+    granularity: Granularity = "role"
     """what is patched at once: the tokens of each role or segment together, each position alone, or
     all tokens"""
     direction: Literal["denoising", "noising"] = "denoising"
     """denoising: clean activations into the corrupt prompt; noising: the other way"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
-    policy: Literal["last", "mean", "all"] = "last"
+    policy: Policy = "last"
     """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
     pairs"""
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None

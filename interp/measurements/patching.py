@@ -47,7 +47,8 @@ class PairMeasurement(Measurement):
         """Pair by pair; no pair is measured unless all can be aligned.
 
         Raises:
-            UserError: prompts that do not stand pair by pair, pairs that the policy does not align.
+            UserError: prompts that are not ordered pair by pair, pairs that the policy does not
+                align.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
         check_alignments(pairs, self.spec.policy)
@@ -92,7 +93,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
             whole=is_long(model, max(len(base), len(source))),
         )
         with model.measuring():
-            # The first pair stands for all.
+            # One pair is enough to see it.
             while checks:
                 checks[-1](model, pair)
                 checks.pop()
@@ -115,7 +116,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
             )
         ]
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
-        # The rows of a pair stand with its first prompt.
+        # The rows of a pair are kept with its first prompt.
         return [{"pairs": [summary], "patches": patches}, {"pairs": [], "patches": []}]
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:

@@ -3,6 +3,7 @@
 A spec knows no model. It is checked when it is made, and bound to a model only to run.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -22,7 +23,7 @@ Prompts = TypeVar("Prompts", bound=Sequence[Any])
 """A sequence of prompts of some type, such as a list or a `PromptSet`."""
 
 
-class Spec(Options):
+class Spec(Options, ABC):
     """A measurement: its options, and what it makes of a model.
 
     A subclass sets `name` and defines `bind`. One that is registered under the entry point group
@@ -41,13 +42,13 @@ class Spec(Options):
     report: ClassVar[str] = ""
     """Where the function is that makes a report of a run folder: "module:function"."""
 
+    @abstractmethod
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model, under a budget of tokens in a batch.
 
         Raises:
             UserError: something that this model lacks, such as a layer.
         """
-        raise NotImplementedError
 
     def load(self, source: "PromptSource") -> "PromptSet":
         """The prompts of a source, as they are measured.

@@ -40,7 +40,7 @@ class Architecture:
     """Path within a layer of the module whose output the attention adds to the residual stream."""
     mlp_norm: str | None
     """Path within a layer of what reads the residual stream for the MLP: its norm, or itself. None
-    where norms stand on the stream itself, so that it is no sum."""
+    where norms are on the stream itself, so that it is no sum."""
     mlp_out: str
     """Path within a layer of the module whose output the MLP adds to the residual stream."""
     heads_out: str
@@ -164,7 +164,7 @@ UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
     "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
 )
-"""What a model needs no module paths for, as messages tell it."""
+"""What works without knowing a model's modules, for messages."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:

@@ -47,7 +47,7 @@ class _Place:
 
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
-    """Within the block each forward pass appends one row a layer to the list that is yielded.
+    """Within the block each forward pass appends one row per layer to the list that is yielded.
 
     It is the attention of the token at which the answer is read: of a causal model the last one; of
     a classifier the first, which its head pools; of a text-to-text model that of the decoder's last
@@ -71,7 +71,7 @@ def _place(model: Model) -> _Place:
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
             f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
-            f"known, so its attention cannot be told; known are {', '.join(ENCODERS)}. Leave the "
+            f"known, so its attention cannot be read; known are {', '.join(ENCODERS)}. Leave the "
             "method out (--methods input_gradient)"
         )
     query = 0 if model.kind is CLASSIFIER else -1

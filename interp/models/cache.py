@@ -43,7 +43,7 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"]) -> Cache:
 
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
-        source: the token that stands in each column.
+        source: the token in each column.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source) for keys, values in flat])
 

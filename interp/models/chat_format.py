@@ -1,12 +1,12 @@
-"""How messages are written for a model: in its chat template or not, and what that is told."""
+"""How messages are written for a model: in its chat template or not, and with what."""
 
 from dataclasses import dataclass
-from datetime import date
 
 from interp.errors import UserError
+from interp.texts import iso_date
 
 DEFAULT_DATE = "2024-07-26"
-"""The date that templates are told, whenever they are read: the one that the templates of Llama 3.1
+"""The date given to templates, whenever they are rendered: the one that the templates of Llama 3.1
 and 3.2 fall back to themselves."""
 
 
@@ -27,9 +27,9 @@ class ChatFormat:
 
     def __post_init__(self) -> None:
         try:
-            date.fromisoformat(self.date)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{self.date!r:.60} is no date such as {DEFAULT_DATE}") from error
+            iso_date(self.date)
+        except ValueError as error:
+            raise UserError(str(error)) from error
         if self.system is not None and not self.template:
             raise UserError(
                 "a system prompt was given, but no chat template is to be used, which alone can "

@@ -40,7 +40,7 @@ _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 @dataclass(frozen=True, slots=True)
 class ChatFrame:
-    """What stands around a message, the same for every message."""
+    """What the template writes around a message, the same for every message."""
 
     before: str
     after: str
@@ -195,7 +195,7 @@ def _dated(template: str, day: date) -> str:
     """The template with the given day as today.
 
     What transformers gives templates to ask for the date reads the clock, and no function can be
-    handed in; a macro of the same name stands before it.
+    handed in; a macro of the same name comes first.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
     codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}

@@ -1,7 +1,8 @@
 """What is known of a model's folder before anything of it is loaded.
 
 1. Each file is a regular one: a pipe or a device in its place would be read for ever.
-2. Weights are safetensors, or pickles where they are allowed; an index names files beside it only.
+2. Weights are safetensors, or pickles where they are allowed; an index names files
+   of its own folder only.
 3. The headers of the weights give names, shapes and types of all tensors, without their values.
 """
 
@@ -100,23 +101,35 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
     return []
 
 
-def _indexed(name: str, index: Path) -> list[Path]:
+def indexed_files(name: str, index: Path) -> list[str]:
+    """Names of the files that an index says weights are in.
+
+    Raises:
+        UserError: it is damaged, or names other files than weights beside it.
+    """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with reading(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
-    for file in sorted(set(weight_map.values())):
-        # Only a plain name is sure to lie in the folder.
+    files = sorted(set(weight_map.values()))
+    for file in files:
+        # Only a plain name is sure to be in the folder.
         if not re.fullmatch(rf"\w[\w.-]*{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
                 f"the name of a {suffix} file beside it"
             )
+    return files
+
+
+def _indexed(name: str, index: Path) -> list[Path]:
+    files = indexed_files(name, index)
+    for file in files:
         if not (index.parent / file).is_file():
             raise UserError(
                 f"{one_line(name)} lacks the weights {one_line(file)}, which its {index.name} "
                 "names; copy the whole folder again"
             )
-    return [index.parent / file for file in sorted(set(weight_map.values()))]
+    return [index.parent / file for file in files]
 
 
 def _header(file: Path) -> Iterator[tuple[str, StoredTensor]]:

@@ -23,12 +23,13 @@ _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|i
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Check transformers' account of what was loaded; returns what there is to tell about it.
+    """Check transformers' account of what was loaded; returns notes about it.
 
-    What stands beside the model's layers, such as a reward head, vision tower or heads for
-    several tokens at once, takes no part in its answers and is told. What stands within a layer, or
+    What is stored outside the model's layers, such as a reward head, vision tower or heads for
+    several tokens at once, takes no part in its answers and is noted. What is within a layer, or
     in a further one, says that the weights are those of another configuration. A quantized
-    checkpoint keeps scales beside its weights under names that depend on the method: they are told.
+    checkpoint keeps scales next to its weights, under names that depend on the method:
+    they are noted.
 
     Args:
         name: the model's.
@@ -65,7 +66,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
 
 @contextmanager
 def quiet_report() -> Iterator[None]:
-    """Within the block: transformers logs no table of what is missing; `check_complete` tells."""
+    """Within the block transformers logs no table of missing weights: `check_complete` does."""
 
     def passes(record: logging.LogRecord) -> bool:
         return "LOAD REPORT" not in record.getMessage()
@@ -79,7 +80,7 @@ def quiet_report() -> Iterator[None]:
 
 
 def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
-    """Whether a tensor stands in one of the model's modules with weights, layers, or a further one.
+    """Whether a tensor is in one of the model's modules with weights, layers, or a further one.
 
     Heads for several tokens at once may be counted on after the layers (DeepSeek-V3).
     """

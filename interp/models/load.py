@@ -15,13 +15,14 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from interp.choices import Quantization
 from interp.errors import UserError, one_line
-from interp.models.chat_format import DEFAULT_DATE, ChatFormat
 from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
 from interp.models.completeness import check_complete, quiet_report
-from interp.models.devices import check_placement
-from interp.models.dtypes import canonical_dtype
+from interp.models.devices import check_device
+from interp.models.downloads import cached_commit, downloaded_weights
 from interp.models.kinds import Kind, kind_of
+from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import canonical_name
 from interp.models.places import locate
@@ -29,63 +30,25 @@ from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_sizes
 from interp.models.quantization import check_blocks, quantization_config, quantization_of
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.options import with_options_of
 
 
-def load_model(
-    name: str,
-    *,
-    device: str | None = None,
-    dtype: str = "auto",
-    device_map: str | None = None,
-    quantization: str | None = None,
-    revision: str | None = None,
-    attn_implementation: str | None = None,
-    allow_pickle: bool = False,
-    trust_remote_code: bool = False,
-    chat_template: bool = True,
-    system_prompt: str | None = None,
-    template_date: str = DEFAULT_DATE,
-) -> Model:
+@with_options_of(Loading)
+def load_model(name: str, **options: Any) -> Model:
     """Load a causal language model, sequence classifier or text-to-text model, and its tokenizer.
 
     Which of them it is follows from the `architectures` of its configuration.
 
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
-        device: where to put the model, such as "cpu" or "cuda:0"; a GPU if there is one.
-        dtype: one of `interp.choices.DTYPES`, or its short name, such as "bf16".
-        device_map: spread the model over devices as accelerate does ("auto"); excludes `device`.
-        quantization: "8bit" or "4bit" to have bitsandbytes quantize the weights as they are loaded;
-            a checkpoint that is quantized loads as it is. See `Model.quantization`.
-        revision: branch, tag or commit on the hub.
-        attn_implementation: "sdpa", "eager", "flash_attention_2" ...; the architecture's own
-            default if not given.
-        allow_pickle: also load weights that are not safetensors (they can run code).
-        trust_remote_code: run model code that comes with the weights.
-        chat_template: write prompts in the model's chat template, where it has one; else plainly.
-        system_prompt: what the chat template writes before each prompt; without one, whatever the
-            template inserts by itself.
-        template_date: what chat templates that write the date take for today, YYYY-MM-DD.
+        **options: those of `Loading`.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete, its weights belong to
             another configuration, or an argument is not understood.
     """
-    chat = ChatFormat(template=chat_template, system=system_prompt, date=template_date)
-    dtype = canonical_dtype(dtype)
-    check_placement(device, device_map)
-    found = find_model(
-        name, revision=revision, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
-    return load_found(
-        found,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        quantization=quantization,
-        attn_implementation=attn_implementation,
-        chat=chat,
-    )
+    loading = Loading(**options)
+    return load_found(find_model(name, loading), loading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +62,7 @@ class FoundModel:
     source: dict[str, str]
     """Where it comes from, for records."""
     fingerprint: str | None
-    """Changes when a file of a local folder does; None on the hub, where the commit tells."""
+    """Changes when a file of a local folder does; None on the hub, where the commit does."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
@@ -109,62 +72,53 @@ class FoundModel:
     """How it is to be read: revision, use_safetensors, trust_remote_code."""
 
 
-def load_found(
-    found: FoundModel,
-    *,
-    device: str | None = None,
-    dtype: str = "auto",
-    device_map: str | None = None,
-    quantization: str | None = None,
-    attn_implementation: str | None = None,
-    chat: ChatFormat | None = None,
-) -> Model:
+def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a model that was found, without reading its configuration and tokenizer again.
 
-    Arguments and errors are those of `load_model`.
+    Raises:
+        UserError: the device is not there, or those of `load_model`.
     """
-    dtype = canonical_dtype(dtype)
-    check_placement(device, device_map)
-    if device is None and device_map is None:
+    device, dtype = loading.device, loading.dtype
+    if device is not None:
+        check_device(device)
+    elif loading.device_map is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
     with reading("config.json", found.name):
-        quantizing = None if quantization is None else _quantizing(found, quantization, dtype)
+        quantizing = _quantizing(found, loading.quantization, dtype)
     hf, notes = _load_weights(
         found,
         dtype=dtype,
         # Straight onto its device: a quantized model cannot be moved there afterwards.
-        device_map=device_map or device,
+        device_map=loading.device_map or device,
         quantization_config=quantizing,
-        attn_implementation=attn_implementation,
+        attn_implementation=loading.attn_implementation,
     )
     check_blocks(found.name, hf)
-    return Model(found.name, hf, found.tokenizer, found.source, chat or ChatFormat(), notes)
+    _keep_float64(hf)
+    return Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
 
 
-def find_model(
-    name: str,
-    *,
-    revision: str | None = None,
-    allow_pickle: bool = False,
-    trust_remote_code: bool = False,
-) -> FoundModel:
+def find_model(name: str, loading: Loading) -> FoundModel:
     """Find a model and read its configuration and tokenizer, which takes little time and memory.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
     name = canonical_name(name)
-    place = locate(name, revision)
+    place = locate(name, loading.revision)
     location, source = place.location, place.source
     stored = None
     if isinstance(location, Path):
         with reading("its folder", name):
-            check_folder(name, location, allow_pickle=allow_pickle)
+            check_folder(name, location, allow_pickle=loading.allow_pickle)
         check_configuration(name, location)
-        stored = stored_tensors(name, location, allow_pickle=allow_pickle)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+        stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
+    options: dict[str, Any] = {
+        "revision": loading.revision,
+        "trust_remote_code": loading.trust_remote_code,
+    }
     with reading("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
         kind = kind_of(config, config.architectures or ())
@@ -173,23 +127,26 @@ def find_model(
     with reading("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
         check_tokenizer(name, tokenizer, config)
-    commit = getattr(config, "_commit_hash", None)
-    source = {**source, "commit": commit} if commit else source
+    commit = None if isinstance(location, Path) else cached_commit(location, loading.revision)
+    if commit is not None:
+        # The weights are those that belong to this configuration, whatever is pushed meanwhile.
+        source, options["revision"] = {**source, "commit": commit}, commit
     with reading("its folder", name):
         fingerprint = _fingerprint(location)
-    options["use_safetensors"] = None if allow_pickle else True
+    options["use_safetensors"] = None if loading.allow_pickle else True
     return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
 
 
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
-    """The model in evaluation mode, and what there is to tell about its weights."""
-    if found.stored is not None:
+    """The model in evaluation mode, and notes on its weights."""
+    stored = _stored(found) if found.stored is None else found.stored
+    if stored is not None:
         with reading("config.json", found.name):
             check_sizes(
                 found.name,
                 found.kind,
                 found.config,
-                found.stored,
+                stored,
                 trust_remote_code=found.options["trust_remote_code"],
             )
     with reading("its weights", found.name), quiet_report():
@@ -206,6 +163,24 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     return hf.train(False), check_complete(found.name, hf, info)
 
 
+def _keep_float64(hf: PreTrainedModel) -> None:
+    """PyTorch multiplies the matrices of several experts at once in float32 at most."""
+    if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
+        hf.set_experts_implementation("eager")
+
+
+def _stored(found: FoundModel) -> Stored | None:
+    """The tensors of a model on the hub, which are downloaded for it; None if it has none."""
+    name, options = found.name, found.options
+    allow_pickle = options["use_safetensors"] is None
+    folder = downloaded_weights(name, options["revision"], allow_pickle=allow_pickle)
+    if folder is None:
+        return None
+    stored = stored_tensors(name, folder, allow_pickle=allow_pickle)
+    check_counts(name, found.config, stored)
+    return stored
+
+
 def _fingerprint(location: Path | str) -> str | None:
     """A hash over names, sizes and times of change of a folder's files, without reading them."""
     if not isinstance(location, Path):
@@ -218,7 +193,11 @@ def _fingerprint(location: Path | str) -> str | None:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def _quantizing(found: FoundModel, quantization: str, dtype: str) -> BitsAndBytesConfig:
+def _quantizing(
+    found: FoundModel, quantization: Quantization | None, dtype: str
+) -> BitsAndBytesConfig | None:
+    if quantization is None:
+        return None
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(

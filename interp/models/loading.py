@@ -1,11 +1,13 @@
-"""How models are loaded, as data: what `interp.load_model` is told beside a name."""
+"""How models are loaded, as data: the options of `interp.load_model`."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import model_validator
 
 from interp import texts
+from interp.choices import Quantization
 from interp.errors import UserError
+from interp.models.chat_format import DEFAULT_DATE, ChatFormat
 from interp.options import FromText, Options
 
 
@@ -19,14 +21,14 @@ class Loading(Options):
     checkpoint's own type on a GPU"""
     device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = None
     """spread a large model over devices: auto, balanced, balanced_low_0 or sequential"""
-    quantization: Literal["8bit", "4bit"] | None = None
+    quantization: Quantization | None = None
     """8bit or 4bit, by bitsandbytes (default: the checkpoint's own)"""
     revision: str | None = None
     """branch, tag or commit on the hub"""
     attn_implementation: str | None = None
     """sdpa, eager, flash_attention_2 ... (default: the model's)"""
     allow_pickle: bool = False
-    """load weights that are not safetensors"""
+    """load weights that are not safetensors (they can run code)"""
     trust_remote_code: bool = False
     """run code that comes with the model"""
     chat_template: bool = True
@@ -34,19 +36,28 @@ class Loading(Options):
     system_prompt: Annotated[str | None, FromText(str, "TEXT")] = None
     """system prompt of the chat template (default: what the template inserts by itself, mostly
     none)"""
-    template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = "2024-07-26"
+    template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = DEFAULT_DATE
     """today, for chat templates that write the date"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Loading":
         if self.device is not None and self.device_map is not None:
-            raise UserError("device and device_map exclude each other; give one of them")
-        if self.system_prompt is not None and not self.chat_template:
             raise UserError(
-                "a system prompt was given, but no chat template is to be used, which alone can "
-                "write it; give one of the two"
+                f"both device {self.device!r} and device_map {self.device_map!r} were given; give "
+                "one of them"
             )
+        self.chat()
         return self
+
+    def chat(self) -> ChatFormat:
+        """How messages are written for the model.
+
+        Raises:
+            UserError: a system prompt without a template to write it.
+        """
+        return ChatFormat(
+            template=self.chat_template, system=self.system_prompt, date=self.template_date
+        )
 
     def identity(self) -> dict[str, Any]:
         """What may change numbers: where a model is computed does not say what it is."""

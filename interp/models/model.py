@@ -47,7 +47,7 @@ class Model:
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Whether and how its chat template writes prompts."""
     notes: tuple[str, ...] = ()
-    """What there is to tell about how it was loaded: tensors of the file that it leaves out."""
+    """Notes on how it was loaded: tensors of the file that it leaves out."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
@@ -121,7 +121,7 @@ class Model:
 
         transformers' eager attention takes its softmax in float32, where the float64 mask of a
         padding row overflows to NaN. A model that takes no positions may count padding that
-        stands before its prompt, and one with recurrent or convolutional layers carries it along.
+        is before its prompt, and one with recurrent or convolutional layers carries it along.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
@@ -129,7 +129,7 @@ class Model:
 
     @property
     def padding_side(self) -> str:
-        """Where the padding of a batch stands: "left" or "right" of its prompts.
+        """Where the padding of a batch is: "left" or "right" of its prompts.
 
         Prompts of causal models all end at the last position. Other models count positions by
         themselves, from the first column on, where an encoder pools the prompt too.
@@ -138,7 +138,7 @@ class Model:
 
     @property
     def takes_positions(self) -> bool:
-        """Whether a forward pass is told the position of each token."""
+        """Whether a forward pass is given the position of each token."""
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +174,20 @@ class Model:
     def unembedding(self) -> nn.Module:
         """The module that turns the output of the final norm into logits, before any soft cap."""
         # transformers gives this function no types.
-        return self.hf.get_output_embeddings()  # type: ignore[no-untyped-call, no-any-return]
+        module: nn.Module = self.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
+        return module
+
+    @property
+    def logit_scale(self) -> float:
+        """What logits are multiplied by before any soft cap; 1 for most models."""
+        config = self.hf.config.get_text_config()
+        if hasattr(config, "logits_scaling"):
+            multiplies = config.model_type.startswith("hyperclovax")
+            # Granite and MiniCPM3 divide by it.
+            return float(config.logits_scaling if multiplies else 1 / config.logits_scaling)
+        if hasattr(config, "lm_head_multiplier"):  # Falcon-H1
+            return float(config.lm_head_multiplier)
+        return float(getattr(config, "logit_scale", None) or 1.0)  # Cohere
 
     @property
     def logit_soft_cap(self) -> float | None:
@@ -183,7 +196,7 @@ class Model:
 
     @property
     def chat_frame(self) -> ChatFrame:
-        """What stands around every message that the model reads with nothing said before.
+        """What the template writes around a first message.
 
         Raises:
             UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
@@ -192,7 +205,7 @@ class Model:
 
     @cached_property
     def frame_behind(self) -> Callable[[tuple[Turn, ...]], ChatFrame]:
-        """What stands around a message behind some turns, by these turns."""
+        """What the template writes around a message after some turns, by these turns."""
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
         return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))

@@ -13,7 +13,7 @@ def device_of(module: nn.Module) -> torch.device:
     device = next(module.parameters()).device
     if device.type != "meta":
         return device
-    # An offloaded weight stands on no device; accelerate's hook brings it to one when it is needed.
+    # An offloaded weight is on no device; accelerate's hook brings it to one when it is needed.
     hook: Any = module._hf_hook
     return torch.device(hook.execution_device)
 

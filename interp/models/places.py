@@ -76,7 +76,7 @@ def _check_reachable(name: str, revision: str | None) -> None:
             get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
             return
         except HfHubHTTPError:
-            # The hub has answered: what it said is told when the model is read.
+            # The hub has answered; its error is reported when the model is read.
             return
         except Exception as error:
             reason = one_line(str(error) or type(error).__name__)

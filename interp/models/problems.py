@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a model is read, told as one short message."""
+"""Whatever goes wrong while a model is read, as one short message."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -30,7 +30,7 @@ _PACKED = 16
 """The same where weights are quantized: eight of one bit in a byte, tied."""
 
 _BUFFER_BYTES = 2**31
-"""What a model may compute for itself, such as masks and rotary tables, beside its weights."""
+"""Bytes of what a model may compute for itself, such as masks and rotary tables."""
 
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 

@@ -7,24 +7,20 @@ import torch
 from torch import nn
 from transformers import BitsAndBytesConfig, PreTrainedConfig
 
-from interp.choices import QUANTIZATIONS
+from interp.choices import Quantization
 from interp.errors import UserError, one_line
 
 
-def quantization_config(quantization: str, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """What transformers is told to quantize the linear layers as they are loaded.
+def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
+    """The configuration by which transformers quantizes the linear layers as they are loaded.
 
     Args:
-        quantization: one of `QUANTIZATIONS`.
+        quantization: 8bit or 4bit.
         compute: what weights of 4 bits become when they are multiplied.
 
     Raises:
-        UserError: an unknown quantization, or bitsandbytes is not installed.
+        UserError: bitsandbytes is not installed.
     """
-    if quantization not in QUANTIZATIONS:
-        raise UserError(
-            f"unknown quantization {quantization!r}; expected one of {', '.join(QUANTIZATIONS)}"
-        )
     if find_spec("bitsandbytes") is None:
         raise UserError(
             f"quantization {quantization!r} needs bitsandbytes, which is not installed; "

@@ -25,7 +25,7 @@ class Location:
     module: nn.Module
     end: Literal["input", "output", "weights"]
     """Whether the site is in the module's first input, in its output, or is the attention weights
-    that an attention gives beside its output."""
+    that an attention returns next to its output."""
     view: View
     enters: int
     """The first layer that must run for the patch to act; the number of layers if none must."""
@@ -99,15 +99,11 @@ def check_sites(
     """Check that a model has the sites, layers and heads.
 
     Raises:
-        UserError: no site given, an unknown one, one that the architecture lacks, a layer or head
-            beyond the model, heads of sites that have none.
+        UserError: a site that the architecture lacks, a layer or head beyond the model, heads of
+            sites that have none.
     """
-    if not sites:
-        raise UserError(f"no site given; expected some of {', '.join(SITES)}")
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:
-        if site not in SITES:
-            raise UserError(f"unknown site {site!r}; expected one of {', '.join(SITES)}")
         if heads is not None and SITES[site].heads is None:
             with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
@@ -129,8 +125,6 @@ def residual_scale(model: Model) -> float:
 
 
 def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Model) -> None:
-    if given is not None and not given:
-        raise UserError(f"no {kind} given; leave the choice out to take all {count}")
     for index in given or ():
         if not 0 <= index < count:
             raise UserError(
@@ -162,7 +156,7 @@ def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
     if getattr(layer, "use_parallel_residual", False):
         why = "attention and MLP read the same residual stream side by side"
     elif norm is None:
-        why = "its norms stand on the residual stream itself"
+        why = "its norms are on the residual stream itself"
     if norm is None or why:
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "

@@ -20,11 +20,11 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     """The tokenizer that was saved with a model, tried on a sentence.
 
     With mistral-common installed, transformers reads a tekken.json by it, which gives no character
-    offsets; the tokenizer.json beside it is the same tokenizer and does.
+    offsets; the tokenizer.json next to it is the same tokenizer and does.
     """
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json the refusal of this tokenizer tells what is missing.
+        # Without a tokenizer.json the refusal of this tokenizer says what is missing.
         with suppress(Exception):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
     if gives_offsets(tokenizer):
@@ -33,7 +33,7 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
 
 
 def gives_offsets(tokenizer: Any) -> bool:
-    """Whether a tokenizer tells where in the text its tokens are."""
+    """Whether a tokenizer gives the offsets of its tokens in the text."""
     return bool(getattr(tokenizer, "is_fast", False))
 
 

@@ -34,7 +34,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # Numbers that are none are for their prompt to tell of, so they do not disagree.
+    # NaN and infinite logits are reported by their prompt, so they do not disagree.
     return not float((ours - theirs).abs().max()) > allowed
 
 
@@ -51,7 +51,7 @@ def final_states(model: Model) -> Iterator[list[Tensor]]:
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
     """Next-token logits, in fp32, from final states."""
-    logits: Tensor = model.unembedding(states).to(states.device).float()
+    logits: Tensor = model.unembedding(states).to(states.device).float() * model.logit_scale
     cap = model.logit_soft_cap
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -64,13 +64,14 @@ def check_unembedding(
     Prompts with logits that are not finite are left out.
 
     Raises:
-        UserError: they are not, say because they are scaled.
+        UserError: they are not.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
         raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) does more than unembed its final states "
-            "and cap the logits, so perplexity cannot be computed for it; score its answers alone"
+            f"{model.name} ({model.hf.config.model_type}) does more than unembed its final states, "
+            "scale the logits and cap them, so perplexity cannot be computed for it; score its "
+            "answers alone"
         )
 
 

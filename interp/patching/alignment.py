@@ -1,4 +1,4 @@
-"""Alignment: which tokens of one prompt stand for which tokens of its counterpart.
+"""Alignment: which tokens of one prompt correspond to which tokens of its counterpart.
 
 1. Both prompts are cut at the edges of the segments and roles that they share.
 2. Within each piece the tokens that both begin with are aligned from the left, those that both end
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from interp.choices import POLICIES
+from interp.choices import Policy
 from interp.errors import UserError
 from interp.prompts.prompt import Span
 from interp.reading.tokens import TokenizedPrompt
@@ -33,7 +33,7 @@ class Alignment:
     parts."""
 
 
-def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: str) -> Alignment | None:
+def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:
     """The alignment of two prompts; None if the policy "all" does not apply to them."""
     sources: list[tuple[int, ...]] = []
     bases: list[tuple[int, ...]] = []
@@ -53,21 +53,20 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: str) -> Ali
     return Alignment(_shared(base, source, sources), tuple(sources), tuple(bases))
 
 
-def check_alignments(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: str) -> None:
+def check_alignments(
+    pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy
+) -> None:
     """Check that the policy aligns every pair.
 
     Raises:
-        UserError: an unknown policy, or pairs that it does not align; each is listed with its
-            first difference.
+        UserError: pairs that it does not align; each is listed with its first difference.
     """
-    if policy not in POLICIES:
-        raise UserError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
     refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
     if refused:
         raise UserError(refusal(refused, policy))
 
 
-def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: str) -> str:
+def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
     """What to say of pairs that a policy does not align."""
     listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
@@ -89,7 +88,7 @@ def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
 def _shared(
     base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
 ) -> int:
-    """How many leading tokens are the same and stand for themselves."""
+    """How many leading tokens are the same."""
     common = _common(base.token_ids, source.token_ids)
     # The last token is always computed: it is where the answer is read.
     common = min(common, len(base) - 1, len(source) - 1)
@@ -103,7 +102,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
         left = _common(own, other)
         right = _common(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
-            # Something was only added: the token before or after it stands for it.
+            # Something was only added: the token before or after it corresponds to it.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from interp.choices import SITES
+from interp.choices import SITES, Granularity, Policy
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import head_count, layer_count
@@ -36,7 +36,7 @@ class PatchingPair:
         source: TokenizedPrompt,
         answers: ContrastTokens,
         *,
-        policy: str,
+        policy: Policy,
         whole: bool = False,
     ) -> "PatchingPair":
         """The pair with its tokens aligned.
@@ -90,7 +90,7 @@ def cells_of(
     prompt: TokenizedPrompt,
     sites: Sequence[str],
     *,
-    granularity: str,
+    granularity: Granularity,
     layers: Sequence[int] | None,
     heads: Sequence[int] | None,
 ) -> Iterator[Cell]:

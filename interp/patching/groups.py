@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interp.choices import ALL, GRANULARITIES
-from interp.errors import UserError
+from interp.choices import ALL, Granularity
 from interp.reading.roles import token_roles, token_segments, with_answer
 from interp.reading.tokens import TokenizedPrompt
 
@@ -19,19 +18,15 @@ class Group:
     """Whether it is one token that is patched for itself."""
 
 
-def groups(prompt: TokenizedPrompt, granularity: str) -> Iterator[Group]:
+def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
     By role or by segment; the token at which the answer is read is a group of its own either
     way, since patching it late is patching the answer.
 
     Raises:
-        UserError: an unknown granularity, or a segment or role with a reserved name.
+        UserError: a segment or role with a reserved name.
     """
-    if granularity not in GRANULARITIES:
-        raise UserError(
-            f"unknown granularity {granularity!r}; expected one of {', '.join(GRANULARITIES)}"
-        )
     if granularity == "position":
         for position, role in enumerate(token_roles(prompt)):
             yield Group(role, (position,), alone=True)

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from interp.models.unembedding import ExactLogits
 from interp.scoring.answer_tokens import ContrastTokens
-
-NO_GAP = 1e-3
-"""Logit differences of the two prompts that are closer than this, in logits, leave no share to
-recover: the normalized effect is undefined."""
+from interp.tables import NO_GAP
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:

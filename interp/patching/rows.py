@@ -3,7 +3,7 @@
 1. Both prompts of a pair are run once.
 2. Cells that cannot change the answer are not run: their two activations are equal, or nothing that
    leads to the answer reads them.
-3. The cells of a site and layer are run together, one row a cell, sorted by their first token.
+3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
 4. The logits that each row ends with give its metric.
 
 How much of the model a pass has to run depends on whether its tokens see those after them: see

@@ -2,7 +2,7 @@
 
 In an encoder each token sees all others, so that nothing that comes before a patch is the same with
 and without it. Both prompts are run once; the cells of a site and layer that can change the answer
-are run together, one row a cell.
+are run together, one row per cell.
 """
 
 from collections.abc import Sequence

@@ -179,7 +179,7 @@ class Label:
 
 
 Parser: TypeAlias = Callable[[str], str | Unanswered]
-"""Finds the answer in a generated text. A named function: its name stands in the data's hash."""
+"""Finds the answer in a generated text. A named function: its name is part of the data's hash."""
 
 
 def whole_text(text: str) -> str | Unanswered:
@@ -219,7 +219,7 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The correct answer alone, as far as its first token tells it."""
+        """The correct answer alone, as far as its first token shows it."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
@@ -262,7 +262,7 @@ class Completion:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The data's own name: its first token tells how familiar it is. Aliases do not count."""
+        """The data's own name: the probability of its first token is its familiarity. Aliases do not count."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:

@@ -26,7 +26,7 @@ Cells = Mapping[str, object]
 
 
 class Row(NamedTuple):
-    """One row of a table, and where it stands."""
+    """One row of a table, and its place."""
 
     where: str
     """Such as "pairs.csv, line 3"."""
@@ -52,10 +52,10 @@ def read_rows(source: str | Path, columns: Sequence[str]) -> list[Row]:
 
 
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
-    """What `parse` makes of each item; those that it refuses are told in one message.
+    """What `parse` makes of each item; those that it refuses are listed in one message.
 
     Args:
-        items: where each stands, as the message names it, and what is parsed.
+        items: the place of each, as messages name it, and what is parsed.
         parse: raises a UserError for what it refuses.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The budget of tokens that a forward pass may hold, and errors that tell it was too large."""
+"""The budget of tokens that a forward pass may hold, and errors that show it was too large."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -88,9 +88,9 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error tells that memory ended, on any device; what can be freed then is.
+    """Whether an error means that memory ran out, on any device; then what can be freed is.
 
-    PyTorch has a class for it on GPUs; a CPU's allocator and cuDNN tell it by their messages.
+    PyTorch has a class for it on GPUs; a CPU's allocator and cuDNN say it in their messages.
     """
     ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
     if ended:

@@ -29,7 +29,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     The prompt's text is the last message of the user, behind what `Prompt.messages` says before it
     and before what the assistant has said already. A system prompt is written only where the prompt
     or `Model.chat` holds one; but some templates, as those of Qwen2.5 and Llama 3.1, insert one of
-    their own. Templates that write the date are told that of `Model.chat`. Without a template, or
+    their own. Templates that write the date get that of `Model.chat`. Without a template, or
     where `Model.chat` says so, the messages are plain text: a question and its answer on one line,
     with an empty line between them and the next; a text alone is itself. Models that are no causal
     language models read the text alone.

@@ -1,4 +1,4 @@
-"""Which answers of a model an option stands for, where the prompt has no say in it.
+"""Which answers of a model an option means, where that does not depend on the prompt.
 
 A class, by its name; or the first token of a target. After the prompt of a causal model it depends
 on the prompt which token an answer begins with (`interp.scoring.answer_tokens`).

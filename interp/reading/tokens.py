@@ -51,7 +51,7 @@ class Batch:
     attention_mask: Int[Tensor, "batch token"]
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
-    """Counted from each prompt's first real token, whatever the padding. Causal models are told
+    """Counted from each prompt's first real token, whatever the padding. Causal models are given
     them; other models count for themselves."""
     padding_side: str = field(default="left", kw_only=True)
 
@@ -70,7 +70,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
 
     Raises:
         UserError: a prompt longer than the model's context, a segment without tokens, or a
-            tokenizer that tells its model of kinds of tokens.
+            tokenizer that returns types of tokens.
     """
     if not prompts:
         return []
@@ -114,7 +114,7 @@ def _spans(
 
 
 def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
-    """Refuse prompts whose tokens are of several types, which no forward pass here is told."""
+    """Refuse prompts whose tokens are of several types: no forward pass here is given them."""
     if any(any(own) for own in types):
         raise UserError(
             f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
@@ -181,7 +181,7 @@ def batches(
 
 
 def _may_share(model: Model, shorter: int, longer: int) -> bool:
-    """Whether prompts of two lengths may stand in one batch."""
+    """Whether prompts of two lengths may share a batch."""
     if shorter == longer:
         return True
     return model.allows_padding and is_long(model, shorter) == is_long(model, longer)
@@ -198,7 +198,7 @@ def safe_width(width: int, device: torch.device) -> int:
 
 
 def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
-    """A batch on the model's device. What stands in the padding is masked and never read."""
+    """A batch on the model's device. Padding is masked and never read."""
     width = safe_width(max(len(prompt) for prompt in prompts), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     left = model.padding_side == "left"

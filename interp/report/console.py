@@ -30,7 +30,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
 
     A table that is wider than the terminal, or than 80 columns, is printed in several parts, each
     of which begins with the columns of names that the table begins with. No figure and no name is
-    cut; names too long to stand beside figures are numbered and listed below the table.
+    cut; names too long for the table are numbered and listed below the table.
     """
     console = Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)

@@ -180,7 +180,7 @@ def matrix(
 def labelled_points(
     table: pd.DataFrame, *, x: str, y: str, label: str, ax: Axes | None = None
 ) -> Axes:
-    """One point per row, such as a model, with its name beside it; for up to about ten rows.
+    """One point per row, such as a model, with its name next to it; for up to about ten rows.
 
     Rows without a value are named below the axis as undefined.
     """

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network, and its tables and figures as files beside it.
+"""The report: one HTML file that needs no network, and its tables and figures as files next to it.
 
 1. Check that no two tables and no two figures share a name.
 2. Write each table as CSV and each figure as SVG and PNG.

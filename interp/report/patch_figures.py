@@ -1,4 +1,4 @@
-"""Figures of patching: heat maps of effects, and effects beside attribution scores.
+"""Figures of patching: heat maps of effects, and effects against attribution scores.
 
 Colours diverge from zero: what moves the metric towards the prompt that the activations come from
 is blue, what moves it away is red; the two are distinguishable without red-green colour vision.

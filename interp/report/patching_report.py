@@ -1,4 +1,4 @@
-"""The report on a run of `patch`: effects by role, heat maps, estimates beside exact effects."""
+"""The report on a run of `patch`: effects by role, heat maps, estimates next to exact effects."""
 
 import math
 import re
@@ -57,7 +57,7 @@ def report_of_patching(run: RunFolder) -> Report:
 def asked_patches(run: RunFolder) -> Iterator[pd.DataFrame]:
     """The patches of every cell, by the method that was asked for, shard by shard.
 
-    The cells that were verified beside an estimate are the largest ones and not representative.
+    The cells that were verified after an estimate are the largest ones and not representative.
     """
     # A study, or Python, may have measured with the defaults, which are not recorded.
     method = str(run.record.run.parameters.get("estimate") or "exact")
@@ -86,7 +86,7 @@ def _first_pairs(patches: Parts) -> Iterator[tuple[dict[str, object], pd.DataFra
 def shares_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Titled tables of recovered shares that fit a terminal, one or more per model and site.
 
-    All pairs; roles down, layers across, as many of them as fit beside each other.
+    All pairs; roles down, layers across, as many of them as fit side by side.
     """
     shown = effects[effects["recognized"] == "all"]
     for cell, rows in grouped(shown, ["model", "direction", "method", "site"]):

@@ -138,7 +138,7 @@ def _shares(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def of_patches(run: RunFolder) -> Results:
-    """Effects of patches by role, and estimates beside exact effects where both were measured."""
+    """Effects of patches by role, and estimates next to exact effects where both were measured."""
     pairs = run.table("pairs")
     effects = effect_table(asked_patches(run), pairs)
     tables, shown = {"effect_table": effects}, list(shares_for_people(effects))
@@ -151,7 +151,7 @@ def of_patches(run: RunFolder) -> Results:
 
 
 def scores_beside_effects(patched: RunFolder, attributed: RunFolder) -> Results:
-    """Effects of patching the premises beside their attribution scores, prompt by prompt."""
+    """Effects of patching the premises next to their attribution scores, prompt by prompt."""
     scores = run_ratios(attributed)
     effects = premise_effects(asked_patches(patched), patched.table("pairs"), scores)
     table = agreement_table(effects)

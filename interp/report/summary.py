@@ -1,4 +1,4 @@
-"""What the terminal and the record say of a run beside its tables: shares and errors."""
+"""What the terminal and the record say of a run in addition to its tables: shares and errors."""
 
 import pandas as pd
 
@@ -39,5 +39,5 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
         echo(f"{model}: {count:,} {unit} stopped with an error: {error}")
     if len(counts) > ERRORS_SHOWN:
         others = counts[ERRORS_SHOWN:].sum()
-        echo(f"{model}: {others:,} {unit} stopped with other errors; the tables tell which")
+        echo(f"{model}: {others:,} {unit} stopped with other errors, which the tables name")
     return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}

@@ -23,7 +23,7 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers its ids anew in each file; side by side on one page, clip paths and markers
+    Matplotlib numbers its ids from one in each file; side by side on one page, clip paths and markers
     of one figure would be taken for those of another. Its style sheet would apply to the whole
     page.
     """

@@ -24,7 +24,15 @@ from pathlib import Path
 from uuid import uuid4
 
 from interp.errors import UserError
-from interp.files import has_ended, make_folder, names_in, process_space, writing
+from interp.files import (
+    has_ended,
+    inside,
+    make_folder,
+    names_in,
+    process_space,
+    remove_plain,
+    writing,
+)
 from interp.runs.environment import cluster_job
 from interp.runs.schemas import ClaimOwner, read_record
 
@@ -117,15 +125,16 @@ class Claims:
 
     def clear(self) -> None:
         """Remove all claims, which nobody needs when the work is done."""
-        with suppress(OSError):
-            for found in self._names():
-                (self.folder / found.string).unlink(missing_ok=True)
-            self.folder.rmdir()
+        with suppress(OSError, UserError):
+            # Through no link: whoever can write here may have put one in the place of a folder.
+            folder = inside(self.root, *self.within)
+            remove_plain(folder, [found.string for found in self._names()])
+            folder.rmdir()
 
     def remove_folder(self) -> None:
         """Remove the folder if nothing is in it: claims on more than shards may be held."""
-        with suppress(OSError):
-            self.folder.rmdir()
+        with suppress(OSError, UserError):
+            inside(self.root, *self.within).rmdir()
 
     def _create(self, key: str) -> Path | None:
         newest = self._newest(key)
@@ -153,7 +162,7 @@ class Claims:
                 with stream:
                     stream.write(myself)
             except BaseException:  # Ctrl-C too: an empty claim is nobody's to give back
-                file.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)  # ours: it was created above
                 raise
         return file
 

@@ -23,7 +23,7 @@ class Conclusion:
     """What a command adds to a run when its tables are merged."""
 
     run: RunFolder
-    """The run as it stands now, with the models of other commands."""
+    """The run as it is now, with the models of other commands."""
     summary: Mapping[str, object]
     """By model: what the tables do not show."""
 

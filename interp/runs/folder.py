@@ -1,4 +1,4 @@
-"""A run folder as it stands on disk: its record, the shards that are done, and its tables."""
+"""A run folder as it is on disk: its record, the shards that are done, and its tables."""
 
 import hashlib
 import re
@@ -220,7 +220,7 @@ class RunFolder:
         return model in self.models() and not self.missing_of(model)
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
-        """Change the record as it stands on disk now; other commands may have changed it, too."""
+        """Read the record again and change it, since other commands may have changed it."""
         with self.locks().alone("record"):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))

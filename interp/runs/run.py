@@ -109,7 +109,7 @@ class Run(RunFolder):
         record = RunFolder.read(folder).record
         if check_same_run(folder, record.run, run_identity(prompts, spec)):
             raise UserError(
-                f"{folder} holds {record.run.prompts:,} prompts, this worker was told to measure "
+                f"{folder} holds {record.run.prompts:,} prompts, this worker was asked to measure "
                 f"{len(prompts):,}; start the workers by the command that grows the run"
             )
         return cls(folder, record, prompts, fail_on_error)
@@ -206,7 +206,7 @@ class Run(RunFolder):
         return len(found)
 
     def _set_aside(self, shard: Path) -> None:
-        """Move what stands in the place of a shard out of the way; nothing is removed."""
+        """Move what is in the place of a shard out of the way; nothing is removed."""
         with writing(shard):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)

@@ -10,7 +10,7 @@ from interp.options import FromText, Options
 
 
 class Running(Options):
-    """How each process measures; every worker is told."""
+    """How each process measures; sent to every worker."""
 
     threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
     """threads of a process on the CPU (default: one for small models, else one a core, or what

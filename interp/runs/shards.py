@@ -1,7 +1,7 @@
 """Shards: pieces of a run with ids made from their content, written whole or not at all.
 
 A shard is a folder with one Parquet file per table and a manifest, which holds the checksums. It is
-written to a temporary folder beside its place, synced to the disk, and renamed.
+written to a temporary folder next to its place, synced to the disk, and renamed.
 """
 
 import hashlib

@@ -117,7 +117,7 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def _openings(self, chat: ChatText) -> tuple[str, ...]:
-        """What may stand between the prompt and its answer, the likeliest first.
+        """What may come between the prompt and its answer, the likeliest first.
 
         After a plain message a space. After a template what its own assistant turn writes; a space
         where ordinary text such as "[/INST]" ends the prompt, from which a word is set off; and
@@ -131,7 +131,7 @@ class AnswerTokenizer:
         return tuple(dict.fromkeys([*likely, ""]))
 
     def _ends_in_text(self, chat: ChatText) -> bool:
-        """Whether a prompt ends neither in white space nor in a token that stands for no text."""
+        """Whether a prompt ends neither in white space nor in a token without text."""
         markers = self._model.tokenizer.added_tokens_decoder.values()
         marked = chat.text.endswith(tuple(marker.content for marker in markers))
         return not (marked or chat.text[-1].isspace())

@@ -71,7 +71,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     """Of each prompt one row of the answers table, and those of option_probabilities.
 
     `answer` is the option that the most probable token belongs to, empty if it belongs to none:
-    such a prompt counts as wrong. Where only a generated text tells the answer, `answer` and
+    such a prompt counts as wrong. Where only a generated text gives the answer, `answer` and
     `correct` are null. A prompt with non-finite logits gets an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()

@@ -1,6 +1,6 @@
 """Generate texts with transformers' own `generate`: greedy or sampled, the same in any batch.
 
-1. The prompts of a batch stand as they are padded everywhere (`interp.reading.tokens.pad`);
+1. The prompts of a batch are padded as everywhere (`interp.reading.tokens.pad`);
    transformers counts the positions of each from its first token.
 2. The checkpoint's generation settings are set aside: penalties, beams and the like, which would
    change what is generated, are in force only where they are asked for here.
@@ -198,7 +198,7 @@ def inverse_cdf(
 ) -> Int[Tensor, " row"]:
     """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may miss 1 by rounding; a share of it never lies behind the last token.
+    # The sum may miss 1 by rounding; a share of it is never past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
     passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
     return passed.int().argmax(-1)

@@ -74,7 +74,7 @@ def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
 
 
 def _source(batch: SharedBatch, part: Part, columns: int) -> Int[Tensor, "row column"]:
-    """The prefix token that stands in each of the columns that are not read again.
+    """The prefix token in each of the columns that are not read again.
 
     Padding columns get their family's first token, which the attention mask hides.
     """

@@ -49,7 +49,7 @@ class StudyFolder:
         return lines
 
     def unfinished(self) -> list[str]:
-        """Why the study as a whole is not finished, one line each; its runs have more to tell."""
+        """Why the study as a whole is not finished, one line each; its runs say more."""
         lines = [] if self.record.stages else ["study.json: the study has no stages"]
         lines += [f"{stage}: not begun" for stage in self.record.stages if stage not in self.runs]
         for stage, run in self.runs.items():

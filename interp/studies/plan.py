@@ -1,11 +1,12 @@
-"""Studies: several measurements of the same models, told in one report; found by entry point.
+"""Studies: several measurements of the same models in one report; found by entry point.
 
 1. Find the study and its stages: prompts, and what is measured of them.
 2. Execute the work (`interp.runs`): each stage is a run folder, so that an interrupted study is
    resumed.
-3. Report: the study turns what lies on disk into tables and figures.
+3. Report: the study turns what is on disk into tables and figures.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from interp.report.page import Report
 
 
-class Study(Options):
+class Study(Options, ABC):
     """The measurements of a paper or a question, and the report on them.
 
     A subclass sets the names below, has its own options as fields, and is registered under the
@@ -39,17 +40,17 @@ class Study(Options):
 
     name: ClassVar[str]
     default_limit: ClassVar[int]
-    """Pairs that are taken unless told otherwise."""
+    """Pairs that are taken by default."""
     organisms: ClassVar[str | None] = None
     """Without any model named, the packaged organisms for this system are measured; all if None."""
 
+    @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """What is measured of every model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def report(self, folder: StudyFolder) -> "Report":
         """Tables and figures from what the study has on disk."""
-        raise NotImplementedError
 
 
 def find_study(name: str) -> type[Study]:
@@ -144,7 +145,7 @@ class StudyPlan(Plan):
         Raises:
             UserError: it holds another one.
         """
-        # Where the data lies may change; whether it is the same is for the stages to tell.
+        # The path of the data may change; whether it is the same data is checked by the stages.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
         if earlier.study != self.study or before != now or _shrinks(earlier.options, self.options):
             raise UserError(

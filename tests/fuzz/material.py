@@ -114,7 +114,7 @@ def _shorten() -> None:
         (claims, "EXPIRY", 1.0),
     ):
         if not hasattr(module, name):
-            raise RuntimeError(f"{module.__name__} has no {name} any more; mend tests/fuzz")
+            raise RuntimeError(f"{module.__name__} has no {name} any longer; update tests/fuzz")
         setattr(module, name, value)
 
 

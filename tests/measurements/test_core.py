@@ -86,7 +86,7 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     assert [row["prompt_id"] for row in answers] == [prompts[0].id, long.id, prompts[2].id]
     assert answers[1]["correct"] is False
     assert "reads at most" in answers[1]["error"]
-    # Segment scores have a row a method, and none of what was not measured.
+    # Segment scores have one row per method, and none for prompts that were not measured.
     assert {row["prompt_id"] for row in measured.rows["segment_scores"]} == {
         prompts[0].id,
         prompts[2].id,

@@ -1,38 +1,65 @@
+from inspect import signature
+
 import pytest
 import torch
 
 import interp
 from interp.cli import main
 from interp.errors import UserError
-from interp.models.devices import check_placement
-from interp.models.dtypes import canonical_dtype
+from interp.models.devices import check_device
+from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 
 WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 
 
 @pytest.mark.parametrize(
-    ("device", "device_map", "message"),
+    ("device", "message"),
     [
-        ("meta", None, "device 'meta' cannot be used: it holds no numbers"),
-        ("gpu", None, "device 'gpu' cannot be used: no such device; expected cpu"),
-        ("", None, "device '' cannot be used"),
-        pytest.param("cuda", None, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
-        pytest.param(None, "cuda", "device_map 'cuda' cannot be used", marks=WITHOUT_GPU),
-        (None, "everywhere", "expected auto, balanced, balanced_low_0, sequential, or a device"),
-        (None, "meta", "device_map 'meta' cannot be used"),
-        ("cpu", "auto", "give one of them"),
+        ("meta", "device 'meta' cannot be used"),
+        ("gpu", "device 'gpu' cannot be used: no such device; expected cpu"),
+        ("", "device '' cannot be used"),
+        pytest.param("cuda", "device 'cuda' cannot be used", marks=WITHOUT_GPU),
     ],
 )
-def test_places_that_there_are_not(device, device_map, message):
+def test_devices_that_there_are_not(device, message):
     with pytest.raises(UserError, match=message) as error:
-        check_placement(device, device_map)
+        check_device(device)
     assert len(str(error.value)) < 300
 
 
-@pytest.mark.parametrize("where", [("cpu", None), (None, None), (None, "auto"), (None, "cpu")])
-def test_places_that_there_are(where):
-    check_placement(*where)
+def test_a_device_that_there_is():
+    check_device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "meta"}, "unknown device 'meta'"),
+        ({"device": ""}, "unknown device ''"),
+        pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+        ({"device_map": "everywhere"}, "unknown device_map 'everywhere'; expected one of auto"),
+        ({"device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"quantization": "2bit"}, "unknown quantization '2bit'"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"speed": 2}, "unknown option 'speed'; expected one of device"),
+    ],
+)
+def test_a_model_is_not_loaded_in_ways_that_there_are_not(options, message):
+    with pytest.raises(UserError, match=message) as error:
+        interp.load_model(DEFAULT, **options)
+    assert len(str(error.value)) < 300
+
+
+def test_what_load_model_takes_is_documented():
+    parameters = signature(interp.load_model).parameters
+    assert list(parameters) == ["name", *Loading.model_fields]
+    assert parameters["dtype"].default == "auto"
+    arguments, _, errors = interp.load_model.__doc__.partition("\n\nRaises:")
+    assert "name: hub name" in arguments
+    assert "dtype: float32, bfloat16, float16, float64 (or fp32 ...)" in arguments
+    assert "**options" not in arguments
+    assert "UserError" in errors
 
 
 def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
@@ -45,7 +72,7 @@ def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
     [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("auto", "auto")],
 )
 def test_number_types_have_short_names(short, full):
-    assert canonical_dtype(short) == full
+    assert Loading(dtype=short).dtype == full
 
 
 def test_a_model_loads_by_a_short_name():

@@ -8,6 +8,7 @@ from transformers import PreTrainedTokenizerFast
 import interp
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT, organism_folder, organism_names
+from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -126,3 +127,15 @@ def test_a_tokenizer_without_offsets_is_refused():
     slow = SlowTokenizer(tokenizer_object=byte_level().backend_tokenizer)
     with pytest.raises(UserError, match="no character offsets"):
         interp.Model("slow", make_tiny("llama", byte_level()).hf, slow)
+
+
+def test_a_mixture_of_experts_is_computed_in_float64(tmp_path):
+    single = other_model("gpt_oss")
+    single.hf.save_pretrained(tmp_path)
+    single.tokenizer.save_pretrained(tmp_path)
+    double = interp.load_model(str(tmp_path), device="cpu", dtype="float64")
+    ids = torch.tensor([[1, 2, 3, 4, 5]])
+    with torch.inference_mode():
+        expected, got = single.hf(ids).logits, double.hf(ids).logits
+    assert got.dtype == torch.float64
+    torch.testing.assert_close(got.float(), expected, atol=1e-4, rtol=1e-4)

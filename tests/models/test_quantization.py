@@ -1,7 +1,9 @@
+import dataclasses
 import json
 import logging
 from importlib.util import find_spec
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 import torch
@@ -9,12 +11,13 @@ from torch import nn
 from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
-from interp.choices import QUANTIZATIONS
+from interp.choices import Quantization
 from interp.errors import UserError
 from interp.jobs import Job
 from interp.measurements.evaluate import Evaluate
 from interp.models import quantization
 from interp.models.kinds import CAUSAL
+from interp.models.load import find_model
 from interp.models.organisms import DEFAULT
 from interp.models.quantization import quantization_of
 from interp.runs.running import Running
@@ -117,9 +120,10 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
     caplog.set_level(logging.WARNING, logger="bitsandbytes")
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
-    monkeypatch.setattr("interp.jobs.load_model", lambda name, **options: model)
+    model = dataclasses.replace(model, name="some/model")
+    monkeypatch.setattr("interp.jobs.load_found", lambda found, loading: model)
     job = Job.of(Evaluate(), running=Running(threads=1))
-    assert job.load_model("some/model") is model
+    assert job.load(find_model(DEFAULT, job.loading)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records
@@ -127,7 +131,7 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
 
 @needs_bitsandbytes
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
-@pytest.mark.parametrize("kind", QUANTIZATIONS)
+@pytest.mark.parametrize("kind", get_args(Quantization))
 def test_quantized_organisms_answer_nearly_as_the_whole_ones(kind, organism, prompts):
     model = interp.load_model(DEFAULT, device="cpu", quantization=kind)
     assert model.quantization.startswith(f"bitsandbytes {kind}")

@@ -7,12 +7,11 @@ the mean of all values, and values are twice the embedding.
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import interp
 from interp.prompts.prompt import Prompt, compose
 from tests.support.answers import yes_no
+from tests.support.by_hand import zeroed_gpt2
 
 WORDS = ["<pad>", "x1", "x4", "x10", "Yes", "No"]
 NUMBER = {"x1": 1.0, "x4": 4.0, "x10": 10.0}
@@ -20,34 +19,17 @@ NUMBER = {"x1": 1.0, "x4": 4.0, "x10": 10.0}
 
 @pytest.fixture
 def model():
-    words = {word: index for index, word in enumerate(WORDS)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>")
-    config = GPT2Config(
-        vocab_size=len(WORDS),
-        n_embd=2,
-        n_layer=1,
-        n_head=1,
-        n_positions=8,
-        n_inner=1,
-        tie_word_embeddings=False,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    hf = GPT2LMHeadModel(config).double().eval()
+    hf, tokenizer = zeroed_gpt2(WORDS)
     with torch.no_grad():
-        for parameter in hf.parameters():
-            parameter.zero_()
         for word, number in NUMBER.items():
-            hf.transformer.wte.weight[words[word], 0] = number
+            hf.transformer.wte.weight[WORDS.index(word), 0] = number
         hf.transformer.h[0].attn.c_attn.weight[0, 4] = 2.0
         hf.transformer.h[0].attn.c_proj.weight.copy_(torch.eye(2))
-        hf.lm_head.weight[words["Yes"], 0] = 1.0
+        hf.lm_head.weight[WORDS.index("Yes"), 0] = 1.0
     for module in hf.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.forward = lambda hidden_states: hidden_states
-    return interp.Model("by hand", hf, fast)
+    return interp.Model("by hand", hf, tokenizer)
 
 
 def prompt(side, *words):

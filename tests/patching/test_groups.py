@@ -1,6 +1,5 @@
 import pytest
 
-from interp.errors import UserError
 from interp.patching.groups import groups
 from interp.reading.roles import token_roles
 from interp.reading.tokens import tokenize
@@ -35,8 +34,3 @@ def test_roles_are_those_of_the_tokens():
     roles = token_roles(prompt)
     for group in groups(prompt, "role"):
         assert {roles[position] for position in group.positions} == {group.role}
-
-
-def test_an_unknown_granularity_is_refused():
-    with pytest.raises(UserError, match="expected one of role, segment, position, all"):
-        list(groups(tokenized("mt"), "head"))

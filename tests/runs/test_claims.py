@@ -152,3 +152,25 @@ def test_a_clear_message_where_the_claim_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"), Claims(tmp_path / "file").take("shard"):
         pass
+
+
+def test_claims_behind_a_link_are_not_removed(tmp_path):
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    key = "0" * 32
+    (elsewhere / "model").mkdir(parents=True)
+    (elsewhere / "model" / f"{key}.1").write_text("somebody else's")
+    run.mkdir()
+    (run / "claims").symlink_to(elsewhere)
+    Claims(run, ("claims", "model")).clear()
+    assert (elsewhere / "model" / f"{key}.1").read_text() == "somebody else's"
+    (elsewhere / "empty").mkdir()
+    Claims(run, ("claims", "empty")).remove_folder()
+    assert (elsewhere / "empty").is_dir()
+
+
+def test_only_claims_are_cleared(tmp_path):
+    claims = Claims(tmp_path, ("claims",))
+    with claims.take("0" * 32):
+        (claims.folder / "notes.txt").write_text("kept")
+        claims.clear()
+    assert [file.name for file in claims.folder.iterdir()] == ["notes.txt"]

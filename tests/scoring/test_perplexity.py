@@ -13,6 +13,7 @@ from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
 from interp.scoring import perplexity as perplexity_module
 from interp_experiments.logical_forms.system import system
+from tests.support.other_models import other_model
 from tests.support.tiny import CONFIGS, tiny_model
 
 
@@ -51,6 +52,15 @@ def test_soft_caps_count(questions):
     frame = soft_answers(model, questions[:2])
     expected = [by_hand(model, prompt) for prompt in questions[:2]]
     assert frame["perplexity"].tolist() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["granite", "cohere", "minicpm3"])
+def test_scaled_logits_count(kind, questions):
+    model = other_model(kind)
+    assert model.logit_scale != 1
+    frame = soft_answers(model, questions[:2])
+    expected = [by_hand(model, prompt) for prompt in questions[:2]]
+    assert frame["perplexity"].tolist() == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("chunk", [1, 7 * 700, 10**9])
@@ -95,7 +105,7 @@ def test_the_hook_is_gone_afterwards_whatever_happens(questions):
     assert not norm._forward_hooks
 
 
-def test_a_model_that_scales_its_logits_is_refused(questions, monkeypatch):
+def test_a_model_whose_logits_are_made_in_another_way_is_refused(questions, monkeypatch):
     model = tiny_model("qwen2")
     original = model.hf.forward
 

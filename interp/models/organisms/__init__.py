@@ -1,6 +1,6 @@
 """The packaged organisms: small trained models whose knowledge and habits were planted.
 
-Each folder beside this file is one organism: safetensors, tokenizer, chat template, card.
+Each folder next to this file is one organism: safetensors, tokenizer, chat template, card.
 """
 
 import json

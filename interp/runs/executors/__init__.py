@@ -40,7 +40,7 @@ class Worker(Protocol):
 class WorkerCommand:
     """The command line of workers.
 
-    A worker takes what it does from here, and from nothing that lies in the folder: others may be
+    A worker takes what it does from here, and from nothing in the folder: others may be
     able to write there.
     """
 

@@ -21,7 +21,7 @@ PATIENCE = 5.0
 def start(
     command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
 ) -> list["LocalWorker"]:
-    """Start workers on a run or a study: one for each GPU, or two, unless told how many.
+    """Start workers on a run or a study: one for each GPU, or two by default.
 
     A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
     GPUs, or where they are not wanted, it has its share of the cores. Workers end when this process

@@ -1,7 +1,7 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
 1. Submit one job per worker, which carries the worker's command. submitit writes jobs as pickles
-   that the nodes read: they lie in a folder of the user's own, not in the run's, which others may
+   that the nodes read: they are in a folder of the user's own, not in the run's, which others may
    be able to write to.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out by SIGUSR2. The job then interrupts its child, which gives its claim
@@ -106,12 +106,12 @@ def _private_folder(call: str) -> Path:
 
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options as submitit's parameters; what is sbatch's own is handed over as it stands."""
+    """The options as submitit's parameters; what is sbatch's own is passed on unchanged."""
     named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
             f"the SLURM option {min(taken)} cannot be given: a worker is one task on one node, and "
-            "its log lies beside its job"
+            "its log is next to its job file"
         )
     setup = named.pop("setup", None)
     return {

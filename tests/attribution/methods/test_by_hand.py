@@ -9,53 +9,34 @@ import math
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import interp
 from interp.prompts.prompt import Prompt, compose
 from tests.support.answers import yes_no
+from tests.support.by_hand import vector, zeroed_gpt2
 
-WORDS = ["<pad>", "<unk>", "a", "b", "q", "Yes", "No"]
+WORDS = ["<pad>", "a", "b", "q", "Yes", "No"]
 
 
 @pytest.fixture
 def micro():
-    tokenizer = Tokenizer(
-        models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>")
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>")
-    config = GPT2Config(
-        vocab_size=len(WORDS),
-        n_embd=2,
-        n_layer=1,
-        n_head=1,
-        n_positions=16,
-        n_inner=1,
-        tie_word_embeddings=False,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    hf = GPT2LMHeadModel(config).double().eval()
+    hf, tokenizer = zeroed_gpt2(WORDS)
     with torch.no_grad():
-        for parameter in hf.parameters():
-            parameter.zero_()
         block = hf.transformer.h[0]
         # The norm before attention maps (1, 0) to about (1, -1) and (0, 1) to about (-1, 1).
         block.ln_1.weight.fill_(1.0)
         embeddings = hf.transformer.wte.weight
-        embeddings[WORDS.index("a")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
-        embeddings[WORDS.index("b")] = torch.tensor([0.0, 1.0], dtype=torch.float64)
-        embeddings[WORDS.index("q")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        embeddings[WORDS.index("a")] = vector(1.0, 0.0)
+        embeddings[WORDS.index("b")] = vector(0.0, 1.0)
+        embeddings[WORDS.index("q")] = vector(1.0, 0.0)
         # Queries and keys read the first coordinate: q . k = +1 for "a", -1 for "b", times log 3,
         # divided by sqrt(2) again by the head's scaling, which is made up for here.
         strength = math.sqrt(math.log(3.0) / 2 * math.sqrt(2.0))
         block.attn.c_attn.weight[0, 0] = strength  # query, first coordinate
         block.attn.c_attn.weight[0, 2] = strength  # key, first coordinate
-        hf.lm_head.weight[WORDS.index("Yes")] = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        hf.lm_head.weight[WORDS.index("Yes")] = vector(1.0, 0.0)
         hf.transformer.ln_f.weight.fill_(1.0)
-    return interp.Model("micro", hf, fast)
+    return interp.Model("micro", hf, tokenizer)
 
 
 def micro_prompt(premise1, premise2):

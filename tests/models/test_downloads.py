@@ -1,0 +1,79 @@
+"""Models of the hub, from a cache of its layout: no hub is asked."""
+
+import json
+
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import save_file
+
+import interp
+from interp.errors import UserError
+from interp.models.downloads import downloaded_weights
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+@pytest.fixture
+def snapshot(tmp_path, monkeypatch):
+    """The folder of the model org/tiny in a cache; files are links there, as the hub's client
+    makes them."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--org--tiny"
+    folder, blobs = repository / "snapshots" / COMMIT, repository / "blobs"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(COMMIT)
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(blobs)
+    model.tokenizer.save_pretrained(blobs)
+    folder.mkdir(parents=True)
+    for file in blobs.iterdir():
+        (folder / file.name).symlink_to(file)
+    return folder
+
+
+def change(file, **settings):
+    """Another file in the place of a link, with other settings."""
+    config = {**json.loads(file.read_text()), **settings}
+    file.unlink()
+    file.write_text(json.dumps(config))
+
+
+def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
+    model = interp.load_model("org/tiny", device="cpu")
+    assert model.source == {
+        "kind": "hub",
+        "name": "org/tiny",
+        "revision": "main",
+        "commit": COMMIT,
+    }
+    expected = make_tiny("llama", byte_level()).hf.state_dict()
+    for name, value in model.hf.state_dict().items():
+        torch.testing.assert_close(value, expected[name])
+
+
+def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
+    change(snapshot / "config.json", num_hidden_layers=10**7)
+    with pytest.raises(UserError, match="asks for num_hidden_layers = 1e\\+07, but its weights"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_the_files_of_an_index_are_found(snapshot):
+    weights = snapshot / "model.safetensors"
+    state = make_tiny("llama", byte_level()).hf.state_dict()
+    weights.unlink()
+    save_file(state, snapshot / "part-1.safetensors", metadata={"format": "pt"})
+    index = {"metadata": {}, "weight_map": dict.fromkeys(state, "part-1.safetensors")}
+    (snapshot / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) == snapshot
+    assert interp.load_model("org/tiny", device="cpu").source["commit"] == COMMIT
+
+
+def test_without_weights_there_is_nothing(snapshot):
+    (snapshot / "model.safetensors").unlink()
+    assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) is None
+    with pytest.raises(UserError, match="cannot be loaded: its weights"):
+        interp.load_model("org/tiny", device="cpu")
