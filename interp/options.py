@@ -73,7 +73,7 @@ class FromText:
 
 
 def choices(annotation: Any) -> tuple[str, ...]:
-    """The values of a Literal, also of one in a tuple or in a union with None; none for other types."""
+    """The values of a Literal, also within a tuple or a union; none for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(choice for part in get_args(annotation) for choice in choices(part))

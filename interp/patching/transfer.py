@@ -26,9 +26,9 @@ def bring_pattern(
 ) -> Float[Tensor, "head base base_key"]:
     """The attention weights that each base token takes, over all tokens of the base prompt.
 
-    The attention that the source pays to a token goes to the tokens that correspond to it. What would
-    go to tokens after the query, as the policy "mean" may ask, is dropped, and the row scaled to
-    its sum again.
+    The attention that the source pays to a token goes to the tokens that correspond to it. What
+    would go to tokens after the query, as the policy "mean" may ask, is dropped, and the row is
+    scaled to its sum again.
     """
     queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     keys = _shares(alignment.bases, len(alignment.sources)).to(source)

@@ -262,7 +262,7 @@ class Completion:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The data's own name: the probability of its first token is its familiarity. Aliases do not count."""
+        """The data's own name alone: the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:

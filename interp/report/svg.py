@@ -23,9 +23,8 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers its ids from one in each file; side by side on one page, clip paths and markers
-    of one figure would be taken for those of another. Its style sheet would apply to the whole
-    page.
+    Matplotlib numbers its ids from one in each file; on one page, clip paths and markers of one
+    figure would be taken for those of another. Its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
