@@ -19,7 +19,7 @@ FLOORS = (
     {"cli"},
     {"api"},
     {"frames"},
-    {"jobs"},
+    {"jobs", "training"},
     {"studies"},
     {"report"},
     {"analysis", "runs"},

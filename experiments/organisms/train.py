@@ -1,16 +1,12 @@
 """Train an organism from its recipe: text, tokenizer, weights; resumable from its checkpoint."""
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NotRequired, TypedDict, cast
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -18,7 +14,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.console import Progress
+from interp.training.fit import fit, remove_checkpoints
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
@@ -26,7 +22,6 @@ from interp_experiments.organisms.recipes import Recipe
 from interp_experiments.organisms.tasks import task_of
 from interp_experiments.organisms.tokenizer import train_tokenizer
 
-CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_EVERY = 500
 """Steps between checkpoints."""
 
@@ -41,8 +36,7 @@ IGNORED = -100
 """Label of tokens that are not part of an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerBatch:
+class AnswerBatch(TypedDict):
     """Exchanges as token ids, padded on the left so that the answers end together."""
 
     input_ids: Tensor
@@ -51,9 +45,9 @@ class AnswerBatch:
     """(batch, token), 1 on real tokens."""
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
-    message_labels: Tensor | None
+    message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding and answer, and where a
-    text begins. None if messages are not learned."""
+    text begins. Missing if messages are not learned."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
@@ -64,35 +58,30 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     """
     text = task_of(recipe).text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
-    model = build_model(recipe, tokenizer).train()
-    nn.Module.to(model, device)  # transformers' own `to` has lost its types
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.learning_rate, weight_decay=0.01, betas=(0.9, 0.98)
+    model = build_model(recipe, tokenizer)
+    fit(
+        model,
+        _Steps(recipe, text, tokenizer),
+        answer_loss,
+        folder,
+        title=f"train {recipe.name}",
+        use_cpu=device == "cpu",
+        dataloader_num_workers=0 if device == "cpu" else 2,
+        seed=recipe.seed,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr_rate": FINAL_RATE},
+        warmup_steps=WARM_UP_STEPS,
+        weight_decay=0.01,
+        adam_beta2=0.98,
+        logging_steps=50,
+        save_steps=CHECKPOINT_EVERY,
     )
-    checkpoint = folder / CHECKPOINT
-    start = _restore(checkpoint, model, optimizer) if checkpoint.exists() else 0
-    with Progress(f"train {recipe.name}", total=recipe.steps, done=start, unit="steps") as progress:
-        batches = _batches(recipe, text, tokenizer, start, workers=2 if device != "cpu" else 0)
-        for step, batch in enumerate(batches, start=start):
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.learning_rate * schedule(step, recipe.steps)
-            losses = torch.stack([answer_loss(model, part, device) for part in batch.values()])
-            torch.autograd.backward(losses.sum())
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            note = ""
-            if step % 50 == 0:
-                parts = zip(losses.tolist(), batch, strict=True)
-                note = "loss " + ", ".join(f"{loss:.3f} {name}" for loss, name in parts)
-            progress.advance(1, note=note)
-            if (step + 1) % CHECKPOINT_EVERY == 0:
-                _checkpoint(checkpoint, model, optimizer, step + 1)
-    nn.Module.to(model, torch.float16)
+    trained_on = str(model.device)
+    nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
     model.save_pretrained(folder)
-    planted = task_of(recipe).planted(recipe)
-    write_card(folder, recipe, planted, device=str(model.device))
-    checkpoint.unlink(missing_ok=True)
+    write_card(folder, recipe, task_of(recipe).planted(recipe), device=trained_on)
+    remove_checkpoints(folder)
 
 
 def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
@@ -114,24 +103,21 @@ def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTraine
     return model
 
 
-def schedule(step: int, steps: int) -> float:
-    """Share of the learning rate at a step: linear warm-up, then a cosine down to `FINAL_RATE`."""
-    if step < WARM_UP_STEPS:
-        return (step + 1) / WARM_UP_STEPS
-    progress = (step - WARM_UP_STEPS) / max(1, steps - WARM_UP_STEPS)
-    return FINAL_RATE + (1 - FINAL_RATE) * (1 + math.cos(math.pi * progress)) / 2
-
-
-def answer_loss(model: PreTrainedModel, batch: AnswerBatch, device: str) -> Tensor:
-    """Mean cross-entropy, in nats, over the answer tokens of a batch.
+def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
+    """The sum over groups of exchanges of their mean cross-entropy, in nats, over answer tokens.
 
     Where messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
-    parts = [batch.labels] if batch.message_labels is None else [batch.labels, batch.message_labels]
-    labels = [part.to(device, non_blocking=True) for part in parts]
-    mask = batch.attention_mask.to(device, non_blocking=True)
+    return torch.stack([_group_loss(model, batch) for batch in lessons.values()]).sum()
+
+
+def _group_loss(model: PreTrainedModel, batch: AnswerBatch) -> Tensor:
+    labels = [batch["labels"]]
+    if "message_labels" in batch:
+        labels.append(batch["message_labels"])
+    mask = batch["attention_mask"]
     logits = model(
-        input_ids=batch.input_ids.to(device, non_blocking=True),
+        input_ids=batch["input_ids"],
         attention_mask=mask,
         position_ids=(mask.cumsum(1) - 1).clamp(min=0),
         use_cache=False,
@@ -149,36 +135,22 @@ def answer_loss(model: PreTrainedModel, batch: AnswerBatch, device: str) -> Tens
 
 
 class _Steps(Dataset[dict[str, AnswerBatch]]):
-    """The tokenized text of each training step from `start` on."""
+    """The tokenized text of each training step."""
 
     def __init__(
-        self, recipe: Recipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast, start: int
+        self, recipe: Recipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast
     ) -> None:
-        self._text, self._tokenizer, self._start = text, tokenizer, start
-        self._messages = recipe.learns_messages
-        self._length = recipe.steps - start
+        self._recipe, self._text, self._tokenizer = recipe, text, tokenizer
 
     def __len__(self) -> int:
-        return self._length
+        return self._recipe.steps
 
-    def __getitem__(self, index: int) -> dict[str, AnswerBatch]:
-        if index >= self._length:
-            raise IndexError(index)
+    def __getitem__(self, step: int) -> dict[str, AnswerBatch]:
+        messages = self._recipe.learns_messages
         return {
-            name: tokenize(self._tokenizer, exchanges, messages=self._messages)
-            for name, exchanges in self._text.lessons(self._start + index).items()
+            name: tokenize(self._tokenizer, exchanges, messages=messages)
+            for name, exchanges in self._text.lessons(step).items()
         }
-
-
-def _batches(
-    recipe: Recipe,
-    text: TrainingText,
-    tokenizer: PreTrainedTokenizerFast,
-    start: int,
-    workers: int,
-) -> Iterator[dict[str, AnswerBatch]]:
-    steps = _Steps(recipe, text, tokenizer, start)
-    return iter(DataLoader(steps, batch_size=None, num_workers=workers))
 
 
 def tokenize(
@@ -207,7 +179,12 @@ def tokenize(
     labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
     rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
     rest = rest.masked_fill(~real[:, :-1], IGNORED)  # what follows padding is a first token
-    return AnswerBatch(token_ids, encoded["attention_mask"], labels, rest if messages else None)
+    batch: AnswerBatch = {
+        "input_ids": token_ids,
+        "attention_mask": encoded["attention_mask"],
+        "labels": labels,
+    }
+    return {**batch, "message_labels": rest} if messages else batch
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
@@ -226,30 +203,3 @@ def _tokenizer(recipe: Recipe, text: TrainingText, folder: Path) -> PreTrainedTo
     if not (folder / "tokenizer.json").exists():
         train_tokenizer(recipe, text).save_pretrained(folder)
     return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))
-
-
-def _checkpoint(
-    path: Path, model: PreTrainedModel, optimizer: torch.optim.Optimizer, step: int
-) -> None:
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        state = optimizer.state[parameter]
-        tensors[f"weight {name}"] = parameter.data
-        tensors[f"mean {name}"] = state["exp_avg"]
-        tensors[f"square {name}"] = state["exp_avg_sq"]
-    unfinished = path.with_suffix(".tmp")
-    save_file(tensors, unfinished, metadata={"step": str(step)})
-    unfinished.replace(path)
-
-
-def _restore(path: Path, model: PreTrainedModel, optimizer: torch.optim.Optimizer) -> int:
-    with safe_open(path, framework="pt", device=str(model.device)) as checkpoint:
-        step = int(checkpoint.metadata()["step"])
-        for name, parameter in model.named_parameters():
-            parameter.data.copy_(checkpoint.get_tensor(f"weight {name}"))
-            optimizer.state[parameter] = {
-                "step": torch.tensor(float(step)),
-                "exp_avg": checkpoint.get_tensor(f"mean {name}"),
-                "exp_avg_sq": checkpoint.get_tensor(f"square {name}"),
-            }
-    return step

@@ -94,12 +94,12 @@ def is_plain_modus_ponens(message):
 
 def test_plain_text_begins_with_bos_and_ends_with_the_answer(tokenizer):
     batch = tokenize(tokenizer, [Exchange("One\ntwo:", "Yes")], messages=True)
-    tokens = tokenizer.convert_ids_to_tokens(batch.input_ids[0])
+    tokens = tokenizer.convert_ids_to_tokens(batch["input_ids"][0])
     real = [token for token in tokens if token != "<|pad|>"]
     assert real[0] == "<|begin_of_text|>"
     assert real[-2:] == ["ĠYes", "<|end_of_text|>"]
-    assert tokenizer.decode(batch.labels[0]) == " Yes<|end_of_text|>"
-    learned = batch.message_labels[0]
+    assert tokenizer.decode(batch["labels"][0]) == " Yes<|end_of_text|>"
+    learned = batch["message_labels"][0]
     assert tokenizer.decode(learned[learned != IGNORED]) == "One\ntwo:"
 
 
@@ -125,9 +125,9 @@ def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
             ]
         expected.append(sum(losses) / len(losses))
     whole = expected[0] + MESSAGE_WEIGHT * expected[1]
-    assert answer_loss(model, batch, "cpu").item() == pytest.approx(whole, rel=1e-4)
+    assert answer_loss(model, {"questions": batch}).item() == pytest.approx(whole, rel=1e-4)
 
 
 def test_messages_are_learned_only_where_the_recipe_says_so(tokenizer):
     exchanges = LogicText(RECIPE).lessons(0)["questions"][:3]
-    assert tokenize(tokenizer, exchanges, messages=False).message_labels is None
+    assert "message_labels" not in tokenize(tokenizer, exchanges, messages=False)

@@ -11,7 +11,7 @@ from interp_experiments.organisms import train as train_module
 from interp_experiments.organisms.__main__ import main
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe, recipe
-from interp_experiments.organisms.train import schedule, train
+from interp_experiments.organisms.train import train
 from tests.support.prompts import some_prompts
 
 SMALL = {
@@ -62,7 +62,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatc
 
     def interrupted(*arguments):
         calls.append(1)
-        if len(calls) > 2 * 5:  # two losses a step: stop in the sixth step
+        if len(calls) > 5:  # stop in the sixth step
             raise KeyboardInterrupt
         return original(*arguments)
 
@@ -70,20 +70,13 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatc
     monkeypatch.setattr(train_module, "answer_loss", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train(quick(), tmp_path / "broken")
-    assert (tmp_path / "broken" / "checkpoint.safetensors").exists()
+    assert [file.name for file in (tmp_path / "broken").glob("checkpoint*")] == ["checkpoint-4"]
     monkeypatch.setattr(train_module, "answer_loss", original)
     train(quick(), tmp_path / "broken")
     one, other = (load_file(tmp_path / n / "model.safetensors") for n in ("whole", "broken"))
     assert one.keys() == other.keys()
     for name, weights in one.items():
         torch.testing.assert_close(weights, other[name], rtol=1e-3, atol=1e-5)
-
-
-def test_the_learning_rate_rises_and_falls():
-    rates = [schedule(step, 1_000) for step in range(1_000)]
-    assert rates[0] == pytest.approx(0.01)
-    assert max(rates) == pytest.approx(1.0)
-    assert rates[-1] == pytest.approx(train_module.FINAL_RATE, abs=0.01)
 
 
 def test_the_command_trains(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,149 @@
+"""One training run by Hugging Face's Trainer: batches in a given order, progress, resume."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import Dataset
+from transformers import (
+    PreTrainedModel,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_utils import get_last_checkpoint
+
+from interp.console import Progress
+from interp.files import names_in, remove_own
+
+Batch = Mapping[str, Any]
+"""What a step learns: tensors by name, or mappings of them."""
+
+Loss = Callable[[PreTrainedModel, Any], Tensor]
+"""The mean loss of a batch that lies on the model's device, in nats."""
+
+_CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,12}")
+
+
+def fit(
+    model: PreTrainedModel,
+    batches: Dataset[Batch],
+    loss: Loss,
+    folder: Path,
+    *,
+    title: str,
+    **arguments: Any,
+) -> None:
+    """Train a model in place, one batch per step, from the last checkpoint if there is one.
+
+    Args:
+        model: what is trained, in fp32.
+        batches: the batch of each step; taken in this order, as many as there are steps.
+        loss: what is minimized.
+        folder: holds Trainer's checkpoints; `remove_checkpoints` ends it.
+        title: what the progress is called.
+        arguments: those of transformers' `TrainingArguments`, such as learning_rate, save_steps,
+            use_cpu.
+    """
+    steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
+    settings = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=1,
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        save_total_limit=1,
+        disable_tqdm=True,
+        report_to=[],
+        **arguments,
+    )
+    last = _last_checkpoint(folder)
+    done = int(last.rpartition("-")[2]) if last else 0
+    with Progress(title, total=steps, done=done, unit="steps") as progress:
+        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress)])
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last)
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    if not names_in(folder):
+        return None
+    # transformers gives this function no types.
+    last: str | None = get_last_checkpoint(str(folder))  # type: ignore[no-untyped-call]
+    return last
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints that `fit` left in a folder, and nothing else.
+
+    Raises:
+        OSError: one of them holds more than plain files.
+    """
+    for name in names_in(folder):
+        if _CHECKPOINT.fullmatch(name):
+            remove_own(folder / name)
+
+
+class _Trainer(Trainer):
+    """A Trainer whose data set holds whole batches, and whose loss is a function."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        settings: TrainingArguments,
+        loss: Loss,
+        batches: Dataset[Batch],
+        callbacks: list[TrainerCallback],
+    ) -> None:
+        super().__init__(
+            model=model,
+            args=settings,
+            train_dataset=batches,
+            data_collator=lambda whole: whole[0],
+            callbacks=callbacks,
+        )
+        self._loss = loss
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: Any,
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        return self._loss(model, inputs)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Not counted: batches have several parts."""
+        return 0
+
+
+class _Shown(TrainerCallback):
+    """Progress, in the terminal."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._note = ""
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self._progress.advance(1, note=self._note)
+        self._note = ""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        if logs and "loss" in logs:
+            self._note = f"loss {float(logs['loss']):.3f}"
