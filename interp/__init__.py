@@ -14,20 +14,34 @@ if TYPE_CHECKING:
     from interp.frames import Attributions, Patches, Scores, Tables
     from interp.measurements.attribute import Attribute
     from interp.measurements.evaluate import Evaluate
+    from interp.measurements.generate import Generate
     from interp.measurements.patch import Patch
     from interp.measurements.soft_score import SoftScore
     from interp.measurements.spec import Spec
     from interp.models.load import load_model
     from interp.models.model import Model
+    from interp.prompts.answers import Choice, Completion, FreeText, Label
+    from interp.prompts.messages import Demonstration, Messages
+    from interp.prompts.prompt import Prompt
+    from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
 
 _HOMES = {
     "Attribute": "interp.measurements.attribute",
     "Attributions": "interp.frames",
+    "Choice": "interp.prompts.answers",
+    "Completion": "interp.prompts.answers",
+    "Demonstration": "interp.prompts.messages",
     "Evaluate": "interp.measurements.evaluate",
+    "FreeText": "interp.prompts.answers",
+    "Generate": "interp.measurements.generate",
+    "Label": "interp.prompts.answers",
+    "Messages": "interp.prompts.messages",
     "Model": "interp.models.model",
     "Patch": "interp.measurements.patch",
     "Patches": "interp.frames",
+    "Prompt": "interp.prompts.prompt",
+    "PromptSet": "interp.prompts.prompt_set",
     "Scores": "interp.frames",
     "SoftScore": "interp.measurements.soft_score",
     "Spec": "interp.measurements.spec",
@@ -44,10 +58,19 @@ _HOMES = {
 __all__ = [
     "Attribute",
     "Attributions",
+    "Choice",
+    "Completion",
+    "Demonstration",
     "Evaluate",
+    "FreeText",
+    "Generate",
+    "Label",
+    "Messages",
     "Model",
     "Patch",
     "Patches",
+    "Prompt",
+    "PromptSet",
     "Scores",
     "SoftScore",
     "Spec",
