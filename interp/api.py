@@ -1,7 +1,7 @@
 """The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -28,6 +28,8 @@ from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _Kind = TypeVar("_Kind", Scores, Attributions, Patches)
 
 
@@ -91,60 +93,49 @@ def run(
     return StudyFolder.read(plan.folder)
 
 
-@with_options_of(Evaluate)
+def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Complete the signature and docstring of a call that measures prompts with one model."""
+
+    def documented(call: Callable[P, R]) -> Callable[P, R]:
+        call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
+        return with_options_of(spec)(call)
+
+    return documented
+
+
+_ARGUMENTS = """Args:
+    model: from `load_model`, or `Model(name, hf, tokenizer)`.
+    prompts: from `load_prompts`, or any sequence of prompts.
+    batch_tokens: budget of tokens in a batch, padding included.
+    **options: those of the measurement.
+
+Raises:
+    UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt that
+        the model cannot read, answers whose first tokens are the same.
+"""
+
+
+@_measuring(Evaluate)
 def score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
-    """Answers of a model: probabilities of the options, prediction, correctness.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts.
-        batch_tokens: budget of tokens in a batch, padding included.
-        **options: those of `Evaluate`.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
-            that the model cannot read, answers that cannot be told apart.
-    """
+    """Answers of a model: probabilities of the options, prediction, correctness."""
     return _measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
-@with_options_of(Attribute)
+@_measuring(Attribute)
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and how much of each answer comes from either premise.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts.
-        batch_tokens: budget of tokens in a batch, padding included.
-        **options: those of `Attribute`.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
-            that the model cannot read, answers that cannot be told apart.
-    """
+    """Answers of a model, and how much each segment of its prompt contributes to each."""
     return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
-@with_options_of(Patch)
+@_measuring(Patch)
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations that come from each prompt's counterpart.
-
-    Args:
-        model: from `load_model`, or `Model(name, hf, tokenizer)`.
-        prompts: from `load_prompts`, or any sequence of prompts.
-        batch_tokens: budget of tokens in a batch, padding included.
-        **options: those of `Patch`.
-
-    Raises:
-        UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt
-            that the model cannot read, answers that cannot be told apart.
-    """
+    """The effect on a model's answers of activations that come from each prompt's counterpart."""
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 

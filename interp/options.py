@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import fill
-from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -93,10 +93,10 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
         fields = options.model_fields.items()
+        # Plain types, without the bounds that pydantic checks.
+        types = get_type_hints(options)
         given = [
-            Parameter(
-                name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation
-            )
+            Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[name])
             for name, field in fields
         ]
         # By their types, functions have no such attribute.
