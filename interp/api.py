@@ -20,7 +20,7 @@ from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet, prompt_row
+from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.folder import RunFolder
@@ -249,4 +249,4 @@ def _described(value: object) -> str:
 
 
 def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:
-    return pd.DataFrame([prompt_row(prompt) for prompt in prompts])
+    return PromptSet.of(prompts).to_frame()

@@ -116,7 +116,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         ]
     ),
 }
-"""answers: one row per model and prompt; the most probable token, the option that it belongs to
+"""prompts: one row per prompt, beside the measured tables: prompt_id, pair_id, side, text, gold,
+`weight` (float64), a column of text for each factor, and where each segment begins and ends in the
+text. The weight is the number of prompts of the whole data set that the prompt stands for: those
+of its stratum (`PromptSet.strata`) over those of it that were drawn; 1 where all were. It describes
+a sample, not a prompt: a run that grows gets new weights, and they are in no shard.
+
+answers: one row per model and prompt; the most probable token, the option that it belongs to
 (empty if to none), whether it is the correct one, and why there are no numbers (error). `answer`
 and `correct` are null where only a generated text gives them. Of a classifier the predicted token
 is the predicted class.

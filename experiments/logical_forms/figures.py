@@ -1,132 +1,300 @@
 """The figures of the study of LogicalForms (paper, Figures 1 and 3 to 6)."""
 
+from collections.abc import Collection, Mapping
+
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from interp.report.figures import labelled_points, panel_a_model
-from interp.report.style import house_style, look, new_axes
+from interp.report.formatting import number_text
+from interp.report.style import QUIET, house_style, look, new_axes
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
-_SYMBOLS = {"none": "no modality", "box": "□", "diamond": "◇", **ARGUMENT_FORMS}
+_NAMES = {
+    "none": "no modality",
+    "box": "□ necessity",
+    "diamond": "◇ possibility",
+    "or": "∨ disjunctive syllogism (or)",
+    "mp": "→L modus ponens (mp)",
+    "mt": "→R modus tollens (mt)",
+    "or_fallacy": "∨! affirming a disjunct (or_fallacy)",
+    "ac": "→L! affirming the consequent (ac)",
+    "da": "→R! denying the antecedent (da)",
+    "modality": "Modality",
+    "argument_form": "Argument form",
+    "cell": "Modality and form",
+}
+"""Levels and factors in words."""
+
+_MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da": "s"}
+"""A theorem and its fallacy have one marker, filled and hollow."""
+
+_MOST_BRACKETS = 7
+"""Tests that are drawn beside the levels of a factor; more would cover them."""
+
+_OUTLIER = 0.08
+"""Difference of planted and measured share of Yes from which on a form is named."""
+
+_LABEL = (0.25, 0.035)
+"""About the width and height of such a name, in shares of the axes."""
 
 
-def forms_over_perplexity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def forms_over_perplexity(
+    table: pd.DataFrame, *, competent: Collection[str], ax: Axes | None = None
+) -> Axes:
     """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
 
     Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with
     one set only there are points alone (Figure 1). `table` is rows of `tables.by_form(results)`;
-    with `ax` it must hold one model.
+    with `ax` it must hold one model. Models that are not `competent` are grey.
     """
+
+    def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
+        return _forms(rows, axes, grey=rows["model"].iloc[0] not in competent)
+
     with house_style():
         if ax is not None:
-            return _forms(table, ax)
-        return panel_a_model(table, _forms, share_x=False, handles=_handles())
+            return draw(table, ax)
+        return panel_a_model(table, draw, share_x=False, handles=_handles())
 
 
-def estimated_means(table: pd.DataFrame, *, response: str, ax: Axes | None = None) -> Axes:
+def estimated_means(
+    table: pd.DataFrame,
+    *,
+    response: str,
+    tests: pd.DataFrame | None = None,
+    neutral: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Estimated marginal means with 95% intervals, a row per level (Figures 3 and 6).
 
-    `table` is `Effects.means`; `response` names the dependent variable in words.
+    Args:
+        table: `Effects.means`; raw means are hollow points beside the adjusted ones.
+        response: the dependent variable in words.
+        tests: `Effects.tests`, of which the p-values of a factor with few tests are bracketed.
+        neutral: where a dotted line is drawn, such as a share of Yes without bias.
+        ax: where to draw; a new figure if None.
     """
     with house_style():
-        ax = ax or new_axes(height=0.5 * len(table) + 1.2)
         factors = table["factor"].drop_duplicates().tolist()
-        numbers = table[["mean", "low", "high"]].to_numpy(dtype=float)
-        for place, (factor, row) in enumerate(zip(table["factor"], numbers, strict=True)):
+        places, labels = _rows_of_levels(table, factors)
+        ax = ax or new_axes(width=8.5, height=0.36 * max(labels) + 1.6)
+        numbers = table[["mean", "low", "high", "raw_mean"]].to_numpy(dtype=float)
+        for place, factor, row in zip(places.values(), table["factor"], numbers, strict=True):
             style = look(factors.index(factor))
-            mean, low, high = row.tolist()
+            mean, low, high, raw = row.tolist()
             half = [[mean - low], [high - mean]]
-            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour)
-        labels = [
-            f"{' '.join(_SYMBOLS.get(word, word) for word in level.split())}  (n = {n:,})"
-            for level, n in zip(table["level"], table["n"], strict=True)
-        ]
-        ax.set_yticks(range(len(table)), labels)
-        ax.set_ylim(len(table) - 0.4, -0.6)
-        ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":")
+            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour, capsize=2)
+            ax.plot(raw, place, style.marker, color=style.colour, fillstyle="none", markersize=9)
+        ax.set_yticks(list(labels), list(labels.values()))
+        ax.set_ylim(max(labels) + 0.7, -0.7)
+        for factor, place in zip(factors, _heads(table, factors), strict=True):
+            ax.text(
+                -0.01, place, _NAMES.get(factor, factor), transform=ax.get_yaxis_transform(),
+                ha="right", va="center", fontweight="bold", fontsize=9,
+            )  # fmt: skip
+        if neutral is not None:
+            ax.axvline(neutral, color="black", linewidth=0.8, linestyle=":")
+        if tests is not None:
+            _brackets(ax, tests, places)
         ax.grid(visible=True, axis="x")
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel(f"estimated mean {response}")
+        ax.set_xlabel(f"mean {response}: adjusted, with 95% interval (filled), and raw (hollow)")
         return ax
 
 
-def random_effects(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Each model's random intercept over its random slope of perplexity (Figure 4).
+def slopes(table: pd.DataFrame, *, covariate: str, ax: Axes | None = None) -> Axes:
+    """Each model's intercept over its slope of perplexity, fixed and random together (Figure 4).
 
-    `table` is the random effects of a mixed model.
+    `table` is `Effects.slopes`; left of the dotted line soft accuracy falls with perplexity.
     """
-    shown = table.rename(
-        columns={
-            "relative_perplexity": "random slope of perplexity, per standard deviation",
-            "intercept": "random intercept",
-        }
-    ).assign(model=table["model"].str.rpartition("/")[2])
-    slope, intercept = shown.columns.drop("model")[::-1]
-    return labelled_points(shown, x=slope, y=intercept, label="model", ax=ax)
+    slope = "slope of perplexity, per standard deviation"
+    shown = table.rename(columns={covariate: slope})
+    axes = labelled_points(shown, x=slope, y="intercept", label="model", ax=ax)
+    axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    return axes
 
 
 def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Measured over planted share of Yes, a point per form; on the dotted line they agree.
 
-    `table` is `tables.planted_and_measured(results)` of one model.
+    `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
     with house_style():
-        ax = ax or Figure(figsize=(5.5, 4.6)).add_subplot()
+        ax = ax or Figure(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for index, modality in enumerate(MODALITIES):
-            rows = table[table["modality"] == modality]
-            ax.plot(
-                rows["planted_yes"],
-                rows["measured_yes"],
-                linestyle="",
-                marker=look(index).marker,
-                color=look(index).colour,
-                label=_SYMBOLS[modality],
+        for row in table.to_dict("records"):
+            style = look(MODALITIES.index(row["modality"]))
+            measured = row["measured_yes"]
+            half = [[measured - row["measured_low"]], [row["measured_high"] - measured]]
+            ax.errorbar(
+                row["planted_yes"],
+                measured,
+                yerr=np.nan_to_num(half),
+                marker=style.marker,
+                color=style.colour,
+                fillstyle="full" if row["gold"] == "Yes" else "none",
+                elinewidth=0.8,
             )
+        _name_outliers(ax, table)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"planted share of Yes (n = {len(table)} forms)")
-        ax.set_ylabel("measured share of Yes")
-        ax.legend()
+        ax.set_ylabel("measured share of Yes, with 95% interval")
+        ax.legend(handles=[*_modality_handles(markers=True), *_validity_handles()])
         return ax
 
 
-def _forms(table: pd.DataFrame, ax: Axes) -> Axes:
+def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
+    """The names of the forms that are furthest off, below their points and free of each other."""
+    order = table["difference"].abs().sort_values(ascending=False).index
+    named: list[tuple[float, float]] = []
+    for row in table.loc[order].to_dict("records"):
+        x, y = row["planted_yes"], row["measured_yes"]
+        hidden = any(abs(x - a) < _LABEL[0] and abs(y - b) < _LABEL[1] for a, b in named)
+        if abs(row["difference"]) > _OUTLIER and not hidden:
+            named.append((x, y))
+            right = x > 0.75
+            ax.annotate(
+                row["form"],
+                (x, y),
+                xytext=(-6 if right else 6, -8),
+                textcoords="offset points",
+                ha="right" if right else "left",
+                fontsize=7,
+            )
+
+
+def _rows_of_levels(
+    table: pd.DataFrame, factors: list[str]
+) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
+    """The row of each factor and level, a free one above each factor, and the labels of rows."""
+    places: dict[tuple[str, str], int] = {}
+    labels: dict[int, str] = {}
+    for row in table.to_dict("records"):
+        place = len(places) + factors.index(row["factor"]) + 1
+        places[row["factor"], row["level"]] = place
+        label = _NAMES.get(row["level"]) or " ".join(
+            _NAMES.get(word, word) for word in row["level"].split()
+        )
+        extrapolated = " (extrapolated)" if row["note"] else ""
+        labels[place] = f"{label}{extrapolated}  n = {row['n']:,}"
+    return places, labels
+
+
+def _heads(table: pd.DataFrame, factors: list[str]) -> list[int]:
+    """The free rows."""
+    sizes = [int((table["factor"] == factor).sum()) for factor in factors]
+    return [sum(sizes[:place]) + place for place in range(len(sizes))]
+
+
+def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
+    """The p-values of pairs of levels, to the right of the axes."""
+    for factor, rows in tests.groupby("factor", sort=False):
+        if len(rows) > _MOST_BRACKETS:
+            continue
+        drawn = [
+            (*sorted((places[str(factor), first], places[str(factor), second])), float(p))
+            for first, second, p in rows[["first", "second", "p_holm"]].to_numpy()
+        ]
+        ends: list[float] = []
+        for top, bottom, p in sorted(drawn):
+            column = next((c for c, end in enumerate(ends) if end < top), len(ends))
+            ends[column : column + 1] = [bottom]
+            _bracket(ax, 1.02 + 0.14 * column, (top, bottom), p)
+
+
+def _bracket(ax: Axes, across: float, ends: tuple[float, float], p: float) -> None:
+    text = number_text(p, p_value=True)
+    ax.annotate(
+        "",
+        (across, ends[0]),
+        (across, ends[1]),
+        xycoords=ax.get_yaxis_transform(),
+        annotation_clip=False,
+        arrowprops={"arrowstyle": "|-|,widthA=0.25,widthB=0.25", "color": QUIET},
+    )
+    ax.text(
+        across + 0.008,
+        sum(ends) / 2,
+        f"p {text}" if "<" in text else f"p = {text}",
+        transform=ax.get_yaxis_transform(),
+        va="center",
+        fontsize=7,
+    )
+
+
+def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     for _, rows in table.groupby("form", sort=False):
-        style = look(MODALITIES.index(rows["modality"].iloc[0]))
-        valid = rows["gold"].iloc[0] == "Yes"
+        first = rows.iloc[0]
         ax.plot(
             rows["perplexity"],
             rows["soft_accuracy"],
-            color=style.colour,
-            linestyle="-" if valid else "--",
-            marker="o" if valid else "x",
-            linewidth=0.9,
-            markersize=4.5,
+            color="#b4bac0" if grey else look(MODALITIES.index(first["modality"])).colour,
+            linestyle="-" if first["gold"] == "Yes" else "--",
+            marker=_MARKERS[first["argument_form"]],
+            fillstyle="full" if first["gold"] == "Yes" else "none",
+            linewidth=0.8,
+            markersize=5,
         )
     ax.set_xscale("log")
-    narrow = table["perplexity"].max() < 20 * table["perplexity"].min()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=5))
-    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.xaxis.set_major_locator(FixedLocator(_three_ticks(table["perplexity"])))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _engineering(value)))
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.tick_params(axis="x", labelsize=8)
     ax.set_ylim(0, 1)
     counts = table["n"]
-    ax.set_xlabel(f"mean perplexity (n = {counts.min():,} a point)", fontsize=9)
+    remark = "; not in any mixed model" if grey else ""
+    ax.set_xlabel(f"perplexity (n = {counts.min():,} a point{remark})", fontsize=8)
     ax.set_ylabel("soft accuracy", fontsize=9)
     return ax
 
 
+def _three_ticks(values: pd.Series) -> list[float]:
+    """The least, the middle and the greatest value on a logarithmic scale, to three digits."""
+    low, high = float(values.min()), float(values.max())
+    ticks = {float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)}
+    return sorted(ticks)
+
+
+def _engineering(value: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def _modality_handles(*, markers: bool = False) -> list[Line2D]:
+    return [
+        Line2D(
+            [], [], color=look(index).colour, linestyle="" if markers else "-",
+            marker=look(index).marker if markers else "", label=_NAMES[modality],
+        )
+        for index, modality in enumerate(MODALITIES)
+    ]  # fmt: skip
+
+
+def _validity_handles() -> list[Line2D]:
+    return [
+        Line2D([], [], color="black", marker="o", linestyle="", label="valid"),
+        Line2D([], [], color="black", marker="o", linestyle="", fillstyle="none", label="fallacy"),
+    ]
+
+
 def _handles() -> list[Line2D]:
     """What colours and markers mean."""
-    colours = [
-        Line2D([], [], color=look(index).colour, label=_SYMBOLS[modality])
-        for index, modality in enumerate(MODALITIES)
-    ]
-    return [
-        *colours,
-        Line2D([], [], color="black", marker="o", linestyle="-", label="valid"),
-        Line2D([], [], color="black", marker="x", linestyle="--", label="fallacy"),
-    ]
+    pairs = (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
+    markers = [
+        Line2D(
+            [], [], color="black", marker=_MARKERS[valid], linestyle="",
+            label=f"{ARGUMENT_FORMS[valid]} or {ARGUMENT_FORMS[fallacy]}",
+        )
+        for valid, fallacy in pairs
+    ]  # fmt: skip
+    return [*_modality_handles(), *markers, *_validity_handles()]

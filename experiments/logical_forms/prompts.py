@@ -51,6 +51,7 @@ class Questions:
             seed=seed,
             description=description,
             ratio=RATIO if all(len(form.argument.premises) == 2 for form in self.forms) else None,
+            unit=("interpretation",),
         )
 
 

@@ -1,11 +1,13 @@
 """What a study of LogicalForms has measured: the scores of each set of questions with factors."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from interp.analysis.accuracy import whole_pairs
+from interp.analysis.accuracy import is_correct, whole_pairs
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
 from interp.runs.folder import RunFolder
@@ -28,6 +30,7 @@ _FACTORS = [
     "schema",
     "formula",
     "gold",
+    "interpretation",
 ]
 _SHARE = "relative_probability"
 _SCORES = ["soft_accuracy", "perplexity"]
@@ -38,8 +41,10 @@ class Results:
     """One row per model and question, by set of questions.
 
     Columns are model, the factors of the question, form (such as "box-vL-theorem"),
-    relative_positive, soft_accuracy, perplexity, answered (probability of Yes and No together) and
-    relative_perplexity.
+    relative_positive, soft_accuracy, hard_accuracy (1 where the most probable token is the correct
+    answer, else 0), perplexity, answered (probability of Yes and No together),
+    relative_perplexity (in standard deviations from the mean of the model's own questions) and
+    perplexity_within_form (that, less its mean over the model's questions of the same form).
     """
 
     scores: dict[str, pd.DataFrame]
@@ -59,15 +64,21 @@ class Results:
         """The models that mixed models are fitted to.
 
         They answer the questions of the main set by Yes or No, and read them better than guessing
-        does: the mean perplexity is below the size of the vocabulary.
+        does: see `incompetence`.
         """
-        means = self.scores["questions"].groupby("model")[["answered", "perplexity"]].mean()
-        return [
-            model
+        return [model for model, why in self.incompetence.items() if not why]
+
+    @cached_property
+    def incompetence(self) -> dict[str, str]:
+        """Each model to why its scores say nothing about logical forms; empty where they do."""
+        rows = self.scores["questions"].groupby("model")
+        answered, perplexity = rows["answered"].mean(), typical_perplexity(rows)
+        return {
+            model: _why_incompetent(
+                answered.loc[model], perplexity.loc[model], self.vocabulary[model]
+            )
             for model in self.models
-            if means["answered"].loc[model] >= MIN_ANSWERED
-            and means["perplexity"].loc[model] < self.vocabulary[model]
-        ]
+        }
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
         """The rows that mixed models are fitted to.
@@ -79,6 +90,24 @@ class Results:
         rows = self.scores[stage]
         rows = rows[rows["model"].isin(self.competent)]
         return rows[rows["gold"] == "Yes"] if valid else rows
+
+
+def typical_perplexity(rows: Any) -> pd.Series:
+    """The geometric mean of the perplexities of each group of rows.
+
+    That is exp of their mean surprisal per token: no single question decides it.
+    """
+    means: pd.Series = np.exp(rows["perplexity"].agg(lambda values: np.log(values).mean()))
+    return means
+
+
+def _why_incompetent(answered: float, perplexity: float, vocabulary: int) -> str:
+    reasons = []
+    if answered < MIN_ANSWERED:
+        reasons.append(f"Yes and No together have a probability of {answered:.2g}")
+    if perplexity >= vocabulary:
+        reasons.append(f"its perplexity is {perplexity:,.0f}, guessing has {vocabulary:,}")
+    return "; ".join(reasons)
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -115,14 +144,19 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
         )
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)[_FACTORS]
+    answers["hard_accuracy"] = is_correct(answers).astype(float)
     scores = run.table("soft_answers", ["model", "prompt_id", *_SCORES])
     rows = scores.merge(_options(run), on=["model", "prompt_id"], how="left")
     rows = rows.merge(prompts, on="prompt_id")
+    keys = ["model", "prompt_id"]
+    rows = rows.merge(answers[[*keys, "hard_accuracy"]], on=keys, validate="one_to_one")
     rows["form"] = rows["prompt_id"].str.partition("/")[2]
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
     rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardised)
+    by_form = rows.groupby(["model", "form"])["relative_perplexity"]
+    rows["perplexity_within_form"] = rows["relative_perplexity"] - by_form.transform("mean")
     return rows
 
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
+from interp.analysis.mixed.linear import MIN_GROUPS
+from interp.analysis.mixed.pooling import MIN_STUDIES
 from interp.errors import UserError
 from interp.measurements.soft_score import SoftScore
+from interp.models.organisms import PREFIX
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
@@ -16,12 +19,22 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.logical_forms import figures, tables
+from interp_experiments.logical_forms.effects import (
+    RESPONSES,
+    Effects,
+    contrasts_by_model,
+    effects,
+    effects_by_model,
+    pooled_contrasts,
+)
+from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
     introduction_forms,
     main_forms,
 )
 from interp_experiments.logical_forms.interpretations import INTERPRETATIONS
+from interp_experiments.logical_forms.perplexity import perplexity_correlations
 from interp_experiments.logical_forms.results import MIN_ANSWERED, STAGES, Results, read_results
 from interp_experiments.logical_forms.system import (
     LogicalForms,
@@ -33,6 +46,11 @@ from interp_experiments.logical_forms.system import (
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
+
+POINTS = (
+    "Points are means of soft accuracy and geometric means of perplexity over the questions of a "
+    "form. Grey panels: models that do not answer or do not read."
+)
 
 NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 
@@ -46,11 +64,13 @@ class LogicalFormsStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
 
-        The extra sets have as many questions per form as the main one.
+        Every form of every set is asked under the same interpretations.
         """
         limit = source.pairs(self.default_limit)
-        pairs = len(main_forms()) // 2 * INTERPRETATIONS if limit is None else limit
-        each = max(1, pairs // (len(main_forms()) // 2))
+        of_each = len(main_forms()) // 2
+        each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
+        # Whole interpretations, so that all forms are asked under the same ones.
+        pairs = limit if limit is not None and limit < of_each else each * of_each
         limits = {
             system: pairs,
             nonsense: pairs,
@@ -68,21 +88,31 @@ class LogicalFormsStudy(Study):
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
         results = read_results(folder)
-        questions = results.scores["questions"]["prompt_id"].nunique()
+        main = results.scores["questions"]
+        valid = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
+        affirmed = tables.affirmation(results)
+        correlations = perplexity_correlations(results)
+        found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
         return Report(
             title="LogicalForms",
             text=(
-                f"{len(results.models)} models on {questions:,} questions. Soft accuracy is the "
-                "share of the correct answer in the probability of Yes and No. Intervals are 95%. "
-                "p_holm is corrected by Holm's method within the family named in the row. "
-                "Numbers in brackets refer to the formulas of the paper."
+                f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
+                f"{main['form'].nunique()} forms under the same "
+                f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
+                "of the correct answer in the probability of Yes and No, hard accuracy the share "
+                "of questions whose most probable token is the correct answer. Intervals are 95%, "
+                "with all questions of an interpretation as one cluster. p_holm is corrected by "
+                "Holm's method within the family named in the row. Numbers in brackets refer to "
+                "the formulas of the paper."
             ),
             sections=(
+                Section("What was found", found),
                 model_section(results),
                 accuracy_section(results),
-                valid_section(results),
-                perplexity_section(results),
-                affirmation_section(results),
+                valid_section(results, valid),
+                models_section(results),
+                perplexity_section(results, correlations),
+                affirmation_section(results, affirmed),
                 introduction_section(results),
                 distribution_section(results),
                 *planted_sections(results),
@@ -96,10 +126,18 @@ def model_section(results: Results) -> Section:
     """Which models answer and read at all."""
     text = (
         "A model is in the mixed models if it answers, with a mean probability of Yes and No "
-        f"together of at least {MIN_ANSWERED}, and if it reads them: its mean perplexity is below "
-        "the size of its vocabulary, which is the perplexity of guessing. Perplexity counts "
-        "everything that a model reads from its second token on, a chat template included."
+        f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
+        "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
+        f"{len(results.competent)} of {len(results.models)} do; the others are grey in the "
+        "figures. Perplexity counts everything that a model reads from its second token on, a chat "
+        "template included."
     )
+    if any(model.startswith(PREFIX) for model in results.models):
+        text += (
+            f"\n\nModels named {PREFIX}... are small models trained for this project on text with "
+            "planted effects: they show what the measurements find where the truth is known, and "
+            "nothing about language models."
+        )
     return Section(
         "Models",
         text,
@@ -120,13 +158,15 @@ def accuracy_section(results: Results) -> Section:
     main = by_form[by_form["set"] == "questions"]
     measured = tables.accuracy(results.scores["questions"])
     return Section(
-        "Soft accuracy",
-        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes.",
+        "Soft and hard accuracy",
+        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes: half "
+        "of the forms are valid.",
         (
             FigureItem(
                 "figure1_forms",
                 "Soft accuracy and perplexity of each form (Figure 1)",
-                lambda: figures.forms_over_perplexity(main),
+                lambda: figures.forms_over_perplexity(main, competent=results.competent),
+                POINTS,
             ),
             TableItem(
                 "table1",
@@ -135,7 +175,15 @@ def accuracy_section(results: Results) -> Section:
                 "As published, OpenAI-o1 and Gemini are greedy answers to a sample, human is the "
                 "mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
                 "tollens, or_fallacy: affirming a disjunct, ac: affirming the consequent, da: "
-                "denying the antecedent.",
+                "denying the antecedent. leaderboard: mean on the Open LLM Leaderboard v2; ranks "
+                "among the ten open models.",
+            ),
+            TableItem(
+                "table1_intervals",
+                "The same with intervals, soft and hard",
+                tables.intervals(results.scores["questions"]),
+                "Commercial models were published with hard accuracies, which compare with the "
+                "hard ones here.",
             ),
             TableItem(
                 "table1_nonsense",
@@ -147,30 +195,61 @@ def accuracy_section(results: Results) -> Section:
     )
 
 
-def valid_section(results: Results) -> Section:
+def valid_section(results: Results, found: Effects | str) -> Section:
     """Formula 4: Table 2, Figures 3 and 4."""
-    found = mixed_model(
-        results.pooled("questions", valid=True), "soft_accuracy", "modality", "argument_form"
+    within = mixed_model(
+        results.pooled("questions", valid=True),
+        "soft_accuracy",
+        covariate="perplexity_within_form",
     )
     return Section(
         "What determines soft accuracy on valid forms (4)",
         "A linear mixed model of the questions whose answer is Yes. Perplexity is in standard "
         "deviations from the mean of the model's own questions: per-token perplexities of "
-        f"different tokenizers are not comparable.{remark(found)}",
+        "different tokenizers are not comparable. The effects of modality and argument form vary "
+        f"by model where there are at least {MIN_GROUPS} models. An adjusted mean is that at mean "
+        "perplexity; where a level has no question of mean perplexity, it is extrapolated, and the "
+        "raw mean tells more. A second model has perplexity centred within each form, which leaves "
+        f"what forms do to perplexity to the forms.{remark(found)}",
         (
             *effect_items(found, name="valid", figure="Figure 3"),
             *random_effect_items(found),
-            TableItem(
-                "means_by_model",
-                "Estimated marginal means of each model alone (4, 5)",
-                tables.effects_by_model(results),
-                "By least squares on the rows of one model.",
-            ),
+            *effect_items(within, name="valid_within_form", figure="perplexity within form"),
         ),
     )
 
 
-def perplexity_section(results: Results) -> Section:
+def models_section(results: Results) -> Section:
+    """Formulas 4 and 5, each model first, then all."""
+    contrasts = contrasts_by_model(results)
+    count = len(results.competent)
+    few = "" if count >= MIN_STUDIES else f" There is no such table: {count} model is in it."
+    pooled = (
+        [TableItem("pooled_contrasts", "Contrasts over models", pooled_contrasts(contrasts))]
+        if count >= MIN_STUDIES
+        else []
+    )
+    return Section(
+        "Each model, and models in general",
+        "The mixed models once more, of each model alone and by least squares, and their contrasts "
+        "pooled by a random-effects meta-analysis over models (Hartung and Knapp's interval, t "
+        "with one degree of freedom less than models). estimate is the mean over models, tau the "
+        "standard deviation of the true contrasts between them, I2 the share of variance that is "
+        "between models, and predicted_low to predicted_high the range in which a further model "
+        f"is expected.{few}",
+        (
+            *pooled,
+            TableItem(
+                "means_by_model",
+                "Estimated marginal means of each model alone (4, 5)",
+                effects_by_model(results),
+            ),
+            TableItem("contrasts_by_model", "Pairwise tests of each model alone", contrasts),
+        ),
+    )
+
+
+def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
     """Figure 5."""
     by_form = tables.by_form(results)
     return Section(
@@ -180,27 +259,26 @@ def perplexity_section(results: Results) -> Section:
             FigureItem(
                 "figure5_perplexity",
                 "From real words to pseudo-words, form by form (Figure 5)",
-                lambda: figures.forms_over_perplexity(by_form),
+                lambda: figures.forms_over_perplexity(by_form, competent=results.competent),
+                f"{POINTS} A line leads from the questions to their mirror.",
             ),
             TableItem(
                 "perplexity_correlations",
                 "Spearman's correlation of perplexity with soft accuracy",
-                tables.correlations(results),
-                "The paper reports -0.09 over its ten models and the valid forms.",
+                correlations,
+                "The paper reports -0.09 over its ten models and the valid forms. Over several "
+                "forms rho mixes perplexity with what the forms do; within a form it does not: "
+                "questions are ranked among those of the same model and form. Intervals: "
+                "percentile bootstrap over interpretations.",
             ),
         ),
     )
 
 
-def affirmation_section(results: Results) -> Section:
+def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     """Formula 5: Figure 6."""
     balanced, valid = (
-        mixed_model(
-            results.pooled("questions", valid=only),
-            "relative_positive",
-            "modality",
-            "argument_form",
-        )
+        mixed_model(results.pooled("questions", valid=only), "relative_positive")
         for only in (False, True)
     )
     return Section(
@@ -210,6 +288,14 @@ def affirmation_section(results: Results) -> Section:
         "questions its model is fitted to; here it is all of them, then those whose answer is Yes."
         f"{remark(balanced)}",
         (
+            TableItem(
+                "affirmation",
+                "Inclination to Yes apart from the ability, in log-odds",
+                affirmed,
+                "bias: mean log-odds of Yes over theorems and fallacies, 0 without an inclination. "
+                "sensitivity: mean log-odds of the correct answer, 0 where answers do not depend "
+                "on what follows.",
+            ),
             *effect_items(balanced, name="yes", figure="Figure 6"),
             *effect_items(valid, name="yes_valid", figure="valid forms alone"),
         ),
@@ -219,7 +305,7 @@ def affirmation_section(results: Results) -> Section:
 def introduction_section(results: Results) -> Section:
     """Appendix C.1: Table A2."""
     measured = tables.introduction(results.scores["introduction"])
-    found = mixed_model(results.pooled("introduction"), "soft_accuracy", "modality")
+    found = mixed_model(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
     return Section(
         "Introduction of a modality (Appendix C.1)",
         f"Each is a sound rule of inference, so the answer is always Yes.{remark(found)}",
@@ -228,6 +314,11 @@ def introduction_section(results: Results) -> Section:
                 "table_a2",
                 "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
                 tables.measured_and_published(measured, tables.published_introduction()),
+            ),
+            TableItem(
+                "table_a2_intervals",
+                "The same with intervals, soft and hard",
+                tables.intervals(results.scores["introduction"]).query("factor == 'modality'"),
             ),
             *effect_items(found, name="introduction"),
         ),
@@ -239,8 +330,8 @@ def distribution_section(results: Results) -> Section:
     rows = results.scores["distribution"]
     pooled = tables.cells(results.pooled("distribution"))
     accuracy, yes = (
-        mixed_model(pooled, response, "cell", pairs=tables.FORM_CHANGES)
-        for response in tables.RESPONSES
+        mixed_model(pooled, response, factors=("cell",), pairs=tables.FORM_CHANGES)
+        for response in RESPONSES
     )
     return Section(
         "Distribution of a modality (Appendix C.2)",
@@ -268,6 +359,9 @@ def planted_sections(results: Results) -> list[Section]:
                     f"planted_{str(model).rpartition('/')[2]}",
                     "Share of Yes, form by form",
                     partial(figures.planted_and_measured, rows),
+                    "On the dotted line training text and model agree. Whiskers: 95%, clustered by "
+                    "interpretation. Filled: valid forms. Some of the forms that are further "
+                    "off than the others are named.",
                 ),
                 TableItem(
                     f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows
@@ -278,76 +372,87 @@ def planted_sections(results: Results) -> list[Section]:
     ]
 
 
-def mixed_model(
-    rows: pd.DataFrame,
-    response: str,
-    *factors: str,
-    pairs: Sequence[tuple[str, str]] | None = None,
-) -> tables.Effects | str:
-    """`tables.effects`, or why these rows allow none."""
+def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | str:
+    """`effects` with its options, or why these rows allow none."""
     if rows.empty:
         return NOBODY
     try:
-        return tables.effects(rows, response=response, factors=factors, pairs=pairs)
+        return effects(rows, response=response, **options)
     except UserError as error:
         return str(error)
 
 
-def remark(found: tables.Effects | str) -> str:
+def remark(found: Effects | str) -> str:
     """A sentence on the limits of a fit, or why there is none; empty if nothing is to note."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Of this fit: {found.model.note}." if found.model.note else ""
 
 
-def effect_items(
-    found: tables.Effects | str, *, name: str, figure: str | None = None
-) -> tuple[Item, ...]:
+def effect_items(found: Effects | str, *, name: str, figure: str | None = None) -> tuple[Item, ...]:
     """Figure and tables of one mixed model, if there is one."""
     if isinstance(found, str):
         return ()
-    words = tables.RESPONSES[found.model.formula.response]
+    response = found.model.formula.response
+    words = RESPONSES[response]
     title = f"Estimated marginal means of {words}"
     return (
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
-            lambda: figures.estimated_means(found.means, response=words),
-            "Averaged over the other factor with equal weights, at mean perplexity. n counts "
-            "answers.",
+            lambda: figures.estimated_means(
+                found.means,
+                response=words,
+                tests=found.tests,
+                neutral=0.5 if response == "relative_positive" else None,
+            ),
+            "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
+            f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
+            "Hollow: the mean of the questions as they are. Brackets: p of the difference by "
+            "Holm's method. n counts answers.",
         ),
-        TableItem(f"{name}_means", "Estimated marginal means", found.means),
+        TableItem(
+            f"{name}_means",
+            "Estimated marginal means",
+            found.means,
+            "Raw means have intervals clustered by interpretation.",
+        ),
         TableItem(f"{name}_fit", "The model", found.fit),
         TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
         TableItem(
-            f"{name}_ratio_tests",
-            "Likelihood-ratio tests of each fixed effect",
-            found.ratio_tests,
-            "Against the model without it, both by maximum likelihood.",
+            f"{name}_term_tests",
+            "Tests of each fixed effect",
+            found.term_tests,
+            "F: Wald's test, whose df2 is one less than there are models. chi_square: the paper's "
+            "likelihood-ratio test against the model without the effect, both by maximum "
+            "likelihood. The interaction is tested in a model that has it.",
         ),
         TableItem(
             f"{name}_tests",
             "Pairwise tests of the marginal means" + (" (Table 2)" if name == "valid" else ""),
             found.tests,
-            "Two-sided, by the normal approximation.",
+            f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom.",
         ),
     )
 
 
-def random_effect_items(found: tables.Effects | str) -> tuple[Item, ...]:
+def random_effect_items(found: Effects | str) -> tuple[Item, ...]:
     """Figure 4, where there are random effects."""
     if isinstance(found, str):
         return ()
     spread = TableItem("valid_spread", "Spread of the random effects", found.model.random_spread())
-    if not found.model.design.random_columns:
+    if found.slopes.empty:
         return (spread,)
-    table: pd.DataFrame = found.model.random_effects()
     return (
         FigureItem(
-            "figure4_random_effects",
-            "Random effects of each model (Figure 4)",
-            lambda: figures.random_effects(table),
+            "figure4_slopes",
+            "Intercept and slope of perplexity of each model (Figure 4)",
+            lambda: figures.slopes(found.slopes, covariate=found.covariate),
+            "Fixed effect and the model's deviation from it together.",
         ),
-        TableItem("random_effects", "Random effects of each model", table),
+        TableItem("slopes", "Intercept and slope of each model", found.slopes),
+        TableItem(
+            "random_effects", "Deviations from the fixed effects", found.model.random_effects()
+        ),
         spread,
     )

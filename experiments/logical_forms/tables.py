@@ -1,111 +1,50 @@
-"""The tables of the study of LogicalForms (paper, Tables 1, 2, A2 and what the figures show)."""
+"""The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and what the figures show)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 
 import pandas as pd
+from scipy.special import logit
 
-from interp.analysis.mixed.design import MixedFormula
-from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, likelihood_ratio_test
-from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
-from interp.analysis.mixed.r_squared import r_squared
-from interp.analysis.spearman import spearman_table
-from interp.errors import UserError
+from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
-from interp_experiments.logical_forms.results import Results, planted
+from interp_experiments.logical_forms.means import clustered_means
+from interp_experiments.logical_forms.results import Results, planted, typical_perplexity
 
-PERPLEXITY = "relative_perplexity"
+SMALLEST_SHARE = 1e-6
+"""Shares of an answer nearer to 0 or 1 count as this near, so that their log-odds are finite."""
 
-RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
-"""Dependent variables of formulas 4 and 5, in words."""
+ACCURACIES = ("soft_accuracy", "hard_accuracy")
+"""The share of the correct answer in the probability of both, and greedy answers that are right."""
 
 FORM_CHANGES = [
-    (f"{modality} {form}", f"{modality} base")
-    for modality in ("box", "diamond")
-    for form in ("theorem", "spurious")
+    *(
+        (f"{modality} {form}", f"{modality} base")
+        for modality in ("box", "diamond")
+        for form in ("theorem", "spurious")
+    ),
+    *((f"box {form}", f"diamond {form}") for form in ("base", "theorem", "spurious")),
 ]
-"""Comparisons of Appendix C.2."""
-
-
-@dataclass(frozen=True)
-class Effects:
-    """A mixed model of one dependent variable with everything that is reported of it."""
-
-    model: MixedModel
-    means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, standard_error, low, high, n."""
-    tests: pd.DataFrame
-    """One row per pair of levels: factor, and the columns of `pairwise_tests`."""
-    ratio_tests: pd.DataFrame
-    """One row per fixed effect: the columns of `likelihood_ratio_test`."""
-
-    @property
-    def fit(self) -> pd.DataFrame:
-        """One row: formula, rows, groups, R squared and notes on the fit."""
-        return pd.DataFrame(
-            [
-                {
-                    "formula": self.model.equation,
-                    "rows": len(self.model.design.response),
-                    "models": len(self.model.groups),
-                    "R2_marginal": r_squared(self.model).marginal,
-                    "R2_conditional": r_squared(self.model).conditional,
-                    "note": self.model.note,
-                }
-            ]
-        )
-
-
-def effects(
-    rows: pd.DataFrame,
-    *,
-    response: str,
-    factors: Sequence[str],
-    pairs: Sequence[tuple[str, str]] | None = None,
-) -> Effects:
-    """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model).
-
-    Args:
-        rows: rows of `Results.pooled`.
-        response: "soft_accuracy" (4) or "relative_positive" (5).
-        factors: "modality" and "argument_form", or some of them.
-        pairs: levels of the factor to compare; all pairs if None.
-
-    Raises:
-        UserError: no rows, or factors that are collinear in the rows.
-    """
-    formula = MixedFormula(response, (*factors, PERPLEXITY), "model", PERPLEXITY)
-    model = fit_mixed_model(rows, formula)
-    means, tests = [], []
-    for factor in factors:
-        counts = rows[factor].astype(str).value_counts()
-        table = marginal_means(model, factor)
-        means.append(table.assign(n=table["level"].map(counts)))
-        tests.append(pairwise_tests(model, factor, pairs=pairs))
-    ratios = [likelihood_ratio_test(rows, formula, without=term) for term in formula.fixed]
-    return Effects(
-        model,
-        means=_by_factor(means, factors),
-        tests=_by_factor(tests, factors),
-        ratio_tests=pd.DataFrame(ratios),
-    )
+"""Comparisons of Appendix C.2: forms within a modality, and the modalities in each form."""
 
 
 def models(results: Results) -> pd.DataFrame:
-    """One row per model: whether it answers, its perplexities, whether mixed models include it."""
+    """One row per model: whether it answers, its perplexities, whether mixed models include it.
+
+    Perplexities are geometric means.
+    """
     by_set = {stage: rows.groupby("model") for stage, rows in results.scores.items()}
     main = by_set["questions"]
     table = pd.DataFrame(
         {
             "model": results.models,
+            "in_mixed_models": [model in results.competent for model in results.models],
+            "why_not": [results.incompetence[model] for model in results.models],
             "probability_of_Yes_and_No": main["answered"].mean()[results.models].to_numpy(),
             "vocabulary": [results.vocabulary[model] for model in results.models],
-            "in_mixed_models": [model in results.competent for model in results.models],
         }
     )
     for stage, groups in by_set.items():
-        table[f"perplexity_{stage}"] = groups["perplexity"].mean()[results.models].to_numpy()
+        table[f"perplexity_{stage}"] = typical_perplexity(groups)[results.models].to_numpy()
     return table
 
 
@@ -124,8 +63,29 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns).rename_axis("model").reset_index()
 
 
+def intervals(rows: pd.DataFrame) -> pd.DataFrame:
+    """The means of `accuracy` with 95% intervals, soft and hard.
+
+    One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
+    n, interpretations.
+    """
+    parts = []
+    for factor in ("all", "modality", "argument_form"):
+        chosen = rows if factor == "all" else rows[rows[factor].notna()]
+        levels = "all" if factor == "all" else chosen[factor].astype(str)
+        levelled = chosen.assign(factor=factor, level=levels)
+        for measure in ACCURACIES:
+            means = clustered_means(levelled, measure, by=["model", "factor", "level"])
+            means.insert(3, "measure", measure.replace("_", " "))
+            parts.append(means)
+    return pd.concat(parts, ignore_index=True)
+
+
 def published_accuracy() -> pd.DataFrame:
-    """Table 1 as published: ten open models, two commercial ones (greedy answers), and people."""
+    """Table 1 as published: ten open models, two commercial ones (greedy answers), and people.
+
+    leaderboard is the model's mean on the Open LLM Leaderboard v2; ranks are among the ten.
+    """
     return _data("published_accuracy.csv")
 
 
@@ -162,53 +122,65 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores on the distribution forms, a row per model and form (Table A3)."""
+    """Scores on the distribution forms, a row per model and form (Table A3).
+
+    Each of `RESPONSES`, and the hard accuracy, with its 95% interval.
+    """
     keys = ["model", "modality", "argument_form", "formula", "gold"]
-    scores = rows.groupby(keys, observed=True, sort=False)[list(RESPONSES)].mean()
-    return scores.assign(n=rows.groupby(keys, observed=True).size()).reset_index()
+    table = None
+    for value in (*RESPONSES, "hard_accuracy"):
+        names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}
+        means = clustered_means(rows, value, by=keys).rename(columns=names)
+        counts = ["n", "interpretations"]
+        table = means if table is None else table.drop(columns=counts).merge(means, on=keys)
+    assert table is not None
+    return table
 
 
 def by_form(results: Results) -> pd.DataFrame:
-    """One row per model, form and set (questions, nonsense): mean scores and perplexity."""
+    """One row per model, form and set (questions, nonsense): mean scores and perplexity.
+
+    Perplexities are geometric means.
+    """
     keys = ["model", "form", "modality", "argument_form", "gold"]
     parts = []
     for stage in ("questions", "nonsense"):
         groups = results.scores[stage].groupby(keys, observed=True, sort=False)
-        means = groups[["soft_accuracy", "relative_positive", "perplexity"]].mean()
+        means = groups[[*ACCURACIES, "relative_positive"]].mean()
+        means["perplexity"] = typical_perplexity(groups)
         parts.append(means.assign(n=groups.size()).reset_index().assign(set=stage))
     return pd.concat(parts, ignore_index=True)
 
 
-def correlations(results: Results) -> pd.DataFrame:
-    """Spearman's correlation of perplexity with soft accuracy, a row per model and set."""
-    both = pd.concat(
-        [results.scores[stage].assign(set=stage) for stage in ("questions", "nonsense")]
-    )
-    return spearman_table(both, pairs=[("perplexity", "soft_accuracy")], by=["model", "set"])
+def affirmation(results: Results) -> pd.DataFrame:
+    """The inclination to one answer apart from the ability, by model and modality, in log-odds.
 
-
-def effects_by_model(results: Results) -> pd.DataFrame:
-    """Marginal means of formulas 4 and 5 for each model alone, by least squares.
-
-    Columns are model, response, factor and those of `marginal_means`, or a note on why a model has
-    none. Formula 4 is fitted to valid forms, formula 5 to all.
+    Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
+    and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
+    answer: 0 where answers do not depend on what follows), each with its 95% interval, n and
+    interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
+    1998, Psychological Methods 3): half of its d, and its criterion with the sign turned.
     """
-    parts: list[pd.DataFrame] = []
-    for model in results.competent:
-        for response, words in RESPONSES.items():
-            rows = results.pooled("questions", valid=response == "soft_accuracy")
-            rows = rows[rows["model"] == model]
-            try:
-                found = effects(rows, response=response, factors=("modality", "argument_form"))
-                means = found.means
-            except UserError as error:
-                means = pd.DataFrame({"note": [f"undefined: {error}"]})
-            parts.append(means.assign(model=model, response=words))
-    return (
-        pd.concat(parts, ignore_index=True)
-        if parts
-        else pd.DataFrame(columns=["model", "response"])
+    rows = results.scores["questions"]
+    rows = rows[rows["model"].isin(results.competent)].assign(
+        bias=lambda scores: _log_odds(scores["relative_positive"]),
+        sensitivity=lambda scores: _log_odds(scores["soft_accuracy"]),
     )
+    rows = rows.assign(modality=rows["modality"].astype(str))
+    both = pd.concat([rows.assign(modality="all"), rows])
+    keys = ["model", "modality"]
+    bias, sensitivity = (clustered_means(both, value, by=keys) for value in ("bias", "sensitivity"))
+    ends = {"mean": "", "low": "_low", "high": "_high"}
+    counts = bias[[*keys, "n", "interpretations"]]
+    for value, table in (("bias", bias), ("sensitivity", sensitivity)):
+        for name, end in ends.items():
+            counts.insert(counts.shape[1] - 2, f"{value}{end}", table[name])
+    return counts
+
+
+def _log_odds(share: pd.Series) -> pd.Series:
+    numbers = share.clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+    return pd.Series(logit(numbers), index=share.index)
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
@@ -219,22 +191,15 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
             rows = results.scores[stage]
             rows = rows[rows["model"] == model]
             keys = ["form", "modality", "formula", "gold"]
-            groups = rows.groupby(keys, observed=True, sort=False)["relative_positive"]
-            means = groups.mean().rename("measured_yes").reset_index()
-            means["n"] = groups.size().to_numpy()
+            names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
+            means = clustered_means(rows, "relative_positive", by=keys).rename(columns=names)
             parts.append(means.merge(forms, on="form").assign(model=model, set=stage))
     if not parts:
         return pd.DataFrame(columns=["model", "set", "form", "planted_yes", "measured_yes"])
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = table["measured_yes"] - table["planted_yes"]
     first = ["model", "set", "form", "modality", "formula", "gold", "planted_yes", "measured_yes"]
-    return table[[*first, "difference", "n"]]
-
-
-def _by_factor(parts: Sequence[pd.DataFrame], factors: Sequence[str]) -> pd.DataFrame:
-    named = [part.assign(factor=factor) for part, factor in zip(parts, factors, strict=True)]
-    table = pd.concat(named, ignore_index=True)
-    return table[["factor", *table.columns.drop("factor")]]
+    return table[[*first, "measured_low", "measured_high", "difference", "n"]]
 
 
 def _data(file: str) -> pd.DataFrame:

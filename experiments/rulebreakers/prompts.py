@@ -12,6 +12,9 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
+INSTANCE = ("rule", "verb", "category", "entity_b", "name")
+"""Factors that name a rulebreaker with its counterpart, which are asked in every phrasing."""
+
 RATIO = ("premise2", "premise1")
 """Segments whose scores are compared."""
 
@@ -132,4 +135,6 @@ def prompt_set(
         seed=seed,
         description=description,
         ratio=RATIO,
+        unit=INSTANCE,
+        clusters=("category", "entity_b"),
     )

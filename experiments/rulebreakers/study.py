@@ -14,6 +14,7 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results, read_results
 from interp_probes.facts import load_facts
@@ -223,9 +224,12 @@ def correlation_section(results: Results) -> Section:
             ),
             TableItem(
                 "prompt_models",
-                "Across prompts: what makes the answer to a rulebreaker correct",
-                tables.prompt_models(results),
-                "Log-odds of a correct answer per standard deviation; `fitted` names the model.",
+                "Across prompts: what goes with a correct answer to a rulebreaker",
+                prompt_models(results),
+                "Log-odds of a correct answer per standard deviation, adjusted for rule, verb and "
+                "phrasing. ratio_of_entity is the mean of an entity pair, ratio_within_entity the "
+                "deviation from it. `fitted` names the model: where the entity pair decides nearly "
+                "every answer, entity pairs are the observations.",
             ),
         ),
     )

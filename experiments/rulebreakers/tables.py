@@ -11,11 +11,10 @@ import pandas as pd
 
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.corrections import holm
-from interp.analysis.mixed.logistic import INTERCEPT, mixed_logistic_table
 from interp.analysis.spearman import spearman_table
 from interp.analysis.welch import welch, welch_table
 from interp_experiments.rulebreakers.entity_features import feature_contrast, most_and_least
-from interp_experiments.rulebreakers.levels import entity_level, model_level, prompt_level
+from interp_experiments.rulebreakers.levels import entity_level, model_level
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.published_differences import published_difference
 from interp_experiments.rulebreakers.results import Results
@@ -154,32 +153,6 @@ def entity_correlations(results: Results) -> pd.DataFrame:
     pairs += [("familiarity", ratio) for ratio in RATIOS]
     table = spearman_table(entities(results), pairs=pairs, by=["model"])
     return holm(table, family="across entity pairs")
-
-
-def prompt_models(results: Results) -> pd.DataFrame:
-    """What makes an answer to a rulebreaker correct: ratio, familiarity and their interaction.
-
-    One mixed-effects logistic regression per model and method, with random intercepts for entity
-    pair and phrasing.
-    """
-    rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
-    rows = prompt_level(
-        results.answers[results.answers["prompt_id"].isin(rulebreakers["prompt_id"])],
-        rulebreakers,
-        results.ratios[results.ratios["prompt_id"].isin(rulebreakers["prompt_id"])],
-        results.familiarity,
-        key="entity_pair",
-        keep=["phrasing"],
-    )
-    table = mixed_logistic_table(
-        rows,
-        outcome="correct",
-        predictors=["ratio", "familiarity"],
-        groups=["entity_pair", "phrasing"],
-        by=["model", "method"],
-    )
-    effects = table[table["term"] != INTERCEPT].reset_index(drop=True)
-    return holm(effects, family="across prompts, without intercepts")
 
 
 def extremes(results: Results) -> pd.DataFrame:

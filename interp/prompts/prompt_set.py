@@ -1,21 +1,31 @@
 """A set of prompts: built when read, hashed, checked, and thinned evenly."""
 
 import hashlib
+import heapq
 import json
 import random
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
-from typing import overload
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.prompts.prompt import Prompt
+
+T = TypeVar("T", bound=Hashable)
+
+Cell = tuple[Hashable, ...]
+"""A combination of values, one for each stratum."""
+
+_COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
+"""Columns of the prompts table that every system has."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,16 @@ class PromptSet(Sequence[Prompt]):
     "premise1"); None where no two are."""
     whole_groups: bool = True
     """Whether every group has a member of every side, which `check` then asks for."""
+    unit: tuple[str, ...] = ()
+    """Factors that name a unit of the design, such as ("interpretation",): groups that share their
+    values are crossed with everything else, and `spread` takes them together. Each group is a unit
+    where there are none."""
+    clusters: tuple[str, ...] = ()
+    """Factors that name what units have in common, such as their entities: `spread` comes back to
+    one only when all others of a stratum have had as many turns."""
+    weights: Mapping[Cell, float] = field(default_factory=dict)
+    """By combination of strata: prompts of the whole set for each prompt of this one, where
+    `spread` took some of them; 1 for combinations that are not listed."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -80,17 +100,22 @@ class PromptSet(Sequence[Prompt]):
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Check that ids are unique and that every group has each side once.
+        """Check that ids are unique, columns too, and that every group has each side once.
 
         Where groups are not whole, each has some of the sides, at most once.
 
         Raises:
-            UserError: a duplicate id, or a group that lacks or repeats a side or has an unknown
-                one.
+            UserError: a duplicate id, a factor with the name of another column, or a group that
+                lacks or repeats a side or has an unknown one.
         """
         ids: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
+            if taken := _COLUMNS & prompt.factors.keys():
+                raise UserError(
+                    f"prompt {shortened(prompt.id, 60)!r} has a factor {min(taken)!r}, which is "
+                    "another column of the prompts table; give the factor another name"
+                )
             if prompt.id in ids:
                 raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
             ids.add(prompt.id)
@@ -106,48 +131,79 @@ class PromptSet(Sequence[Prompt]):
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
         """A subset of whole pairs or groups, evenly over the strata, in the order they are drawn.
 
-        Every value of every stratum occurs as often as any other, within what the set holds; which
-        pairs stand for a combination of values is drawn by `seed`. A larger subset begins with a
-        smaller one, so that what was measured of that one need not be measured again.
+        Units of the design are drawn by `seed`, such that every value of every stratum occurs as
+        often as any other, within what the set holds. All groups of a unit are taken before the
+        next one begins, so that at most the last is incomplete. Only the first units, one for each
+        combination of strata, take turns: a small subset is spread over the strata, too.
+
+        A larger subset begins with a smaller one, so that what was measured of that one need not
+        be measured again.
 
         Raises:
             UserError: fewer than one pair asked for.
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
-        members, cells = self._pairs
-        rng = random.Random(f"spread {seed}")
-        drawn = islice(_evenly({cell: list(ids) for cell, ids in cells.items()}, rng), pairs)
-        chosen = [number for pair_id in drawn for number in members[pair_id]]
+        chosen = [
+            number
+            for group in islice(self._design.order(seed), pairs)
+            for number in self._design.members[group]
+        ]
         return replace(
             self,
             numbers=chosen,
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
+            weights=self._weights_of(chosen),
         )
 
+    def weight(self, prompt: Prompt) -> float:
+        """How many prompts of the whole set a prompt of this one stands for.
+
+        Those of its stratum over the ones that were drawn.
+        """
+        return self.weights.get(self._cell(prompt), 1.0)
+
+    def _weights_of(self, numbers: Sequence[int]) -> dict[Cell, float]:
+        cells = self._design.cells
+        held, drawn = Counter(cells.values()), Counter(cells[number] for number in numbers)
+        return {
+            cell: self.weights.get(cell, 1.0) * held[cell] / count for cell, count in drawn.items()
+        }
+
+    def _cell(self, prompt: Prompt) -> Cell:
+        return tuple(prompt.factors[name] for name in self.strata)
+
     @cached_property
-    def _pairs(self) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[str]]]:
-        """The numbers of each pair's prompts, and the pairs of each combination of strata."""
-        members: defaultdict[str, list[int]] = defaultdict(list)
-        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+    def _design(self) -> "_Design":
+        """What `spread` has to know of the prompts."""
+        design = _Design({}, {}, {}, {})
         for number, prompt in zip(self.numbers, self, strict=True):
-            members[prompt.pair_id].append(number)
-            cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
-        return dict(members), {cell: list(ids) for cell, ids in cells.items()}
+            design.cells[number] = self._cell(prompt)
+            if prompt.pair_id not in design.members:
+                unit = tuple(prompt.factors[name] for name in self.unit) or (prompt.pair_id,)
+                design.units.setdefault(unit, []).append(prompt.pair_id)
+                if self.clusters:
+                    design.clusters[unit] = tuple(prompt.factors[name] for name in self.clusters)
+            design.members.setdefault(prompt.pair_id, []).append(number)
+        return design
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a prompt: id, pair, side, text, gold answer and one column a factor."""
-        return pd.DataFrame([prompt_row(prompt) for prompt in self])
+        """The prompts table: see `interp.tables`."""
+        return pd.DataFrame(list(self.rows()))
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """The prompts as rows of the prompts table, one after another."""
+        return (_row(prompt, self.weight(prompt)) for prompt in self)
 
 
-def prompt_row(prompt: Prompt) -> dict[str, object]:
-    """A prompt as a row of the prompts table; spans are columns premise1_start, premise1_end ..."""
+def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     row: dict[str, object] = {
         "prompt_id": prompt.id,
         "pair_id": prompt.pair_id,
         "side": prompt.side,
         "text": prompt.text,
         "gold": prompt.answer.gold,
+        "weight": weight,
         **prompt.factors,
     }
     for name, (start, end) in prompt.segments.items():
@@ -173,30 +229,100 @@ def prompt_record(prompt: Prompt) -> str:
     )
 
 
-def _evenly(cells: dict[tuple[str, ...], list[str]], rng: random.Random) -> Iterator[str]:
-    """All pair ids, in an order whose every beginning is spread evenly over the cells' values.
+@dataclass(frozen=True)
+class _Design:
+    """The prompts of a set as `spread` sees them: members of groups, and groups of units."""
 
-    Round by round each cell that still has pairs gives one, drawn at random; within a round the
-    cell comes next whose values were taken least often so far.
+    cells: dict[int, Cell]
+    """The combination of strata of each prompt, by number."""
+    members: dict[str, list[int]]
+    """The numbers of each group's prompts."""
+    units: dict[Cell, list[str]]
+    """The groups of each unit."""
+    clusters: dict[Cell, Cell]
+    """What each unit shares with others, if anything."""
+
+    def order(self, seed: int) -> Iterator[str]:
+        """All groups, in the order in which `spread` takes them."""
+        rng = random.Random(f"spread {seed}")
+        within = random.Random(f"spread within units {seed}")
+        drawn = _evenly(self._units_by_cell, rng, self.clusters)
+        first = list(islice(drawn, len(self._units_by_cell)))
+        for units in chain([first], ([unit] for unit in drawn)):
+            groups = [group for unit in units for group in self.units[unit]]
+            yield from _evenly(_by_cell(groups, self._cell_of_group), within)
+
+    @cached_property
+    def _units_by_cell(self) -> dict[Cell, list[Cell]]:
+        return _by_cell(self.units, self._cell_of_unit)
+
+    def _cell_of_group(self, group: str) -> Cell:
+        """The values of its members, which may differ in a stratum."""
+        return _joined([self.cells[number] for number in self.members[group]])
+
+    def _cell_of_unit(self, unit: Cell) -> Cell:
+        return _joined([self._cell_of_group(group) for group in self.units[unit]])
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    """All values of each stratum, as one value."""
+    return tuple(frozenset(values) for values in zip(*cells, strict=True))
+
+
+def _by_cell(items: Iterable[T], cell_of: Callable[[T], Cell]) -> dict[Cell, list[T]]:
+    cells: defaultdict[Cell, list[T]] = defaultdict(list)
+    for item in items:
+        cells[cell_of(item)].append(item)
+    return dict(cells)
+
+
+def _evenly(
+    cells: Mapping[Cell, Sequence[T]],
+    rng: random.Random,
+    clusters: Mapping[T, Hashable] = MappingProxyType({}),
+) -> Iterator[T]:
+    """All items, in an order whose every beginning is spread evenly over the cells' values.
+
+    Round by round each cell that still has items gives one, drawn at random from those whose
+    cluster was taken least often; within a round the cell comes next whose values were taken least
+    often so far.
     """
-    for ids in cells.values():
-        keys = {pair_id: rng.random() for pair_id in ids}
-        ids.sort(key=keys.__getitem__, reverse=True)
+    queues = [_Queue(items, rng) for items in cells.values()]
     values = _numbered(list(cells))
     taken = np.zeros(values.max(initial=-1) + 1, dtype=np.int64)
-    waiting = list(enumerate(cells.values()))
+    turns: Counter[Hashable] = Counter()
+    waiting = list(range(len(queues)))
     while waiting:
         keys_of_round = [rng.random() for _ in waiting]
         order = sorted(range(len(waiting)), key=keys_of_round.__getitem__)
-        rows = np.array([waiting[place][0] for place in order])
+        rows = np.array([waiting[place] for place in order])
         for place in _least_taken_first(values[rows], taken):
-            yield waiting[order[place]][1].pop()
-        waiting = [(row, ids) for row, ids in waiting if ids]
+            yield queues[rows[place]].pop(turns, clusters)
+        waiting = [row for row in waiting if queues[row].items]
 
 
-def _numbered(cells: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
+class _Queue(Generic[T]):
+    """The items of a cell in random order, those of clusters that had fewer turns before others."""
+
+    def __init__(self, items: Sequence[T], rng: random.Random) -> None:
+        self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
+        heapq.heapify(self.items)
+
+    def pop(self, turns: Counter[Hashable], clusters: Mapping[T, Hashable]) -> T:
+        """The next item; the turn of its cluster is counted."""
+        while True:
+            believed, key, place, item = heapq.heappop(self.items)
+            cluster = clusters.get(item, item)
+            # Turns only grow, so an entry that believes in fewer belongs further back.
+            if believed == turns[cluster]:
+                turns[cluster] += 1
+                return item
+            heapq.heappush(self.items, (turns[cluster], key, place, item))
+
+
+def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
     """The values of each cell as numbers, (cell, stratum); no two strata share a number."""
-    numbers: dict[tuple[int, str], int] = {}
+    numbers: dict[tuple[int, Hashable], int] = {}
     rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]
     return np.array(rows, dtype=np.int64, ndmin=2)
 

@@ -26,8 +26,8 @@ class PromptSource(Options):
         Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | Literal["all"] | None,
         FromText(texts.limit, "N"),
     ] = None
-    """take N pairs, both sides of each, spread evenly over what the system varies; or all (default:
-    the system's or the study's own)"""
+    """take N pairs, both sides of each, spread evenly over what the system varies, all variants of
+    an item together; or all (default: the system's or the study's own)"""
     seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of data and selection"""
 

@@ -49,7 +49,8 @@ def load_prompts(
 
     Args:
         system: name of an installed system.
-        limit: take so many pairs, spread evenly over the system's strata; all if None.
+        limit: take so many pairs, spread evenly over the system's strata, unit by unit of its
+            design (`PromptSet.spread`); all if None.
         seed: decides the generated data and which pairs a limit takes.
         data: read the system's published data from this CSV, JSON, JSONL or Parquet file, folder
             or hub name instead of generating it.

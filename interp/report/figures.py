@@ -243,7 +243,7 @@ def panel_a_model(
         panels = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True)
         for model, ax in zip(models, panels.flat, strict=False):
             draw(table[table["model"] == model], ax)
-            ax.set_title(str(model).rpartition("/")[2], fontsize=10)
+            ax.set_title(str(model), fontsize=10)
             if ax not in panels[:, 0]:
                 ax.set_ylabel("")
             legend = ax.get_legend()

@@ -29,7 +29,7 @@ from interp.files import (
 )
 from interp.measurements.core import Measurement
 from interp.measurements.spec import Spec
-from interp.prompts.prompt_set import PromptSet, prompt_row
+from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
@@ -260,12 +260,9 @@ class Run(RunFolder):
             )
 
     def _write_prompts(self) -> None:
-        schema = pa.Table.from_pylist([prompt_row(self.prompts[0])]).schema
+        schema = pa.Table.from_pylist(list(self.prompts[:1].rows())).schema
         parts = (
-            pa.Table.from_pylist(
-                [prompt_row(prompt) for prompt in self.prompts[start : start + _ROWS]],
-                schema=schema,
-            )
+            pa.Table.from_pylist(list(self.prompts[start : start + _ROWS].rows()), schema=schema)
             for start in range(0, len(self.prompts), _ROWS)
         )
         file = inside(self.folder, PROMPTS)

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, _evenly
+from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.prompts import INSTANCE
 from tests.support.prompts import some_prompts
+from tests.support.systems import three_options
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +26,7 @@ def full():
 
 @pytest.fixture(scope="module")
 def many(full):
-    """Twenty pairs of each combination of strata: enough to spread over, and quick to read."""
+    """Twenty instances of each kind in all phrasings: enough to spread over, and quick to read."""
     return full.spread(4800)
 
 
@@ -45,10 +50,136 @@ def test_a_limit_is_spread_evenly(many, pairs, seed):
         "non_rulebreaker": pairs,
     }
     assert len({prompt.pair_id for prompt in subset}) == pairs
+    # Instances are whole, so that rules and verbs may differ by ten phrasings.
+    slack = {"rule": 20, "entity_group": 20, "verb": 20, "phrasing": 2}
     for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
         counts = Counter(prompt.factors[factor] for prompt in subset).values()
         least = min(counts) if len(counts) == values else 0
-        assert (max(counts) - least) // 2 <= 2, (factor, counts)
+        assert (max(counts) - least) // 2 <= slack[factor], (factor, counts)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 12, 24, 48])
+def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
+    """Fewer pairs than one instance of each kind has: no instance is asked in all phrasings."""
+    frame = full.spread(pairs).to_frame().drop_duplicates("pair_id")
+    assert len(frame) == pairs
+    for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
+        counts = frame[factor].value_counts()
+        assert len(counts) == min(pairs, values)
+        assert counts.max() - counts.min() <= 2
+
+
+@settings(max_examples=12, deadline=None)
+@given(instances=st.integers(24, 90), seed=st.integers(0, 3))
+def test_instances_are_asked_in_every_phrasing(many, instances, seed):
+    frame = many.spread(10 * instances + 3, seed).to_frame()
+    asked = frame.groupby(list(INSTANCE))["phrasing"].nunique()
+    assert sorted(asked) == [3, *[10] * instances]
+
+
+def test_entities_come_back_only_when_others_had_their_turn(full):
+    instances = full.spread(2400).to_frame().drop_duplicates(list(INSTANCE))
+    taken = instances.groupby("category")["entity_b"].value_counts()
+    held = Counter(entity.category for entity in entity_pairs())
+    for category, entities in held.items():
+        times = [*taken[category], *[0] * (entities - len(taken[category]))]
+        assert max(times) - min(times) <= 1, (category, times)
+
+
+def crossed(kinds, variants):
+    """Items of some kinds, each asked in some variants by both sides of a pair."""
+    prompts = [
+        Prompt(
+            f"{item}-{variant}-{side}",
+            "text",
+            {},
+            Choice((AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))), gold="Yes"),
+            f"{item}-{variant}",
+            side,
+            {"kind": kind, "item": str(item), "variant": str(variant)},
+        )
+        for item, kind in enumerate(kinds)
+        for variant in range(variants)
+        for side in ("one", "other")
+    ]
+    return PromptSet(
+        "crossed",
+        ("one", "other"),
+        ("kind", "variant"),
+        prompts.__getitem__,
+        range(len(prompts)),
+        unit=("item",),
+    )
+
+
+CROSSED = st.tuples(st.lists(st.sampled_from("abc"), min_size=1, max_size=9), st.integers(1, 4))
+
+
+def strata_of(frame):
+    return frame.groupby(["kind", "variant"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(made=CROSSED, pairs=st.integers(1, 40), seed=st.integers(0, 9))
+def test_weights_of_each_stratum_add_up_to_its_size(made, pairs, seed):
+    prompts = crossed(*made)
+    whole = strata_of(prompts.to_frame()).size()
+    sample = prompts.spread(pairs, seed)
+    drawn = strata_of(sample.to_frame())["weight"]
+    assert (drawn.nunique() == 1).all()
+    assert drawn.sum().to_numpy() == pytest.approx(whole[drawn.sum().index].to_numpy())
+    if 2 * pairs >= len(prompts):
+        assert set(sample.to_frame()["weight"]) == {1.0}
+
+
+@settings(max_examples=40, deadline=None)
+@given(made=CROSSED, some=st.integers(1, 40), fewer=st.integers(1, 40), seed=st.integers(0, 9))
+def test_a_sample_of_a_sample_stands_for_the_whole_set(made, some, fewer, seed):
+    prompts = crossed(*made)
+    whole = strata_of(prompts.to_frame()).size()
+    sample = prompts.spread(some, seed)
+    again = strata_of(sample.spread(fewer, seed).to_frame())["weight"].sum()
+    assert again.to_numpy() == pytest.approx(whole[again.index].to_numpy())
+    assert set(prompts.to_frame()["weight"]) == {1.0}
+
+
+@settings(max_examples=40, deadline=None)
+@given(made=CROSSED, pairs=st.integers(1, 40), more=st.integers(0, 20), seed=st.integers(0, 9))
+def test_a_sample_grows_and_its_items_are_whole(made, pairs, more, seed):
+    prompts = crossed(*made)
+    smaller, larger = (list(prompts.spread(n, seed).numbers) for n in (pairs, pairs + more))
+    assert larger[: len(smaller)] == smaller
+    assert len(set(larger)) == len(larger)
+    frame = prompts.spread(pairs, seed).to_frame()
+    kinds, variants = (prompts.to_frame()[name].nunique() for name in ("kind", "variant"))
+    if pairs >= kinds * variants:
+        incomplete = frame.groupby("item")["variant"].nunique() < variants
+        assert incomplete.sum() <= 1
+
+
+def test_weights_are_in_no_hash(full):
+    sample = full.spread(30)
+    unweighted = dataclasses.replace(sample, weights={})
+    assert sample.content_hash() == unweighted.content_hash()
+    weights = sample.to_frame()["weight"]
+    assert weights.dtype == "float64"
+    assert weights.nunique() > 1
+    assert set(unweighted.to_frame()["weight"]) == {1.0}
+    assert list(sample[3:5].to_frame()["weight"]) == list(weights[3:5])
+
+
+def test_members_of_a_group_may_differ_in_a_stratum():
+    prompts = three_options.prompts(seed=0, data=None)
+    assert sorted(prompts.spread(9).numbers) == list(range(12))
+    assert set(prompts.spread(2).to_frame()["weight"]) == {2.0}
+
+
+def test_a_factor_named_like_another_column_is_refused():
+    template = some_prompts(2)
+    first, *others = template
+    weighed = dataclasses.replace(first, factors={**first.factors, "weight": "heavy"})
+    with pytest.raises(UserError, match="a factor 'weight', which is another column"):
+        made_of([weighed, *others], template).check()
 
 
 def one_by_one(cells, rng):

@@ -82,6 +82,9 @@ def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
     for table in ("answers", "prompts"):
         grown, fresh = (tmp_path / folder / f"{table}.parquet" for folder in ("run", "fresh"))
         assert grown.read_bytes() == fresh.read_bytes()
+    weights = RunFolder.read(tmp_path / "run").table("prompts")["weight"]
+    assert weights.dtype == "float64"
+    assert weights.tolist() == some_prompts(10).to_frame()["weight"].tolist()
     with pytest.raises(UserError, match="a run can grow but not shrink"):
         measured(tmp_path / "run", 6)
 

@@ -11,9 +11,13 @@ from patsy import DesignInfo, PatsyError, build_design_matrices, dmatrix
 from interp.errors import UserError
 
 
+class RankError(UserError):
+    """The rows cannot distinguish the coefficients."""
+
+
 @dataclass(frozen=True)
 class MixedFormula:
-    """The model response ~ fixed + (1 + slope | group)."""
+    """The model response ~ fixed + (1 + slope | group) + (1 | factor:group) for varying factors."""
 
     response: str
     """Column to explain."""
@@ -24,10 +28,21 @@ class MixedFormula:
     """Column of the grouping."""
     slope: str | None = None
     """Covariate whose slope varies by group; intercepts only if None."""
+    varying: tuple[str, ...] = ()
+    """Factors whose effects vary by group: each of their levels deviates in each group, with one
+    variance a factor. Without them the groups count as alike in these effects, and a test of one
+    says nothing of groups that were not measured (Barr et al., 2013, Journal of Memory and
+    Language 68)."""
 
     def __str__(self) -> str:
         random = "1" if self.slope is None else f"1 + {self.slope}"
-        return f"{self.response} ~ {' + '.join(self.fixed) or '1'} + ({random} | {self.group})"
+        terms = [f"({random} | {self.group})", *(f"(1 | {f}:{self.group})" for f in self.varying)]
+        return f"{self.response} ~ {self.equation} + {' + '.join(terms)}"
+
+    @property
+    def equation(self) -> str:
+        """The fixed effects."""
+        return " + ".join(self.fixed) or "1"
 
     @property
     def variables(self) -> list[str]:
@@ -38,7 +53,8 @@ class MixedFormula:
     def columns(self) -> list[str]:
         """Every column that the model reads."""
         slope = [] if self.slope is None else [self.slope]
-        return list(dict.fromkeys([self.response, *self.variables, self.group, *slope]))
+        named = [self.response, *self.variables, self.group, *slope, *self.varying]
+        return list(dict.fromkeys(named))
 
     def without(self, term: str) -> "MixedFormula":
         """The model without a fixed effect; the random effects stay.
@@ -59,7 +75,10 @@ class Design:
     fixed: Float[np.ndarray, "rows columns"]
     random: Float[np.ndarray, "rows effects"]
     random_columns: tuple[str, ...]
-    """Names of the random effects: "intercept", and the slope's covariate."""
+    """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
+    factors, such as "modality[box]"."""
+    blocks: tuple[int, ...]
+    """How many random effects, the last ones, share one variance each: levels of a factor."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
     """Factors among the terms to their levels, the reference first."""
@@ -99,17 +118,22 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
         if len(found) == 1:
             raise UserError(f"{name} is {found[0]} in every row; leave it out of {formula}")
     try:
-        matrix = dmatrix(" + ".join(formula.fixed) or "1", _categories(frame, levels))
+        matrix = dmatrix(formula.equation, _categories(frame, levels))
     except PatsyError as error:
         raise UserError(f"the fixed effects of {formula} cannot be read: {error}") from error
     values = np.asarray(matrix, dtype=float)
     _check_rank(values, matrix.design_info.column_names)
     effects = _random_columns(frame, formula) if random else {}
+    varying = {name: _levels(frame[name]) for name in formula.varying} if random else {}
+    for name, found in varying.items():
+        texts = frame[name].astype(str).to_numpy(dtype=object)
+        effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in found}
     return Design(
         response=frame[formula.response].to_numpy(dtype=float),
         fixed=values,
         random=np.array(list(effects.values())).reshape(len(effects), len(frame)).T,
         random_columns=tuple(effects),
+        blocks=tuple(map(len, varying.values())),
         info=matrix.design_info,
         levels=levels,
         means={name: float(frame[name].mean()) for name in numeric},
@@ -146,7 +170,7 @@ def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str
     scales = np.abs(matrix).max(axis=0)
     rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
     if rank < len(columns):
-        raise UserError(
+        raise RankError(
             f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), only "
             f"{rank}; leave a term out, or add rows of the missing combinations"
         )

@@ -1,9 +1,9 @@
-"""Linear mixed-effects models with one grouping: intercepts, and a slope, that vary by group.
+"""Linear mixed-effects models with one grouping: intercepts, a slope and factors vary by group.
 
     y = X beta + Z b + e,   b ~ normal(0, covariance) for each group,   e ~ normal(0, variance)
 
-1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, and the covariate
-   whose slope varies (`mixed_design`).
+1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
+   slope varies, and the levels of factors whose effects vary (`design`).
 2. Reduce the rows of each group to sums of products: nothing later grows with the number of rows.
 3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given it,
    coefficients and variances have a closed form (`profiled`).
@@ -13,6 +13,10 @@ The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistica
 and the tests hold the two together. Unlike statsmodels' `MixedLM` the search may end at a variance
 of zero, where a model with few groups often belongs. With fewer than `MIN_GROUPS` groups their
 spread cannot be estimated, and the groups become fixed effects.
+
+What is said of groups in general has as many observations as there are groups, whatever the number
+of rows: estimates are held against Student's t with one degree of freedom less than there are
+groups.
 """
 
 from collections.abc import Sequence
@@ -20,14 +24,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, f, t
 
 from interp.analysis.mixed.design import Design, MixedFormula, make_design
 from interp.analysis.mixed.profiled import ProfiledFit, fit_profiled
 from interp.errors import UserError
 
 MIN_GROUPS = 3
-"""With fewer groups, group intercepts are fixed effects."""
+"""With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
+freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,14 @@ class MixedModel:
         """The formula as it was fitted: without random effects after the fallback."""
         if self.design.random_columns:
             return str(self.formula)
-        return f"{self.formula.response} ~ {' + '.join(self.formula.fixed)}"
+        return f"{self.formula.response} ~ {self.formula.equation}"
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of tests: groups - 1, or rows - coefficients after the fallback."""
+        if self.design.random_columns:
+            return len(self.groups) - 1
+        return len(self.design.response) - len(self.design.columns)
 
     @property
     def log_likelihood(self) -> float:
@@ -56,24 +68,25 @@ class MixedModel:
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
-        """One row per fixed coefficient: term, estimate, standard_error, z, p.
+        """One row per fixed coefficient: term, estimate, standard_error, t, df, p.
 
-        Estimates are in units of the response; p is two-sided, of the normal approximation.
+        Estimates are in units of the response; p is two-sided, by Student's t with `freedom`.
         """
         errors = np.sqrt(np.diag(self.fit.covariance))
-        z = self.fit.coefficients / errors
+        statistic = self.fit.coefficients / errors
         return pd.DataFrame(
             {
                 "term": self.design.columns,
                 "estimate": self.fit.coefficients,
                 "standard_error": errors,
-                "z": z,
-                "p": 2 * norm.sf(np.abs(z)),
+                "t": statistic,
+                "df": self.freedom,
+                "p": 2 * t.sf(np.abs(statistic), self.freedom),
             }
         )
 
     def random_effects(self) -> pd.DataFrame:
-        """One row per group: how its intercept and slope deviate from the fixed ones.
+        """One row per group: how its intercept, slope and levels deviate from the fixed ones.
 
         No columns but the grouping after the fallback.
         """
@@ -82,20 +95,25 @@ class MixedModel:
         return frame
 
     def random_spread(self) -> pd.DataFrame:
-        """One row per random effect, and one for the residual: effect, sd, correlation.
+        """One row per random effect or varying factor, and one for the residual.
 
-        `correlation` is that of the slope with the intercept; NaN for the others, and where one of
-        the two does not vary.
+        Columns are effect, sd and correlation: that of the slope with the intercept; NaN for the
+        others, and where one of the two does not vary.
         """
-        covariance = self.fit.random_covariance
+        covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
-        correlations = np.full(len(sds) + 1, np.nan)
-        if len(sds) == 2 and sds.min() > 0:
+        alone = len(sds) - sum(blocks)
+        # The first of each block: its levels share one variance.
+        firsts = [alone + sum(blocks[:place]) for place in range(len(blocks))]
+        factors = self.formula.varying if blocks else ()
+        shown = [*sds[:alone], *sds[firsts], np.sqrt(self.fit.residual_variance)]
+        correlations = np.full(len(shown), np.nan)
+        if alone == 2 and sds[:2].min() > 0:
             correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
         return pd.DataFrame(
             {
-                "effect": [*self.design.random_columns, "residual"],
-                "sd": [*sds, np.sqrt(self.fit.residual_variance)],
+                "effect": [*self.design.random_columns[:alone], *factors, "residual"],
+                "sd": shown,
                 "correlation": correlations,
             }
         )
@@ -129,7 +147,9 @@ def fit_mixed_model(frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = 
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
     design = make_design(used, formula, random=random)
     codes = names.map({group: code for code, group in enumerate(groups)}).to_numpy()
-    fit = fit_profiled(design.fixed, design.random, design.response, codes, reml=reml)
+    fit = fit_profiled(
+        design.fixed, design.random, design.response, codes, reml=reml, blocks=design.blocks
+    )
     notes = _notes(formula, fit, groups)
     if len(used) < len(frame):
         notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
@@ -165,6 +185,29 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
             "note": full.note,
         }
     )
+
+
+def wald_test(model: MixedModel, term: str) -> pd.Series:
+    """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
+
+    df2 are those of the model: one less than there are groups, so that an effect that differs from
+    group to group is held against their number. For a factor of more than two levels that is on
+    the safe side. NaN where the response does not vary.
+
+    Raises:
+        UserError: a term that the formula does not have.
+    """
+    chosen = model.design.columns_of(term)
+    if not chosen.any():
+        raise UserError(f"{model.formula} has no fixed effect {term!r}")
+    estimates = model.fit.coefficients[chosen]
+    covariance = model.fit.covariance[np.ix_(chosen, chosen)]
+    df1, df2 = int(chosen.sum()), model.freedom
+    statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
+    if np.ptp(model.design.response) == 0:
+        statistic = float("nan")
+    p = float(f.sf(statistic, df1, df2))
+    return pd.Series({"term": term, "F": statistic, "df1": df1, "df2": df2, "p": p})
 
 
 def _notes(formula: MixedFormula, fit: ProfiledFit, groups: Sequence[str]) -> list[str]:

@@ -1,27 +1,30 @@
-"""What makes an answer correct: a mixed-effects logistic regression, or a stated fallback.
+"""What goes with an outcome: a mixed-effects logistic regression, or a stated fallback.
 
-1. Keep the rows without missing values; standardise the predictors; multiply them pairwise.
-2. Leave out what cannot be estimated, with a note: constant predictors, groupings of one level.
-3. Give up, and say why, where no estimate exists: a constant outcome, predictors that depend on
-   each other, predictors that separate the outcomes.
+1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
+2. Leave out what cannot be estimated, with a note: constant terms, groupings of one level.
+3. Give up, and say why, where no estimate exists: a constant outcome, terms that depend on each
+   other, terms that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation.
-5. Where that finds no maximum, fit a logistic regression with errors robust to clusters instead.
+5. Where that finds no maximum, or one grouping decides nearly every outcome, its levels are the
+   observations: a quasi-binomial regression over them of the terms that are constant within each.
+   Terms that vary within are undefined then: hardly any level has two outcomes to compare.
 """
 
-import warnings
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 from scipy.optimize import linprog
 
 from interp.analysis.groups import grouped
-from interp.analysis.intervals import Z
+from interp.analysis.intervals import UPPER
+from interp.analysis.mixed.design import Design, MixedFormula, RankError, make_design
 from interp.analysis.mixed.laplace import fit_laplace
+from interp.analysis.mixed.r_squared import RSquared
 from interp.errors import UserError
 
 INTERCEPT = "intercept"
@@ -34,6 +37,8 @@ LARGEST_SD = 10.0
 """Log-odds. Beyond it most levels have a single outcome, and the likelihood would reflect the
 approximation rather than the data."""
 
+SEPARATES = "the terms separate the outcomes, so that the estimates would be infinite"
+
 TERM_COLUMNS = ("term", "estimate", "se", "low", "high", "z", "p", "odds_ratio", "note")
 
 
@@ -42,9 +47,11 @@ class MixedLogistic:
     """What was fitted and its terms."""
 
     terms: pd.DataFrame
-    """One row per term: term, estimate (log-odds per standard deviation of the predictor; positive
-    makes the outcome likelier), se, low and high (95% interval, normal), z, p (two-sided, Wald),
-    odds_ratio, note. A term that cannot be estimated is NaN, and its note says why."""
+    """One row per coefficient: term, estimate (log-odds, of a covariate per standard deviation, of
+    a factor's level against the reference; positive goes with the outcome), se, low and high (95%
+    interval), z, p (two-sided, Wald; by the normal distribution, or Student's t in a regression
+    over levels), odds_ratio, note. A term that cannot be estimated is NaN, and its note says
+    why."""
     groups: pd.DataFrame
     """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
@@ -53,79 +60,120 @@ class MixedLogistic:
     """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
     """What was fitted, as text, and why if it is not the mixed model."""
+    log_likelihood: float
+    """Of the mixed model, in nats; NaN if it has no estimate."""
+    r_squared: RSquared
+    """On the scale of log-odds, where the outcome itself has a variance of pi squared over 3
+    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN likewise."""
 
 
 def mixed_logistic(
-    frame: pd.DataFrame, *, outcome: str, predictors: Sequence[str], groups: Sequence[str]
+    frame: pd.DataFrame, *, outcome: str, terms: Sequence[str], groups: Sequence[str]
 ) -> MixedLogistic:
-    """The log-odds of an outcome by standardised predictors and their products of two.
+    """The log-odds of an outcome by factors, standardised covariates and their products.
 
     Each grouping has random intercepts, crossed with those of the others; estimates maximise the
     likelihood in Laplace's approximation, and their errors come from its curvature (see
-    `interp.analysis.mixed.laplace`). The first grouping with two levels gives the clusters of the
-    fallback.
+    `interp.analysis.mixed.laplace`). The fallback is a regression over the levels of the first
+    grouping with two.
 
     Args:
         frame: one row per observation; rows with a missing value are left out.
         outcome: a boolean column.
-        predictors: numeric columns; standardised by mean and sample standard deviation, then
-            multiplied in pairs for the interactions.
+        terms: such as "modality", "perplexity" and "modality:perplexity". Numeric columns are
+            standardised by mean and sample standard deviation, columns of text are factors, whose
+            first category is the reference.
         groups: columns whose levels have random intercepts, such as entity and phrasing.
 
     Raises:
-        UserError: a column that is missing, or no predictor or no grouping.
+        UserError: a column that is missing, no term or no grouping, or terms that cannot be read.
     """
-    _check(frame, [outcome, *predictors, *groups], predictors=predictors, groups=groups)
-    rows = frame.dropna(subset=[outcome, *predictors, *groups])
-    fit = _fit(rows, outcome=outcome, predictors=predictors, groups=groups)
+    formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
+    columns = [outcome, *formula.variables, *groups]
+    _check(frame, columns, terms=terms, groups=groups)
+    rows = frame.dropna(subset=columns)
+    fit = _fit(rows, formula, groups=groups)
     return MixedLogistic(
-        terms=_terms(fit, predictors),
+        terms=_terms(fit, formula),
         groups=_groups(rows, groups, fit.sds),
         n=len(rows),
         converged=fit.converged,
         fitted=fit.fitted,
+        log_likelihood=fit.log_likelihood,
+        r_squared=_r_squared(fit),
     )
+
+
+def logistic_ratio_test(
+    frame: pd.DataFrame,
+    *,
+    outcome: str,
+    terms: Sequence[str],
+    groups: Sequence[str],
+    without: str,
+) -> pd.Series:
+    """Whether a term matters: term, chi_square, df, p.
+
+    Twice the difference of the log-likelihoods with and without it, on the same rows, compared with
+    chi-square; NaN where one of the two models has no estimate.
+
+    Raises:
+        UserError: as `mixed_logistic`, or a term that is not among `terms`.
+    """
+    formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
+    smaller = formula.without(without)
+    columns = [name for name in (outcome, *formula.variables, *groups) if name in frame]
+    rows = frame.dropna(subset=columns)
+    full = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
+    null = _fit(rows, smaller, groups=groups)
+    chi_square = 2 * (full.log_likelihood - null.log_likelihood)
+    df = int(full.terms["estimate"].notna().sum() - len(null.estimates))
+    p = float(stats.chi2.sf(max(chi_square, 0.0), df)) if df else float("nan")
+    return pd.Series({"term": without, "chi_square": chi_square, "df": df, "p": p})
 
 
 def mixed_logistic_table(
     frame: pd.DataFrame,
     *,
     outcome: str,
-    predictors: Sequence[str],
+    terms: Sequence[str],
     groups: Sequence[str],
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by` and term, each combination fitted separately.
+    """One row for each combination of `by` and coefficient, each combination fitted separately.
 
-    Columns are those of `by` and of `MixedLogistic.terms`, n, {group}_sd for each grouping,
-    converged, fitted.
+    Columns are those of `by`, fitted, those of `MixedLogistic.terms`, n, {group}_sd for each
+    grouping, converged, R2_marginal, R2_conditional.
     """
     tables = []
     for cell, rows in grouped(frame, by):
-        fit = mixed_logistic(rows, outcome=outcome, predictors=predictors, groups=groups)
+        fit = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
         sds = fit.groups.set_index("group")["sd"].add_suffix("_sd")
-        whole = {"n": fit.n, **sds, "converged": fit.converged, "fitted": fit.fitted}
-        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (cell, whole))
+        whole = {
+            "n": fit.n,
+            **sds,
+            "converged": fit.converged,
+            "R2_marginal": fit.r_squared.marginal,
+            "R2_conditional": fit.r_squared.conditional,
+        }
+        named = {**cell, "fitted": fit.fitted}
+        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (named, whole))
         tables.append(pd.concat([first, fit.terms, last], axis=1))
     if not tables:
-        return pd.DataFrame(columns=[*by, *TERM_COLUMNS])
+        return pd.DataFrame(columns=[*by, "fitted", *TERM_COLUMNS])
     return pd.concat(tables, ignore_index=True)
 
 
 def _check(
-    frame: pd.DataFrame,
-    columns: Sequence[str],
-    *,
-    predictors: Sequence[str],
-    groups: Sequence[str],
+    frame: pd.DataFrame, columns: Sequence[str], *, terms: Sequence[str], groups: Sequence[str]
 ) -> None:
+    if not (terms and groups):
+        raise UserError("a mixed model needs at least one term and one grouping")
     missing = [column for column in columns if column not in frame]
     if missing:
         raise UserError(
             f"the table lacks the columns {', '.join(missing)}; it has {', '.join(frame.columns)}"
         )
-    if not (predictors and groups):
-        raise UserError("a mixed model needs at least one predictor and one grouping")
 
 
 @dataclass(frozen=True)
@@ -133,61 +181,73 @@ class _Fit:
     """The result of a fit; without estimates where there are none."""
 
     estimates: pd.DataFrame
-    """estimate and se by term."""
+    """estimate and se by coefficient."""
     sds: Mapping[str, float]
     """Standard deviation of the random intercepts of each grouping that has them."""
     converged: bool
     fitted: str
+    undefined: str = ""
+    """Why coefficients that are not among the estimates are undefined."""
+    freedom: float = np.inf
+    """Degrees of freedom of Student's t; infinite for the normal distribution."""
+    log_likelihood: float = float("nan")
+    by_terms: float = float("nan")
+    """Variance of the fixed effects over the rows."""
 
 
-def _fit(
-    rows: pd.DataFrame, *, outcome: str, predictors: Sequence[str], groups: Sequence[str]
-) -> _Fit:
+def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) -> _Fit:
     """Phases 1 to 5."""
     if rows.empty:
         return _nothing("no row has all values")
-    design = _design(rows, [name for name in predictors if _varies(rows[name])])
-    outcomes = rows[outcome].astype(bool).to_numpy(dtype=float)
-    reason = _why_undefined(outcomes, design)
-    if reason:
-        return _nothing(reason)
+    outcomes = rows[formula.response].astype(bool).to_numpy(dtype=float)
+    if len(np.unique(outcomes)) < 2:
+        return _nothing(f"the outcome is always {bool(outcomes[0])}")
+    varying = tuple(term for term in formula.fixed if _varies(rows, term))
+    standardised = _standardised(rows, formula.variables)
+    try:
+        design = make_design(
+            standardised, MixedFormula(formula.response, varying, formula.group), random=False
+        )
+    except RankError:
+        return _nothing("the terms depend on each other linearly")
+    if _separated(design.fixed, outcomes):
+        return _nothing(SEPARATES)
     grouped = rows[[name for name in groups if rows[name].nunique() > 1]]
     mixed = _fit_mixed(outcomes, design, grouped)
-    return mixed if mixed.converged else _fit_robust(outcomes, design, grouped, mixed=mixed)
+    return mixed if mixed.converged else _fit_levels(outcomes, design, grouped, mixed=mixed)
 
 
 def _nothing(reason: str) -> _Fit:
-    return _Fit(pd.DataFrame(columns=["estimate", "se"]), {}, False, f"nothing: {reason}")
+    empty = pd.DataFrame(columns=["estimate", "se"])
+    return _Fit(empty, {}, False, f"nothing: {reason}", undefined=reason)
 
 
-def _varies(values: pd.Series) -> bool:
-    """Whether values differ by more than rounding."""
-    numbers = values.to_numpy(dtype=float)
+def _varies(rows: pd.DataFrame, term: str) -> bool:
+    """Whether each variable of a term has more than one value, up to rounding."""
+    columns = (rows[name] for name in term.split(":"))
+    return all(
+        _is_spread(column.to_numpy(dtype=float)) if _is_covariate(column) else column.nunique() > 1
+        for column in columns
+    )
+
+
+def _is_covariate(column: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column))
+
+
+def _is_spread(numbers: Float[np.ndarray, " rows"]) -> bool:
     return bool(np.ptp(numbers) > 1e-12 * np.abs(numbers).max())
 
 
-def _design(rows: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
-    """Phase 1: one column per term."""
-    values = rows[list(predictors)].astype(float)
-    standardised = (values - values.mean()) / values.std()
-    columns = {INTERCEPT: pd.Series(1.0, index=rows.index)}
-    columns |= {name: standardised[name] for name in predictors}
-    columns |= {
-        f"{a}:{b}": standardised[a] * standardised[b] for a, b in combinations(predictors, 2)
-    }
-    return pd.DataFrame(columns)
+def _standardised(rows: pd.DataFrame, variables: Sequence[str]) -> pd.DataFrame:
+    """Phase 1: the rows with covariates in standard deviations from their means."""
+    covariates = [name for name in variables if _is_covariate(rows[name])]
+    values = rows[covariates].astype(float)
+    return rows.assign(**((values - values.mean()) / values.std()))
 
 
-def _why_undefined(outcomes: Float[np.ndarray, " rows"], design: pd.DataFrame) -> str:
-    """Phase 3: why there is no estimate, or nothing."""
-    if len(np.unique(outcomes)) < 2:
-        return f"the outcome is always {bool(outcomes[0])}"
-    values = design.to_numpy()
-    if np.linalg.matrix_rank(values) < values.shape[1]:
-        return "the predictors and their products depend on each other linearly"
-    if _separated(values, outcomes):
-        return "the predictors separate the outcomes, so that the estimates would be infinite"
-    return ""
+def _names(design: Design) -> list[str]:
+    return [INTERCEPT if name == "Intercept" else name for name in design.columns]
 
 
 def _separated(
@@ -205,71 +265,123 @@ def _separated(
     return bool((signed @ solution.x).max() > SEPARATED)
 
 
-def _fit_mixed(
-    outcomes: Float[np.ndarray, " rows"], design: pd.DataFrame, grouped: pd.DataFrame
-) -> _Fit:
+def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd.DataFrame) -> _Fit:
     """Phase 4; where it did not converge, `fitted` says why."""
     levels = [pd.factorize(grouped[name])[0] for name in grouped]
     coded = np.array(levels, dtype=np.int64).reshape(len(levels), len(outcomes)).T
-    fit = fit_laplace(design.to_numpy(), outcomes, coded)
+    fit = fit_laplace(design.fixed, outcomes, coded)
     estimates = pd.DataFrame(
-        {"estimate": fit.coefficients, "se": fit.standard_errors}, index=design.columns
+        {"estimate": fit.coefficients, "se": fit.standard_errors}, index=_names(design)
     )
     sds: dict[str, float] = dict(zip(grouped.columns, fit.sds.tolist(), strict=True))
     if not fit.converged:
         return _Fit(estimates, sds, False, "its likelihood has no clear maximum")
     if endless := [name for name, sd in sds.items() if sd > LARGEST_SD]:
         return _Fit(estimates, sds, False, f"{endless[0]} alone decides nearly every outcome")
-    if not sds:
-        return _Fit(estimates, sds, True, "logistic regression: no grouping has two levels")
     intercepts = " and ".join(sds)
-    fitted = f"mixed logistic regression with random intercepts for {intercepts} (Laplace)"
-    return _Fit(estimates, sds, True, fitted)
+    return _Fit(
+        estimates,
+        sds,
+        True,
+        f"mixed logistic regression with random intercepts for {intercepts} (Laplace)"
+        if sds
+        else "logistic regression: no grouping has two levels",
+        undefined="a constant term",
+        log_likelihood=fit.log_likelihood,
+        by_terms=float(np.var(design.fixed @ fit.coefficients)),
+    )
 
 
-def _fit_robust(
+def _fit_levels(
     outcomes: Float[np.ndarray, " rows"],
-    design: pd.DataFrame,
+    design: Design,
     grouped: pd.DataFrame,
     *,
     mixed: _Fit,
 ) -> _Fit:
-    """Phase 5: an ordinary logistic regression in place of the mixed one."""
+    """Phase 5: a regression over the levels of the first grouping, one observation each."""
     import statsmodels.api as sm
 
     if grouped.empty:
         return _nothing(mixed.fitted)
-    clusters = next(iter(grouped))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fit = sm.GLM(outcomes, design.to_numpy(), family=sm.families.Binomial()).fit(
-            cov_type="cluster", cov_kwds={"groups": pd.factorize(grouped[clusters])[0]}
-        )
-    told = "".join(f" (warning: {warning.message})" for warning in caught)
+    name = next(iter(grouped))
+    codes = pd.factorize(grouped[name])[0]
+    constant = _constant_within(design.fixed, codes)
+    columns = [column for column, same in zip(_names(design), constant, strict=True) if same]
+    firsts = np.unique(codes, return_index=True)[1]
+    of_levels = design.fixed[firsts][:, constant]
+    hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
+    if len(firsts) <= len(columns):
+        return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
+    if _separated(np.repeat(of_levels, 2, axis=0), _both_outcomes(hits, sizes)):
+        return _nothing(SEPARATES)
+    family = sm.families.Binomial()
+    fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
+    # Pearson's dispersion, from counts: statsmodels' own takes a level for one observation.
+    expected = sizes * fit.mu
+    dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
+    errors = fit.bse * np.sqrt(dispersion)
     return _Fit(
-        pd.DataFrame({"estimate": fit.params, "se": fit.bse}, index=design.columns),
+        pd.DataFrame({"estimate": fit.params, "se": errors}, index=columns),
         {},
         False,
-        f"logistic regression with errors robust to clusters of {clusters}{told}, because the "
-        f"mixed model did not converge: {mixed.fitted}",
+        f"quasi-binomial regression over levels of {name}; mixed model: {mixed.fitted}",
+        undefined=f"it varies within {name}, whose levels have hardly two outcomes to compare",
+        freedom=float(fit.df_resid),
     )
 
 
-def _terms(fit: _Fit, predictors: Sequence[str]) -> pd.DataFrame:
-    """The terms with their tests; what was left out of the design is undefined."""
-    names = [INTERCEPT, *predictors, *(f"{a}:{b}" for a, b in combinations(predictors, 2))]
+def _constant_within(
+    columns: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"]
+) -> Bool[np.ndarray, " columns"]:
+    """Which columns have one value within each level."""
+    firsts = np.unique(codes, return_index=True)[1]
+    return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
+
+
+def _both_outcomes(
+    hits: Float[np.ndarray, " levels"], sizes: Int[np.ndarray, " levels"]
+) -> Float[np.ndarray, " rows"]:
+    """Two rows a level: its outcomes, which differ where it has both."""
+    return np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
+
+
+def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
+    """The coefficients with their tests; what was left out of the design is undefined."""
+    found = list(fit.estimates.index)
+    # A factor that was left out has no levels: its own name stands for it.
+    lacking = [
+        term for term in formula.fixed if not any(_without_levels(name) == term for name in found)
+    ]
+    names = [INTERCEPT, *(name for name in found if name != INTERCEPT), *lacking]
+    names.sort(key=lambda name: _place(name, formula))
     table = fit.estimates.reindex(names).astype(float).rename_axis("term").reset_index()
     z = table["estimate"] / table["se"]
-    why = "a constant predictor" if len(fit.estimates) else fit.fitted.removeprefix("nothing: ")
+    half = stats.t.ppf(UPPER, fit.freedom) * table["se"]
     table = table.assign(
-        low=table["estimate"] - Z * table["se"],
-        high=table["estimate"] + Z * table["se"],
+        low=table["estimate"] - half,
+        high=table["estimate"] + half,
         z=z,
-        p=2 * stats.norm.sf(z.abs()),
+        p=2 * stats.t.sf(z.abs(), fit.freedom),
         odds_ratio=np.exp(table["estimate"]),
-        note=np.where(table["estimate"].isna(), f"undefined: {why}", ""),
+        note=np.where(table["estimate"].isna(), f"undefined: {fit.undefined}", ""),
     )
     return table[list(TERM_COLUMNS)]
+
+
+def _without_levels(name: str) -> str:
+    """The term of a coefficient: "modality:x" of "modality[T.box]:x"."""
+    return re.sub(r"\[[^\]]*\]", "", name)
+
+
+def _place(name: str, formula: MixedFormula) -> int:
+    return -1 if name == INTERCEPT else formula.fixed.index(_without_levels(name))
+
+
+def _r_squared(fit: _Fit) -> RSquared:
+    by_groups = sum(sd**2 for sd in fit.sds.values()) if fit.converged else float("nan")
+    total = fit.by_terms + by_groups + np.pi**2 / 3
+    return RSquared(fit.by_terms / total, (fit.by_terms + by_groups) / total)
 
 
 def _groups(rows: pd.DataFrame, groups: Sequence[str], sds: Mapping[str, float]) -> pd.DataFrame:

@@ -6,10 +6,11 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.special import stdtrit
+from scipy.stats import t
 
 from interp.analysis.corrections import holm
-from interp.analysis.intervals import Z
+from interp.analysis.intervals import UPPER
 from interp.analysis.mixed.linear import MixedModel
 from interp.errors import UserError
 
@@ -19,7 +20,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 
     The mean is that of the response at this level, averaged with equal weights over the levels of
     all other factors, covariates at their means; low and high bound it with a confidence of 95% by
-    the normal approximation.
+    Student's t with the model's degrees of freedom.
 
     Raises:
         UserError: the model has no such factor.
@@ -27,7 +28,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
     averages = _averages(model, factor)
     means = averages @ model.fit.coefficients
     errors = _standard_errors(model, averages)
-    half = Z * errors
+    half = float(stdtrit(model.freedom, UPPER)) * errors
     return pd.DataFrame(
         {
             "level": model.design.levels[factor],
@@ -42,10 +43,11 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row per pair of levels: first, second, difference, standard_error, z, p, and Holm's p.
+    """One row per pair of levels: first, second, difference, standard_error, low, high, t, df, p.
 
-    `difference` is the marginal mean of the first minus that of the second; tests are two-sided by
-    the normal approximation. The pairs are one family for the correction.
+    `difference` is the marginal mean of the first minus that of the second, low and high its 95%
+    interval; tests are two-sided by Student's t with the model's degrees of freedom. The pairs are
+    one family for Holm's correction, p_holm.
 
     Args:
         model: a fitted model.
@@ -67,15 +69,19 @@ def pairwise_tests(
     contrasts = contrasts.reshape(len(chosen), len(model.design.columns))
     differences = contrasts @ model.fit.coefficients
     errors = _standard_errors(model, contrasts)
-    z = differences / errors
+    statistic = differences / errors
+    half = float(stdtrit(model.freedom, UPPER)) * errors
     tests = pd.DataFrame(
         {
             "first": [one for one, _ in chosen],
             "second": [other for _, other in chosen],
             "difference": differences,
             "standard_error": errors,
-            "z": z,
-            "p": 2 * norm.sf(np.abs(z)),
+            "low": differences - half,
+            "high": differences + half,
+            "t": statistic,
+            "df": model.freedom,
+            "p": 2 * t.sf(np.abs(statistic), model.freedom),
         }
     )
     return holm(tests, family=f"pairs of {factor}")

@@ -1,5 +1,8 @@
 """The profiled deviance of a linear mixed model with one grouping, and its minimum.
 
+The random effects of a group are an intercept and a slope, which may be correlated, and blocks of
+independent effects that share a variance, such as the levels of a factor.
+
 1. Subtract the least-squares fit, so that sums of squares do not cancel; scale the columns, and
    centre the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 STARTS = (1.0, 0.1)
@@ -71,21 +75,24 @@ def fit_profiled(
     groups: Int[np.ndarray, " rows"],
     *,
     reml: bool,
+    blocks: tuple[int, ...] = (),
 ) -> ProfiledFit:
     """The maximum of the likelihood, or of the restricted likelihood.
 
     Args:
         fixed: matrix of full rank.
-        random: no columns, or a column of ones and possibly a covariate.
+        random: no columns, or a column of ones, possibly a covariate, and those of the blocks.
         response: what is explained.
         groups: number of each row's group, from 0.
         reml: whether to maximise the restricted likelihood.
+        blocks: sizes of the blocks, which are the last columns of `random`.
     """
-    scales, change = _scales(fixed), _standardising(random)
+    correlated = random.shape[1] - sum(blocks)
+    scales, change = _scales(fixed), _standardising(random, correlated)
     x, z = fixed / scales, random @ change
     start = np.linalg.lstsq(x, response, rcond=None)[0]
     sums = _sums(x, z, response - x @ start, groups)
-    factor, converged = _search(sums, effects=z.shape[1], reml=reml)
+    factor, converged = _search(sums, correlated=correlated, blocks=blocks, reml=reml)
     best = _profile(factor, sums, reml=reml)
     root = change @ factor
     return ProfiledFit(
@@ -108,15 +115,17 @@ def _scales(matrix: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, " co
     return np.where(scales > 0, scales, 1.0)
 
 
-def _standardising(random: Float[np.ndarray, "rows effects"]) -> Float[np.ndarray, "e e"]:
+def _standardising(
+    random: Float[np.ndarray, "rows effects"], correlated: int
+) -> Float[np.ndarray, "effects effects"]:
     """The matrix that turns the columns (1, x) into (1, standardised x).
 
     The search then does not depend on the origin and the unit of x.
     """
     change = np.eye(random.shape[1])
-    if len(change) > 1:
+    if correlated > 1:
         sd = float(random[:, 1].std()) or 1.0
-        change[:, 1] = -random[:, 1].mean() / sd, 1 / sd
+        change[:2, 1] = -random[:, 1].mean() / sd, 1 / sd
     return change
 
 
@@ -136,23 +145,27 @@ def _sums(
     )
 
 
-def _factor(values: Float[np.ndarray, " elements"], effects: int) -> Float[np.ndarray, "e e"]:
-    """The lower triangle that the elements fill."""
-    factor = np.zeros((effects, effects))
-    factor[np.tril_indices(effects)] = values
-    return factor
+def _factor(
+    values: Float[np.ndarray, " elements"], correlated: int, blocks: tuple[int, ...]
+) -> Float[np.ndarray, "effects effects"]:
+    """The lower triangle that the first elements fill, and a diagonal of one value a block."""
+    triangle = np.zeros((correlated, correlated))
+    triangle[np.tril_indices(correlated)] = values[: len(values) - len(blocks)]
+    shared = np.repeat(values[len(values) - len(blocks) :], blocks)
+    return np.asarray(block_diag(triangle, np.diag(shared)))
 
 
 def _search(
-    sums: _Sums, *, effects: int, reml: bool
+    sums: _Sums, *, correlated: int, blocks: tuple[int, ...], reml: bool
 ) -> tuple[Float[np.ndarray, "effects effects"], bool]:
     """The best relative Cholesky factor, and whether its search converged."""
-    if not effects:
+    if not correlated:
         return np.zeros((0, 0)), True
-    diagonal = np.equal(*np.tril_indices(effects))
+    triangle = np.equal(*np.tril_indices(correlated))
+    diagonal = np.append(triangle, np.ones(len(blocks), dtype=bool))
     found = [
         minimize(
-            lambda values: _profile(_factor(values, effects), sums, reml=reml).deviance,
+            lambda values: _profile(_factor(values, correlated, blocks), sums, reml=reml).deviance,
             np.where(diagonal, start, 0.0),
             method="Nelder-Mead",
             bounds=[(0 if on else None, None) for on in diagonal],
@@ -161,7 +174,7 @@ def _search(
         for start in STARTS
     ]
     best = min(found, key=lambda result: float(result.fun))
-    return _factor(best.x, effects), bool(best.success)
+    return _factor(best.x, correlated, blocks), bool(best.success)
 
 
 def _profile(factor: Float[np.ndarray, "effects effects"], sums: _Sums, *, reml: bool) -> _Profile:

@@ -2,10 +2,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy import stats
 from scipy.special import expit
 
 from interp.analysis.mixed.laplace import LaplaceFit
-from interp.analysis.mixed.logistic import TERM_COLUMNS, mixed_logistic, mixed_logistic_table
+from interp.analysis.mixed.logistic import (
+    TERM_COLUMNS,
+    logistic_ratio_test,
+    mixed_logistic,
+    mixed_logistic_table,
+)
 from interp.errors import UserError
 
 TERMS = ["intercept", "ratio", "familiarity", "ratio:familiarity"]
@@ -33,8 +39,11 @@ def simulated(seed, *, rows=3000, entities=60, phrasings=10):
     )
 
 
-def fit(frame, predictors=("ratio", "familiarity"), groups=("entity", "phrasing")):
-    return mixed_logistic(frame, outcome="correct", predictors=predictors, groups=groups)
+PREDICTORS = ("ratio", "familiarity", "ratio:familiarity")
+
+
+def fit(frame, terms=PREDICTORS, groups=("entity", "phrasing")):
+    return mixed_logistic(frame, outcome="correct", terms=terms, groups=groups)
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +93,8 @@ def test_rows_without_a_value_are_left_out(frame):
 
 def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted(frame):
     result = fit(frame.assign(familiarity=0.1))
-    assert result.terms["note"].tolist() == ["", "", *["undefined: a constant predictor"] * 2]
-    alone = fit(frame, predictors=("ratio",))
+    assert result.terms["note"].tolist() == ["", "", *["undefined: a constant term"] * 2]
+    alone = fit(frame, terms=("ratio",))
     assert result.terms["estimate"].tolist()[:2] == pytest.approx(alone.terms["estimate"])
     assert result.terms["p"].isna().tolist() == [False, False, True, True]
 
@@ -95,7 +104,7 @@ def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted(frame):
     [
         ({"correct": True}, "the outcome is always True"),
         ({"correct": False}, "the outcome is always False"),
-        ({"correct": lambda d: d["ratio"] > 3}, "the predictors separate the outcomes"),
+        ({"correct": lambda d: d["ratio"] > 3}, "the terms separate the outcomes"),
         ({"familiarity": lambda d: d["ratio"]}, "depend on each other linearly"),
         ({"ratio": np.nan}, "no row has all values"),
     ],
@@ -123,39 +132,156 @@ def test_groupings_of_one_level_leave_an_ordinary_regression(frame):
     assert result.terms["se"].notna().all()
 
 
-def test_a_grouping_that_decides_the_outcome_gives_robust_errors(frame):
-    decided = frame.assign(correct=frame["entity"].str[-1].astype(int) % 2 == 0)
+def by_levels(frame):
+    """The regression over entities with equally many rows: of their shares, with one weight."""
+    entities = frame.groupby("entity").agg(
+        share=("correct", "mean"), familiarity=("familiarity", "first")
+    )
+    x = sm.add_constant((entities["familiarity"]).to_numpy())
+    model = sm.GLM(entities["share"].to_numpy(dtype=float), x, family=sm.families.Binomial())
+    return model.fit(scale="X2", use_t=True)
+
+
+def test_a_grouping_that_decides_the_outcome_is_the_observation(frame):
+    balanced = frame.groupby("entity").head(frame["entity"].value_counts().min())
+    z = (balanced["familiarity"] - balanced["familiarity"].mean()) / balanced["familiarity"].std()
+    decided = balanced.assign(
+        correct=balanced["entity"].str[-1].astype(int) % 2 == 0, familiarity=z
+    )
     result = fit(decided)
     assert not result.converged
     assert result.fitted == (
-        "logistic regression with errors robust to clusters of entity, because the mixed model "
-        "did not converge: entity alone decides nearly every outcome"
+        "quasi-binomial regression over levels of entity; mixed model: entity alone decides nearly "
+        "every outcome"
     )
-    a, b = ((x - x.mean()) / x.std() for x in (decided["ratio"], decided["familiarity"]))
-    expected = sm.Logit(
-        decided["correct"].astype(float), np.column_stack([np.ones(600), a, b, a * b])
-    ).fit(disp=0, cov_type="cluster", cov_kwds={"groups": pd.factorize(decided["entity"])[0]})
-    assert result.terms["estimate"].tolist() == pytest.approx(expected.params.tolist(), abs=1e-6)
-    assert result.terms["se"].tolist() == pytest.approx(expected.bse.tolist(), rel=1e-5)
+    terms = result.terms.set_index("term")
+    expected = by_levels(decided)
+    known = terms.loc[["intercept", "familiarity"]]
+    assert known["estimate"].tolist() == pytest.approx(expected.params.tolist(), abs=1e-6)
+    assert known["se"].tolist() == pytest.approx(expected.bse.tolist(), rel=1e-5)
+    assert known["p"].tolist() == pytest.approx(expected.pvalues.tolist(), rel=1e-5)
+    assert known[["low", "high"]].to_numpy() == pytest.approx(expected.conf_int(), rel=1e-5)
+    within = terms.loc[["ratio", "ratio:familiarity"]]
+    assert within["estimate"].isna().all()
+    assert within["note"].str.startswith("undefined: it varies within entity").all()
     assert result.groups["sd"].isna().all()
+    assert np.isnan([result.log_likelihood, result.r_squared.marginal]).all()
 
 
-def test_a_fit_without_a_maximum_gives_robust_errors(frame, monkeypatch):
+def test_an_effect_within_levels_is_not_taken_for_one_between(frame):
+    """Rows of an entity are no observations of what the entity decides: errors do not shrink."""
+    decided = frame.assign(correct=frame["entity"].str[-1].astype(int) % 2 == 0)
+    often = pd.concat([decided] * 5)
+    once, more = (fit(rows).terms.set_index("term").loc["familiarity"] for rows in (decided, often))
+    assert more["se"] == pytest.approx(once["se"], rel=0.02)
+
+
+def test_a_fit_without_a_maximum_is_over_levels_too(frame, monkeypatch):
     def lost(design, outcomes, levels):
         nan = np.full(design.shape[1], np.nan)
         return LaplaceFit(nan, nan, np.ones(levels.shape[1]), -1.0, False)
 
     monkeypatch.setattr("interp.analysis.mixed.logistic.fit_laplace", lost)
     result = fit(frame)
-    assert result.fitted.endswith("did not converge: its likelihood has no clear maximum")
-    assert result.terms["se"].notna().all()
+    assert result.fitted.endswith("mixed model: its likelihood has no clear maximum")
+    assert result.terms["se"].notna().sum() == 2
+
+
+def with_factors(seed=5, rows=1500):
+    """An equation like that of the human answers: two factors, a covariate, people."""
+    rng = np.random.default_rng(seed)
+    person = rng.integers(0, 40, rows)
+    modality, form = rng.integers(0, 3, rows), rng.integers(0, 2, rows)
+    x = rng.normal(10, 2, rows)
+    log_odds = 0.3 + np.array([0.0, -0.8, 0.5])[modality] + 0.6 * form - 0.2 * (x - 10)
+    log_odds += rng.normal(0, 0.7, 40)[person]
+    return pd.DataFrame(
+        {
+            "correct": rng.random(rows) < expit(log_odds),
+            "modality": pd.Categorical.from_codes(modality, ["none", "box", "diamond"]),
+            "form": np.array(["mp", "mt"])[form],
+            "perplexity": x,
+            "person": [f"person {number}" for number in person],
+        }
+    )
+
+
+EQUATION = ("modality", "form", "perplexity")
+
+
+def test_factors_are_fitted_as_by_an_independent_implementation():
+    theirs = pytest.importorskip("pystatistics.mixed")
+    frame = with_factors()
+    ours = fit(frame, terms=EQUATION, groups=("person",))
+    names = ["intercept", "modality[T.box]", "modality[T.diamond]", "form[T.mt]", "perplexity"]
+    assert ours.terms["term"].tolist() == names
+    z = (frame["perplexity"] - frame["perplexity"].mean()) / frame["perplexity"].std()
+    design = np.column_stack(
+        [
+            np.ones(len(frame)),
+            frame["modality"] == "box",
+            frame["modality"] == "diamond",
+            frame["form"] == "mt",
+            z,
+        ]
+    ).astype(float)
+    people = {"person": pd.factorize(frame["person"])[0]}
+    outcomes = frame["correct"].to_numpy(dtype=float)
+    full = theirs.glmm(outcomes, design, people, family="binomial")
+    assert ours.terms["estimate"].tolist() == pytest.approx(full.coefficients.tolist(), abs=3e-4)
+    assert ours.log_likelihood == pytest.approx(full.log_likelihood, abs=1e-4)
+    null = theirs.glmm(outcomes, design[:, [0, 3, 4]], people, family="binomial")
+    test = logistic_ratio_test(
+        frame, outcome="correct", terms=EQUATION, groups=("person",), without="modality"
+    )
+    expected = 2 * (full.log_likelihood - null.log_likelihood)
+    assert test["chi_square"] == pytest.approx(expected, abs=1e-3)
+    assert test["df"] == 2
+    assert test["p"] == pytest.approx(stats.chi2.sf(expected, 2), rel=1e-3)
+
+
+def test_r_squared_by_its_formula():
+    frame = with_factors()
+    ours = fit(frame, terms=EQUATION, groups=("person",))
+    estimates = ours.terms.set_index("term")["estimate"]
+    z = (frame["perplexity"] - frame["perplexity"].mean()) / frame["perplexity"].std()
+    fixed = (
+        estimates["modality[T.box]"] * (frame["modality"] == "box")
+        + estimates["modality[T.diamond]"] * (frame["modality"] == "diamond")
+        + estimates["form[T.mt]"] * (frame["form"] == "mt")
+        + estimates["perplexity"] * z
+    )
+    by_terms, by_people = np.var(fixed), ours.groups["sd"][0] ** 2
+    total = by_terms + by_people + np.pi**2 / 3
+    assert ours.r_squared.marginal == pytest.approx(by_terms / total)
+    assert ours.r_squared.conditional == pytest.approx((by_terms + by_people) / total)
+
+
+def test_a_factor_of_one_level_is_undefined_and_the_rest_is_fitted():
+    frame = with_factors().assign(form="mp")
+    terms = fit(frame, terms=EQUATION, groups=("person",)).terms.set_index("term")
+    assert terms.index.tolist()[-2:] == ["form", "perplexity"]
+    assert terms.loc["form", "note"] == "undefined: a constant term"
+    assert terms["estimate"].notna().sum() == 4
+
+
+def test_a_term_that_is_not_there_cannot_be_tested():
+    with pytest.raises(UserError, match="no fixed effect 'verb'"):
+        logistic_ratio_test(
+            with_factors(rows=50),
+            outcome="correct",
+            terms=EQUATION,
+            groups=("person",),
+            without="verb",
+        )
 
 
 def test_one_table_for_all_models(frame):
     both = pd.concat([frame.assign(model="z"), frame.assign(model="a", correct=True)])
     table = mixed_logistic_table(
-        both, outcome="correct", predictors=("ratio", "familiarity"), groups=("entity", "phrasing")
+        both, outcome="correct", terms=PREDICTORS, groups=("entity", "phrasing")
     )
+    assert list(table)[:3] == ["model", "fitted", "term"]
     assert table["model"].tolist() == ["z"] * 4 + ["a"] * 4
     assert table["term"].tolist() == TERMS * 2
     assert table["entity_sd"].notna().tolist() == [True] * 4 + [False] * 4
@@ -163,13 +289,13 @@ def test_one_table_for_all_models(frame):
 
 
 @pytest.mark.parametrize(
-    ("predictors", "groups", "message"),
+    ("terms", "groups", "message"),
     [
         (("ratio", "shape"), ("entity",), "lacks the columns shape"),
-        ((), ("entity",), "at least one predictor and one grouping"),
-        (("ratio",), (), "at least one predictor and one grouping"),
+        ((), ("entity",), "at least one term and one grouping"),
+        (("ratio",), (), "at least one term and one grouping"),
     ],
 )
-def test_bad_columns_are_refused(frame, predictors, groups, message):
+def test_bad_columns_are_refused(frame, terms, groups, message):
     with pytest.raises(UserError, match=message):
-        fit(frame, predictors=predictors, groups=groups)
+        fit(frame, terms=terms, groups=groups)

@@ -77,6 +77,20 @@ def test_size_balance_and_pairs():
 def test_a_limit_takes_every_form_equally():
     frame = generated(system).spread(24).to_frame()
     assert set(Counter(frame["formula"]).values()) == {2}
+    assert set(frame["weight"]) == {500.0}
+
+
+def test_a_limit_takes_every_form_of_an_interpretation():
+    frame = generated(system).spread(40).to_frame()
+    assert sorted(frame.groupby("interpretation")["formula"].nunique()) == [8, 24, 24, 24]
+
+
+def test_every_set_has_the_same_interpretations():
+    drawn = [
+        list(dict.fromkeys(p.factors["interpretation"] for p in generated(chosen).spread(pairs)))
+        for chosen, pairs in ((system, 60), (nonsense, 60), (introduction, 15), (distribution, 35))
+    ]
+    assert all(len(names) == 5 and names == drawn[0] for names in drawn)
 
 
 def test_the_extra_sets():

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+from scipy.special import expit
 
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
@@ -12,15 +14,25 @@ from interp.runs.schemas import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
+from interp_experiments.logical_forms.effects import (
+    contrasts_by_model,
+    effects,
+    pooled_contrasts,
+)
+from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     ARGUMENT_FORMS,
     MODALITIES,
     VALID_FORMS,
     main_forms,
 )
+from interp_experiments.logical_forms.means import clustered_means
+from interp_experiments.logical_forms.perplexity import TOGETHER, perplexity_correlations
 from interp_experiments.logical_forms.results import Results, read_results
 from interp_experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
 from tests.support.tiny import tiny_model
+
+ACCURACY = "soft_accuracy"
 
 MODALITY_EFFECTS = {"none": 0.0, "box": -0.2, "diamond": 0.1}
 FORM_EFFECTS = {"or": 0.0, "mp": 0.05, "mt": -0.1, "or_fallacy": -0.05, "ac": -0.15, "da": 0.02}
@@ -43,6 +55,7 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
                     {
                         "model": f"model {number}",
                         "prompt_id": [f"{i}/{form.id}" for i in range(questions)],
+                        "interpretation": [f"{i}" for i in range(questions)],
                         "form": form.id,
                         "modality": form.modality,
                         "argument_form": form.group,
@@ -51,9 +64,11 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
                         "gold": "Yes" if form.valid() else "No",
                         "perplexity": 10 + 2 * standard,
                         "relative_perplexity": standard,
+                        "perplexity_within_form": standard - standard.mean(),
                         "soft_accuracy": accuracy + level + slope * standard + noise[0],
                         "relative_positive": yes + level + noise[1],
                         "answered": answered,
+                        "hard_accuracy": (accuracy + noise[0] > 0.5).astype(float),
                     }
                 )
             )
@@ -82,37 +97,164 @@ def differences(tests, factor):
 
 def test_formula_4_finds_the_known_effects(results):
     rows = results.pooled("questions", valid=True)
-    found = tables.effects(rows, response="soft_accuracy", factors=("modality", "argument_form"))
+    found = effects(rows, response="soft_accuracy")
     modality = differences(found.tests, "modality")
     for (first, second), (difference, p) in modality.items():
         expected = MODALITY_EFFECTS[first] - MODALITY_EFFECTS[second]
         assert difference == pytest.approx(expected, abs=0.015)
-        assert p < 1e-6
+        assert p < 1e-4  # five models: t with 4 degrees of freedom
     assert found.means[found.means["factor"] == "argument_form"]["level"].tolist() == list(
         VALID_FORMS
     )
     for (first, second), (difference, _) in differences(found.tests, "argument_form").items():
         expected = FORM_EFFECTS[first] - FORM_EFFECTS[second]
         assert difference == pytest.approx(expected, abs=0.015)
-    assert (found.ratio_tests["p"] < 0.01).all()
-    assert found.ratio_tests["df"].tolist() == [2, 2, 1]
+    terms = found.term_tests.set_index("term")
+    crossed = "modality:argument_form"
+    assert terms.index.tolist() == ["modality", "argument_form", "relative_perplexity", crossed]
+    assert (terms["p"].drop(crossed) < 0.01).all()
+    assert terms.loc[crossed, "p"] > 0.05
+    assert terms["df1"].tolist() == [2, 2, 1, 4]
+    assert set(terms["df2"]) == {4}
+    assert terms["df"].tolist() == [2, 2, 1, 4]
     assert found.fit["models"].tolist() == [5]
+    assert found.fit["formula"][0].endswith(
+        "(1 + relative_perplexity | model) + (1 | modality:model) + (1 | argument_form:model)"
+    )
 
 
 def test_formula_5_finds_affirmation_and_rejection(results):
-    found = tables.effects(
-        results.pooled("questions"),
-        response="relative_positive",
-        factors=("modality", "argument_form"),
-    )
+    found = effects(results.pooled("questions"), response="relative_positive")
     means = found.means.set_index("level")
     assert means.loc["none", "low"] > 0.5 > means.loc["box", "high"]
-    assert found.ratio_tests.set_index("term").loc["argument_form", "df"] == 5
+    assert found.term_tests.set_index("term").loc["argument_form", "df1"] == 5
+
+
+def test_an_interaction_of_modality_and_form_is_found():
+    rows = made_up(1)
+    chosen = rows[rows["gold"] == "Yes"]
+    helped = (chosen["modality"] == "box") & (chosen["argument_form"] == "mp")
+    found = effects(
+        chosen.assign(soft_accuracy=chosen["soft_accuracy"] + 0.1 * helped),
+        response="soft_accuracy",
+    )
+    assert found.term_tests.set_index("term").loc["modality:argument_form", "p"] < 1e-6
+
+
+def test_an_adjusted_mean_outside_the_questions_is_noted():
+    """Perplexity and modality hardly overlap: no question without modality has mean perplexity."""
+    rows = made_up(1)
+    apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
+    found = effects(
+        rows.assign(relative_perplexity=rows["relative_perplexity"] + apart),
+        response="soft_accuracy",
+    )
+    means = found.means.set_index("level")
+    assert means.loc["none", "note"].startswith("extrapolated: relative_perplexity is ")
+    assert means.loc["mp", "note"] == ""
+    raw = rows.groupby("modality", observed=True)["soft_accuracy"].mean()
+    assert means.loc[list(MODALITIES), "raw_mean"].tolist() == pytest.approx(raw.tolist())
+    # The slope of perplexity cannot be told from the modality, so the two differ.
+    assert abs(means.loc["none", "mean"] - means.loc["none", "raw_mean"]) > 0.01
+    within = effects(rows, response="soft_accuracy", covariate="perplexity_within_form")
+    assert set(within.means["note"]) == {""}
+
+
+def test_contrasts_are_of_each_model_and_then_pooled(results):
+    contrasts = contrasts_by_model(results)
+    pooled = pooled_contrasts(contrasts).set_index(["response", "first", "second"])
+    assert set(pooled["models"]) == {5}
+    row = pooled.loc["soft accuracy", "none", "box"]
+    own = contrasts.query("response == 'soft accuracy' and first == 'none' and second == 'box'")
+    assert own["model"].nunique() == 5
+    assert row["low"] < 0.2 < row["high"]
+    assert row["estimate"] == pytest.approx(own["difference"].mean(), abs=0.005)
+    assert row["p_holm"] >= row["p"]
+    alone = with_vocabulary({"questions": made_up(1)})
+    assert pooled_contrasts(contrasts_by_model(alone))["estimate"].isna().all()
+
+
+def test_correlations_within_forms_are_free_of_the_forms():
+    """Within each form accuracy falls with perplexity; forms of high perplexity are easy."""
+    rows = made_up(1, questions=60)
+    easy = rows["modality"].eq("diamond").astype(float)
+    noise = rows["soft_accuracy"] - rows.groupby("form")["soft_accuracy"].transform("mean")
+    rows["relative_perplexity"] = rows["relative_perplexity"] + 10 * easy
+    rows["soft_accuracy"] = 0.5 + 0.3 * easy + noise
+    table = perplexity_correlations(with_vocabulary({"questions": rows, "nonsense": rows}))
+    table = table[table["set"] == "questions"].set_index(["model", "forms"])
+    together = table.loc[TOGETHER]
+    assert together["rho"].tolist() == pytest.approx(table.loc["model 0"]["rho"].tolist())
+    for forms in ("all forms", "valid forms"):
+        assert together.loc[forms, "low"] > 0
+        assert together.loc[f"within {forms}", "high"] < 0
+    by_form = rows.groupby("form")[["relative_perplexity", "soft_accuracy"]]
+    expected = by_form.apply(lambda form: form.corr(method="spearman").iloc[0, 1])
+    assert together.loc["within all forms", "rho"] == pytest.approx(expected.mean())
+    whole = rows[["relative_perplexity", "soft_accuracy"]].corr(method="spearman").iloc[0, 1]
+    assert together.loc["all forms", "rho"] == pytest.approx(whole)
+
+
+def test_means_have_intervals_over_interpretations():
+    """Balanced clusters: the t interval of the clusters' means."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "model": "m",
+            "interpretation": np.repeat([str(i) for i in range(12)], 8),
+            "score": rng.normal(size=96) + np.repeat(rng.normal(size=12), 8),
+        }
+    )
+    (row,) = clustered_means(rows, "score", by=["model"]).to_dict("records")
+    own = rows.groupby("interpretation")["score"].mean()
+    low, high = stats.t.interval(0.95, 11, own.mean(), stats.sem(own))
+    assert (row["mean"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
+    assert (row["n"], row["interpretations"]) == (96, 12)
+    (one,) = clustered_means(rows[:8], "score", by=["model"]).to_dict("records")
+    assert np.isnan([one["low"], one["high"]]).all()
+
+
+def test_bias_and_sensitivity_are_told_apart():
+    """The log-odds of Yes are bias + ability on valid forms and bias - ability on fallacies."""
+    rows = made_up(1)
+    bias = rows["modality"].map({"none": 1.0, "box": -1.0, "diamond": 0.0}).astype(float)
+    ability = rows["modality"].map({"none": 2.0, "box": 1.0, "diamond": 2.5}).astype(float)
+    valid = rows["gold"].eq("Yes")
+    yes = expit(bias + np.where(valid, ability, -ability))
+    rows = rows.assign(relative_positive=yes, soft_accuracy=np.where(valid, yes, 1 - yes))
+    table = tables.affirmation(with_vocabulary({"questions": rows})).set_index("modality")
+    assert table.loc[list(MODALITIES), "bias"].tolist() == pytest.approx([1, -1, 0])
+    assert table.loc[list(MODALITIES), "sensitivity"].tolist() == pytest.approx([2, 1, 2.5])
+    assert table.loc["all", "bias"] == pytest.approx(0, abs=1e-9)
+
+
+def test_findings_follow_from_the_numbers():
+    lost = made_up(1).assign(model="lost", perplexity=5_000.0)
+    rows = pd.concat([made_up(1), lost])
+    results = with_vocabulary({"questions": rows, "nonsense": rows})
+    text = findings(
+        results,
+        valid=mixed_model(results.pooled("questions", valid=True), "soft_accuracy"),
+        affirmation=tables.affirmation(results),
+        correlations=perplexity_correlations(results),
+    )
+    assert text.startswith("1 of 2 models answer the questions and read them: model 0. The other")
+    assert "Of 3 pairs 3 differ after Holm's correction" in text
+    assert "This is said of one model, and of no other." in text
+    nobody = with_vocabulary({"questions": lost, "nonsense": lost})
+    text = findings(
+        nobody,
+        valid="nobody",
+        affirmation=tables.affirmation(nobody),
+        correlations=perplexity_correlations(nobody),
+    )
+    assert text.startswith("0 of 1 models answer the questions and read them: none.")
+    assert "\n\n" not in text
 
 
 def test_one_model_falls_back_and_says_so():
     rows = made_up(1)
-    found = mixed_model(rows, "soft_accuracy", "modality", "argument_form")
+    found = mixed_model(rows, "soft_accuracy")
     assert not isinstance(found, str)
     assert "least squares" in found.fit["note"][0]
     assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
@@ -125,26 +267,36 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     results = with_vocabulary({"questions": rows})
     assert results.models == ["model 0", "model 1", "silent", "lost"]
     assert results.competent == ["model 0", "model 1"]
+    assert results.incompetence["silent"] == "Yes and No together have a probability of 0.2"
+    assert results.incompetence["lost"] == "its perplexity is 5,000, guessing has 1,000"
+    assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
-    why = mixed_model(nobody.pooled("questions"), "soft_accuracy", "modality")
+    why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
     assert "no model answers Yes or No often enough" in str(why)
 
 
-def test_random_effects_have_a_figure_from_three_models_on(results, tmp_path):
-    section = valid_section(results)
-    assert "figure4_random_effects" in [getattr(item, "name", "") for item in section.items]
+def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
+    section = of_valid_forms(results)
+    assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
     page = write_report(Report("made up", "", (section,)), tmp_path)
-    assert "Random effects of each model" in page.read_text(encoding="utf-8")
+    assert "Intercept and slope of perplexity of each model" in page.read_text(encoding="utf-8")
+    slopes = pd.read_csv(tmp_path / "tables" / "slopes.csv")
+    # Drawn around -0.03 with a standard deviation of 0.01.
+    assert (slopes["relative_perplexity"] < 0).all()
     one = results.scores["questions"]
     single = with_vocabulary({"questions": one[one["model"] == "model 0"]})
-    names = [item.name for item in valid_section(single).items]
-    assert "figure4_random_effects" not in names
+    names = [item.name for item in of_valid_forms(single).items]
+    assert "figure4_slopes" not in names
     assert "valid_means" in names
+
+
+def of_valid_forms(results):
+    return valid_section(results, mixed_model(results.pooled("questions", valid=True), ACCURACY))
 
 
 def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
     rows = made_up(1)
-    why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", "modality")
+    why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
     assert "modality is box in every row" in str(why)
 
 
@@ -223,7 +375,11 @@ def test_the_report_is_written(folder):
     assert page.stat().st_size > 100_000
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
+    assert {"table1_intervals", "table_a2_intervals", "affirmation"} <= names
     assert {"valid_fit", "valid_tests", "yes_tests", "planted_llama-logic"} <= names
+    assert "What was found" in page.read_text(encoding="utf-8")
+    a3 = pd.read_csv(folder / "tables" / "table_a3.csv")
+    assert {"soft_accuracy_low", "relative_positive_high", "hard_accuracy"} <= set(a3)
     figures = {path.stem for path in (folder / "figures").glob("*.svg")}
     assert {"figure1_forms", "figure5_perplexity", "valid_means", "yes_means"} <= figures
     table = pd.read_csv(folder / "tables" / "table1.csv")
@@ -242,6 +398,17 @@ def test_a_stage_without_rows_is_refused(tmp_path):
 def test_data_are_refused():
     with pytest.raises(UserError, match="none are published"):
         LogicalFormsStudy().stages(PromptSource(limit=2, data="file.csv"))
+
+
+@pytest.mark.parametrize(("limit", "questions"), [(5, 10), (12, 24), (30, 48)])
+def test_a_limit_takes_whole_interpretations(limit, questions):
+    main, mirror, *_ = LogicalFormsStudy().stages(PromptSource(limit=limit))
+    assert len(main.prompts) == len(mirror.prompts) == questions
+
+
+def test_the_modalities_of_table_a3_are_compared():
+    assert ("box base", "diamond base") in tables.FORM_CHANGES
+    assert len(tables.FORM_CHANGES) == 7
 
 
 def test_all_pairs_without_a_limit():

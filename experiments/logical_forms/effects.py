@@ -1,0 +1,224 @@
+"""The mixed models of the paper (4, 5): over all models at once, and of each model before pooling.
+
+Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
+effects of all factors vary by model, where there are enough models to see how much.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.analysis.corrections import holm
+from interp.analysis.mixed.design import MixedFormula
+from interp.analysis.mixed.linear import (
+    MixedModel,
+    fit_mixed_model,
+    likelihood_ratio_test,
+    wald_test,
+)
+from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
+from interp.analysis.mixed.pooling import pooled_table
+from interp.analysis.mixed.r_squared import r_squared
+from interp.errors import UserError
+from interp_experiments.logical_forms.means import clustered_means
+from interp_experiments.logical_forms.results import Results
+
+PERPLEXITY = "relative_perplexity"
+
+FACTORS = ("modality", "argument_form")
+
+RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
+"""Dependent variables of formulas 4 and 5, in words."""
+
+_CONTRAST = ["response", "factor", "first", "second"]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """A mixed model of one dependent variable with everything that is reported of it."""
+
+    model: MixedModel
+    means: pd.DataFrame
+    """One row per level of a factor: factor, level, mean, standard_error, low, high (adjusted: the
+    other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
+    questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
+    tests: pd.DataFrame
+    """One row per pair of levels: factor, and the columns of `pairwise_tests`."""
+    term_tests: pd.DataFrame
+    """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
+    p_chi_square of the likelihood-ratio test."""
+
+    @property
+    def fit(self) -> pd.DataFrame:
+        """One row: formula, rows, groups, R squared and notes on the fit."""
+        return pd.DataFrame(
+            [
+                {
+                    "formula": self.model.equation,
+                    "rows": len(self.model.design.response),
+                    "models": len(self.model.groups),
+                    "R2_marginal": r_squared(self.model).marginal,
+                    "R2_conditional": r_squared(self.model).conditional,
+                    "note": self.model.note,
+                }
+            ]
+        )
+
+    @property
+    def slopes(self) -> pd.DataFrame:
+        """One row per model: its intercept and its slope of perplexity, fixed and random together.
+
+        Columns are model, intercept and the covariate's name; no rows without random effects.
+        """
+        if not self.model.design.random_columns:
+            return pd.DataFrame(columns=["model", "intercept", self.covariate])
+        fixed = self.model.coefficients().set_index("term")["estimate"]
+        table: pd.DataFrame = self.model.random_effects()[["model", "intercept", self.covariate]]
+        return table.assign(
+            intercept=table["intercept"] + fixed["Intercept"],
+            **{self.covariate: table[self.covariate] + fixed[self.covariate]},
+        )
+
+    @property
+    def covariate(self) -> str:
+        """The column by which perplexity enters."""
+        return str(self.model.formula.slope)
+
+
+def effects(
+    rows: pd.DataFrame,
+    *,
+    response: str,
+    factors: Sequence[str] = FACTORS,
+    covariate: str = PERPLEXITY,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Effects:
+    """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
+
+    Args:
+        rows: rows of `Results.pooled`.
+        response: "soft_accuracy" (4) or "relative_positive" (5).
+        factors: "modality" and "argument_form", or some of them.
+        covariate: how perplexity enters: "relative_perplexity", or "perplexity_within_form", which
+            does not differ between forms on average.
+        pairs: levels of the factor to compare; all pairs if None.
+
+    Raises:
+        UserError: no rows, or factors that are collinear in the rows.
+    """
+    formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
+    model = fit_mixed_model(rows, formula)
+    means, tests = [], []
+    for factor in factors:
+        means.append(_means(rows, model, factor, response=response, covariate=covariate))
+        tests.append(pairwise_tests(model, factor, pairs=pairs))
+    return Effects(
+        model,
+        means=_by_factor(means, factors),
+        tests=_by_factor(tests, factors),
+        term_tests=_term_tests(rows, model, formula),
+    )
+
+
+def _means(
+    rows: pd.DataFrame, model: MixedModel, factor: str, *, response: str, covariate: str
+) -> pd.DataFrame:
+    """Adjusted and raw means of a factor's levels, and which of the former are extrapolated."""
+    raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
+    raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
+    at = model.design.means[covariate]
+    ranges = rows.groupby(rows[factor].astype(str), observed=True)[covariate].agg(["min", "max"])
+    outside = (ranges["min"] > at) | (ranges["max"] < at)
+    table = marginal_means(model, factor).merge(raw, on="level", validate="one_to_one")
+    notes = [
+        f"extrapolated: {covariate} is {ranges.loc[level, 'min']:.2f} to "
+        f"{ranges.loc[level, 'max']:.2f} here, and the mean is taken at {at:.2f}"
+        if outside[level]
+        else ""
+        for level in table["level"]
+    ]
+    return table.assign(note=notes)
+
+
+def _term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) -> pd.DataFrame:
+    """Tests of each fixed effect, and of the interaction of two factors in a model that has it."""
+    tested = [(model, formula, term) for term in formula.fixed]
+    crossed = ":".join(formula.varying)
+    if len(formula.varying) == 2:
+        wider = MixedFormula(
+            formula.response,
+            (*formula.fixed, crossed),
+            formula.group,
+            formula.slope,
+            formula.varying,
+        )
+        with suppress(UserError):  # not all combinations occur
+            tested.append((fit_mixed_model(rows, wider), wider, crossed))
+    tests = []
+    for fitted, written, term in tested:
+        ratio = likelihood_ratio_test(rows, written, without=term)
+        tests.append(
+            {
+                **wald_test(fitted, term),
+                "chi_square": ratio["chi_square"],
+                "df": ratio["df"],
+                "p_chi_square": ratio["p"],
+                "note": ratio["note"],
+            }
+        )
+    return pd.DataFrame(tests)
+
+
+def effects_by_model(results: Results) -> pd.DataFrame:
+    """Marginal means of formulas 4 and 5 for each model alone, by least squares.
+
+    Columns are model, response, factor and those of `Effects.means`, or a note on why a model has
+    none. Formula 4 is fitted to valid forms, formula 5 to all.
+    """
+    return _each_model(results, "means")
+
+
+def contrasts_by_model(results: Results) -> pd.DataFrame:
+    """Pairwise tests of formulas 4 and 5 for each model alone: as `effects_by_model`."""
+    return _each_model(results, "tests")
+
+
+def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """Each contrast over models: the fields of `interp.analysis.mixed.pooling.Pooled`, Holm's p.
+
+    Args:
+        contrasts: rows of `contrasts_by_model`.
+    """
+    found = contrasts.reindex(columns=[*_CONTRAST, "difference", "standard_error"]).dropna()
+    table = pooled_table(found, estimate="difference", error="standard_error", by=_CONTRAST)
+    families = [
+        holm(rows, family=f"{response} over models, pairs of {factor}")
+        for (response, factor), rows in table.groupby(["response", "factor"], sort=False)
+    ]
+    return pd.concat(families, ignore_index=True) if families else table
+
+
+def _each_model(results: Results, part: str) -> pd.DataFrame:
+    """One part of the effects of each model alone."""
+    tables: list[pd.DataFrame] = []
+    for model in results.competent:
+        for response, words in RESPONSES.items():
+            rows = results.pooled("questions", valid=response == "soft_accuracy")
+            try:
+                found = getattr(effects(rows[rows["model"] == model], response=response), part)
+            except UserError as error:
+                found = pd.DataFrame({"note": [f"undefined: {error}"]})
+            tables.append(found.assign(model=model, response=words))
+    if not tables:
+        return pd.DataFrame(columns=["model", "response"])
+    table = pd.concat(tables, ignore_index=True)
+    first = ["model", "response"]
+    return table[[*first, *table.columns.drop(first)]]
+
+
+def _by_factor(parts: Sequence[pd.DataFrame], factors: Sequence[str]) -> pd.DataFrame:
+    named = [part.assign(factor=factor) for part, factor in zip(parts, factors, strict=True)]
+    table = pd.concat(named, ignore_index=True)
+    return table[["factor", *table.columns.drop("factor")]]
