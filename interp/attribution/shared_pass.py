@@ -19,6 +19,7 @@ from torch import Tensor
 from interp.attribution.reading import embed, predict_from
 from interp.attribution.targets import objective
 from interp.models.attention_rows import answer_attention
+from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules
 from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -61,8 +62,9 @@ def shared_pass(
     *,
     needs: Set[Need],
     target: str,
+    rules: BackwardRules = PLAIN,
 ) -> Captured:
-    """Run the passes of a batch and keep what is needed.
+    """Run the passes of a batch, the backward pass by some rules, and keep what is needed.
 
     The target of a prompt depends on its own embeddings alone, so that one backward pass of the sum
     serves the whole batch.
@@ -71,6 +73,7 @@ def shared_pass(
     with ExitStack() as stack:
         stack.enter_context(model.measuring())
         stack.enter_context(torch.set_grad_enabled(differentiated))
+        stack.enter_context(backward_rules(model, rules))
         rows: list[Tensor] = []
         if "attention_rows" in needs:
             rows = stack.enter_context(answer_attention(model))
