@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from interp.errors import UserError
+from interp.prompts.donors import DonorSource
 from interp.prompts.prompt import Prompt
 
 
@@ -45,6 +46,8 @@ class PromptSet(Sequence[Prompt]):
     "premise1"); None where no two are."""
     whole_groups: bool = True
     """Whether every group has a member of every side, which `check` then asks for."""
+    donors: DonorSource | None = None
+    """Where other texts for the segments of its prompts come from, if its system has any."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -135,6 +138,11 @@ class PromptSet(Sequence[Prompt]):
             cells[tuple(prompt.factors[name] for name in self.strata)][prompt.pair_id] = None
         return dict(members), {cell: list(ids) for cell, ids in cells.items()}
 
+    @property
+    def numbers_by_group(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the prompts of each pair or group, by its id."""
+        return self._pairs[0]
+
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt: id, pair, side, text, gold answer and one column a factor."""
         return pd.DataFrame([prompt_row(prompt) for prompt in self])
@@ -168,6 +176,7 @@ def prompt_record(prompt: Prompt) -> str:
             dict(prompt.factors),
             dict(prompt.roles),
             [prompt.messages.turns, prompt.messages.answer_prefix],
+            *[donor.record() for donor in prompt.donors],
         ],
         ensure_ascii=False,
     )
