@@ -9,7 +9,7 @@ import torch
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenScores, rules_of
 from interp.attribution.registry import check_methods, find_method
-from interp.attribution.shared_pass import Captured, Need, shared_pass
+from interp.attribution.shared_pass import OPEN, Captured, Need, shared_pass
 from interp.attribution.targets import target_tokens
 from interp.errors import UserError
 from interp.models.backward_rules import PLAIN, BackwardRules
@@ -115,11 +115,16 @@ class _Pass:
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     """At least one pass; the model's own gradient, where it is asked for, comes first."""
-    by_rules: dict[BackwardRules, dict[str, SharedPass]] = {}
+    alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        by_rules.setdefault(rules_of(method), {})[name] = method
-    passes = [_Pass(rules, own) for rules, own in by_rules.items()]
-    return sorted(passes, key=lambda own: own.rules != PLAIN) or [_Pass(PLAIN, {})]
+        # Open attention rounds otherwise, and is for those alone who read it.
+        alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
+    order = sorted(alike, key=lambda key: key != _OWN)
+    return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
+
+
+_OWN = (PLAIN, False)
+"""The model's own gradient and attention."""
 
 
 def _build(name: str, model: Model) -> SharedPass | OwnPasses:

@@ -14,7 +14,7 @@ Nothing is left behind when the block ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -92,6 +92,14 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
         yield
 
 
+def open_attention(model: Model) -> AbstractContextManager[None]:
+    """Within the block attention weights are computed openly, so that hooks can read them.
+
+    Unlike transformers' eager attention it takes padded batches in float64 too.
+    """
+    return _ruled_attention(model, PLAIN)
+
+
 @contextmanager
 def _frozen_norms(model: Model) -> Iterator[None]:
     layers = layers_of(model.hf, model.architecture)
@@ -154,7 +162,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     signs[..., 1::2] = -1
     up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
-    epsilon = getattr(module, "eps", None) or getattr(module, "variance_epsilon", 0.0)
+    epsilon: float = getattr(module, "eps", getattr(module, "variance_epsilon", 0.0))
     form = _Form(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],
@@ -275,7 +283,8 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
 def _with_share(tensor: Tensor, share: float) -> Tensor:
     """The tensor, whose gradient is multiplied from here on."""
     if tensor.requires_grad and share != 1.0:
-        tensor.register_hook(lambda gradient: gradient * share)
+        # torch gives this function no types.
+        tensor.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
     return tensor
 
 

@@ -1,0 +1,26 @@
+"""Gradient interaction modifications (Edin et al. 2025)."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.attribution.counterfactual import counterfactual_embeddings
+from interp.attribution.shared_pass import Captured, Need
+from interp.models.backward_rules import GIM
+from interp.models.model import Model
+
+
+class Gim:
+    """(Embedding - donor's embedding) . gradient by the rules of GIM."""
+
+    needs: frozenset[Need] = frozenset({"input_gradient"})
+    rules = GIM
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Signed, in the target's unit; zero where the donor has the same token."""
+        donors = counterfactual_embeddings(self._model, captured.batch)
+        differences = captured.embeddings.float() - donors.float()
+        products: Tensor = (differences * captured.input_gradient.float()).sum(-1)
+        return products
