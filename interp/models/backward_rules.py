@@ -92,6 +92,18 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
         yield
 
 
+def check_rules(model: Model, rules: BackwardRules) -> None:
+    """Check, before any pass, that rules are made for a model.
+
+    Raises:
+        UserError: an architecture that is not understood, or whose gates are not known.
+    """
+    layers = layers_of(model.hf, model.architecture)
+    if rules.gate_share != PLAIN.gate_share:
+        for layer in layers:
+            _gates_of(model, layer)
+
+
 def open_attention(model: Model) -> AbstractContextManager[None]:
     """Within the block attention weights are computed openly, so that hooks can read them.
 

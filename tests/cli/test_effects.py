@@ -23,7 +23,7 @@ def test_effects_are_printed_written_and_resumed(tmp_path, capsys):
     pd.testing.assert_frame_equal(larger.iloc[: len(small)], small, atol=1e-4)
 
 
-def test_a_system_without_donors_and_an_unknown_segment_are_refused(tmp_path, capsys):
+def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
     folder = str(tmp_path / "run")
     command = ["effects", *OPTIONS, "--limit", "1", "--out", folder]
     assert main([*command, "--segments", "premise9"]) == 2

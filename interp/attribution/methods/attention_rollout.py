@@ -6,18 +6,22 @@ from torch import Tensor
 
 from interp.attribution.shared_pass import Captured, Need
 from interp.models.model import Model
+from interp.models.sites import check_sites
 
 
 class AttentionRollout:
     """What reaches the last token if attention and residual stream carry half each, layer by layer.
 
     Each layer is (A + I) with rows that sum to 1, A the mean over heads.
+
+    Raises:
+        UserError: the model's architecture is not understood, or that of an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"attention_maps"})
 
     def __init__(self, model: Model) -> None:
-        """Take causal models; others are refused when they run."""
+        check_sites(model, ["pattern"])
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Shares of each token, never negative, which sum to 1."""

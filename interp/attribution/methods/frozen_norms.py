@@ -5,10 +5,18 @@ it: much of a token's part in the answer. Ali et al. (2022) hold the denominator
 """
 
 from interp.attribution.methods.input_x_gradient import InputXGradient
-from interp.models.backward_rules import FROZEN_NORMS
+from interp.models.backward_rules import FROZEN_NORMS, check_rules
+from interp.models.model import Model
 
 
 class FrozenNorms(InputXGradient):
-    """Embedding . gradient through norms whose denominators are constants."""
+    """Embedding . gradient through norms whose denominators are constants.
+
+    Raises:
+        UserError: the model's architecture is not understood.
+    """
 
     rules = FROZEN_NORMS
+
+    def __init__(self, model: Model) -> None:
+        check_rules(model, self.rules)

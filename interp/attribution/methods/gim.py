@@ -5,17 +5,22 @@ from torch import Tensor
 
 from interp.attribution.counterfactual import counterfactual_embeddings
 from interp.attribution.shared_pass import Captured, Need
-from interp.models.backward_rules import GIM
+from interp.models.backward_rules import GIM, check_rules
 from interp.models.model import Model
 
 
 class Gim:
-    """(Embedding - donor's embedding) . gradient by the rules of GIM."""
+    """(Embedding - donor's embedding) . gradient by the rules of GIM.
+
+    Raises:
+        UserError: the model's architecture is not understood, or its gates are not known.
+    """
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
     rules = GIM
 
     def __init__(self, model: Model) -> None:
+        check_rules(model, self.rules)
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:

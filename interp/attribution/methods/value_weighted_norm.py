@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from interp.attribution.shared_pass import Captured, Heads, Need
 from interp.models.architectures import attentions_of
 from interp.models.model import Model
+from interp.models.sites import check_sites
 
 
 class ValueWeightedNorm:
@@ -14,11 +15,15 @@ class ValueWeightedNorm:
 
     That is the head's attention to the token times the token's value, projected into the residual
     stream; without the norm that some architectures apply to the sum of all heads and tokens.
+
+    Raises:
+        UserError: the model's architecture is not understood, or that of an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"heads"})
 
     def __init__(self, model: Model) -> None:
+        check_sites(model, ["v", "z", "pattern"])
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import interp
+from interp.measurements.attribute import Attribute
 from interp.reading.tokens import tokenize
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
@@ -102,4 +103,4 @@ def test_batches_and_other_methods_do_not_matter():
 
 def test_encoders_are_refused():
     with pytest.raises(interp.UserError, match="pattern is not supported for encoders"):
-        interp.attribute(classifier("bert"), some_prompts(1), methods=["attention_rollout"])
+        Attribute(methods=("attention_rollout",)).bind(classifier("bert"))

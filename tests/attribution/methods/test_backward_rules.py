@@ -6,9 +6,11 @@ import torch
 
 import interp
 from interp.attribution import attributor
+from interp.measurements.attribute import Attribute
 from interp.models.backward_rules import FROZEN_NORMS, backward_rules
 from tests.attribution.methods.test_captum import contrast, embeddings_of
 from tests.support.other_kinds import text_to_text
+from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -81,7 +83,12 @@ def test_batches_do_not_matter():
     np.testing.assert_allclose(one[0], other[0], rtol=1e-3, atol=2e-5)
 
 
-def test_a_model_that_cannot_be_looked_into_is_refused():
-    model = text_to_text("t5")
+@pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
+def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
     with pytest.raises(interp.UserError, match="nothing can look inside"):
-        interp.attribute(model, some_prompts(1), methods=["frozen_norms"])
+        Attribute(methods=(method,)).bind(text_to_text("t5"))
+
+
+def test_gates_that_are_not_known_are_refused_at_once():
+    with pytest.raises(interp.UserError, match="the gates of GptOssMLP"):
+        Attribute(methods=("gim",)).bind(other_model("gpt_oss"))
