@@ -81,6 +81,28 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("role", pa.string()),
         ]
     ),
+    "segment_effects": pa.schema(
+        [
+            *_KEY,
+            ("donor_kind", pa.string()),
+            ("segment", pa.string()),
+            ("other_segment", pa.string()),
+            ("answer", pa.string()),
+            ("other_answer", pa.string()),
+            ("shapley", pa.float64()),
+            ("shapley_sd", pa.float64()),
+            ("leave_one_out", pa.float64()),
+            ("leave_one_out_sd", pa.float64()),
+            ("interaction", pa.float64()),
+            ("interaction_sd", pa.float64()),
+            ("value", pa.float64()),
+            ("value_without", pa.float64()),
+            ("donors", pa.int64()),
+            ("donor_names", pa.list_(pa.string())),
+            ("note", pa.string()),
+            _ERROR,
+        ]
+    ),
     "patches": pa.schema(
         [
             *_PAIR_KEY,
@@ -151,6 +173,15 @@ whole have none.
 
 tokens: one row per model, prompt and token: what it is (`interp.reading.roles`), also for patches
 by position.
+
+segment_effects: one row per model, prompt, kind of donor and segment, and one for each two segments
+(`other_segment`). The value of a prompt is the logit of the model's own answer to the intact prompt
+(`answer`) minus that of `other_answer`; `value` is that of the intact prompt, `value_without` the
+mean with all segments from donors. `shapley`, `leave_one_out` and `interaction` are means over
+donors, in logits, each with its sample standard deviation over them (_sd; null of one donor).
+`donor_kind` is "instance" (another instance of the prompt's template) or "counterpart" (the other
+side of its pair). A note tells of segments that no donor changes, and of fewer donors than asked
+for.
 
 patches: one row per model, pair, direction, method ("exact", or the estimate "gradient" or
 "integrated") and cell. `effect` is the logit difference (positive minus negative option) of the

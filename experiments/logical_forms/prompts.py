@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.logical_forms.donors import EventDonors
 from interp_experiments.logical_forms.forms import Form, Reading
 from interp_experiments.logical_forms.kripke import atoms_of
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence
@@ -52,6 +53,7 @@ class Questions:
             description=description,
             ratio=RATIO if all(len(form.argument.premises) == 2 for form in self.forms) else None,
             unit=("interpretation",),
+            donors=EventDonors(self.forms, self.interpretations, seed),
         )
 
 

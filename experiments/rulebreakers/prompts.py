@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, Span, compose
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.rulebreakers.donors import EntityDonors
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.templates import PHRASINGS, Phrasing
 
@@ -137,4 +138,5 @@ def prompt_set(
         ratio=RATIO,
         unit=INSTANCE,
         clusters=("category", "entity_b"),
+        donors=EntityDonors(instances, seed),
     )

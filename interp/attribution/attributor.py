@@ -1,16 +1,18 @@
 """Attribution of batches by any methods: the shared passes once, then each method's own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 
 import torch
 
 from interp.attribution.explained import ExplainedPrompt
-from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenScores
+from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenScores, rules_of
 from interp.attribution.registry import check_methods, find_method
-from interp.attribution.shared_pass import Need, shared_pass
+from interp.attribution.shared_pass import OPEN, Captured, Need, shared_pass
 from interp.attribution.targets import target_tokens
 from interp.errors import UserError
+from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.models.model import Model
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.tokens import Batch
@@ -35,12 +37,10 @@ class Attributor:
         self._methods = tuple(built)
         self._target = target
         self._answer_tokens = AnswerTokenizer(model)
-        self._shared = {n: method for n, method in built.items() if isinstance(method, SharedPass)}
+        shared = {n: method for n, method in built.items() if isinstance(method, SharedPass)}
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
-        self._needs: frozenset[Need] = frozenset().union(
-            *(method.needs for method in self._shared.values())
-        )
-        backward = bool(self._own) or "input_gradient" in self._needs
+        self._passes = list(_passes(shared))
+        backward = bool(self._own) or any("input_gradient" in own.needs for own in self._passes)
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
@@ -48,19 +48,33 @@ class Attributor:
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
         """Answers, and what each method, in the order of their names, says of each prompt."""
-        captured = shared_pass(
-            self._model, batch, self._answer_tokens, needs=self._needs, target=self._target
-        )
-        scores: dict[str, Sequence[Attribution]] = {
-            name: TokenScores.of(method.scores(captured), batch)
-            for name, method in self._shared.items()
-        }
+        scores: dict[str, Sequence[Attribution]] = {}
+        captured = self._run(self._passes[0], batch, scores)
+        for own in self._passes[1:]:
+            self._run(own, batch, scores)
+        predictions = captured.predictions
         if self._own:
-            scores |= self._by_own_passes(batch, captured.predictions)
-        return captured.predictions, [
+            scores |= self._by_own_passes(batch, predictions)
+        return predictions, [
             {name: scores[name][index] for name in self._methods}
             for index in range(len(batch.prompts))
         ]
+
+    def _run(
+        self, own: "_Pass", batch: Batch, scores: dict[str, Sequence[Attribution]]
+    ) -> Captured:
+        """Run a pass, and add the scores of its methods."""
+        captured = shared_pass(
+            self._model,
+            batch,
+            self._answer_tokens,
+            needs=own.needs,
+            target=self._target,
+            rules=own.rules,
+        )
+        for name, method in own.methods.items():
+            scores[name] = TokenScores.of(method.scores(captured), batch)
+        return captured
 
     def _by_own_passes(
         self, batch: Batch, predictions: Predictions
@@ -84,6 +98,33 @@ class Attributor:
                 other=None if others is None else int(others[index]),
                 budget=self.budget,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """A forward pass, and a backward pass where it is needed, that methods share."""
+
+    rules: BackwardRules
+    methods: Mapping[str, SharedPass]
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What its methods need."""
+        return frozenset().union(*(method.needs for method in self.methods.values()))
+
+
+def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
+    """At least one pass; the model's own gradient, where it is asked for, comes first."""
+    alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
+    for name, method in methods.items():
+        # Open attention rounds otherwise, and is for those alone who read it.
+        alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
+    order = sorted(alike, key=lambda key: key != _OWN)
+    return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
+
+
+_OWN = (PLAIN, False)
+"""The model's own gradient and attention."""
 
 
 def _build(name: str, model: Model) -> SharedPass | OwnPasses:

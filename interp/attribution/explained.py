@@ -1,6 +1,6 @@
 """The target of one prompt as a function of embeddings, for methods that run their own passes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -9,11 +9,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.attribution.reading import embed, predict_from
+from interp.attribution.segment_game import SegmentGame
 from interp.attribution.targets import log_odds
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, in_chunks
-from interp.reading.tokens import Batch, TokenizedPrompt, pad
+from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import Predictions
+from interp.scoring.many import read_all
 
 Embeddings = Float[Tensor, "row token size"]
 Values = Float[Tensor, " row"]
@@ -67,9 +70,22 @@ class ExplainedPrompt:
             attention_mask=self.batch.attention_mask.expand(rows, -1),
             position_ids=self.batch.position_ids.expand(rows, -1),
         )
-        logits = predict_from(self.model, batch, self._answer_tokens, embeddings).logits
+        return self._of(predict_from(self.model, batch, self._answer_tokens, embeddings))
+
+    def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
+        """The target of other prompts, without a gradient; what they share is read once."""
+        return read_all(
+            self.model,
+            prompts,
+            self._answer_tokens,
+            self._budget,
+            read=lambda predictions: self._of(predictions).tolist(),
+        )
+
+    def _of(self, predictions: Predictions) -> Values:
+        logits = predictions.logits
         if self.other is None:
-            return log_odds(logits, torch.full((rows,), self.token, device=logits.device))
+            return log_odds(logits, torch.full((len(logits),), self.token, device=logits.device))
         return logits[:, self.token] - logits[:, self.other]
 
     def values(self, embeddings: Embeddings) -> Values:
@@ -88,6 +104,17 @@ class ExplainedPrompt:
         """The target of each row, and its gradient with respect to the row."""
         pairs = self._passes(embeddings, self._value_and_gradient)
         return torch.cat([value for value, _ in pairs]), torch.cat([own for _, own in pairs])
+
+    @cached_property
+    def game(self) -> SegmentGame:
+        """The target by segments that are kept, or replaced by donors' texts.
+
+        Raises:
+            UserError: the prompt has no donors.
+        """
+        return SegmentGame(
+            self.prompt.prompt, lambda prompts: self.values_of(tokenize(self.model, prompts))
+        )
 
     def gap(
         self, scores: Float[Tensor, "1 token"], baseline: Float[Tensor, "1 token size"]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.shared_pass import Captured, Need
+from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.reading.tokens import Batch
 
 
@@ -57,7 +58,8 @@ Attribution = TokenScores | SegmentScores
 class SharedPass(Protocol):
     """A method that needs one forward pass, and at most one backward pass, of the target.
 
-    All methods of this form share the passes of a batch.
+    All methods of this form share the passes of a batch, but for those whose `rules` change the
+    backward pass (an attribute that may be left out): methods of the same rules share theirs.
     """
 
     needs: frozenset[Need]
@@ -65,6 +67,12 @@ class SharedPass(Protocol):
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """The score of each token; what it gives for padding is left out."""
+
+
+def rules_of(method: SharedPass) -> BackwardRules:
+    """The rules that a method's backward pass follows."""
+    rules: BackwardRules = getattr(method, "rules", PLAIN)
+    return rules
 
 
 @runtime_checkable

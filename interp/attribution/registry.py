@@ -17,7 +17,9 @@ class Method:
     """What a method computes of a prompt's tokens or segments.
 
     In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
-    prompt, b a baseline, and A the attention of the last token.
+    prompt, b a baseline, d the embeddings of a donor in the places of the prompt's own, and A the
+    attention of the last token. v(S) is the mean of f over K donors where the segments of S are
+    kept and the others come from the donor, and N all k segments.
     """
 
     name: str
@@ -33,12 +35,15 @@ class Method:
     implementation: str
     """MODULE:NAME of a callable that takes a model and gives what
     `interp.attribution.method` calls a SharedPass or an OwnPasses."""
+    donors: bool = False
+    """Whether it reads other texts for segments, which prompts have from their system."""
 
 
 DEFAULT_METHODS = ("input_gradient", "attention")
 """The methods that are used where none is named."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"
+_BY_SEGMENT = "signed: what the segment adds to f, in f's unit; segments alone are scored"
 _SIZE = "never negative: change of f per unit of embedding"
 
 _OWN = (
@@ -59,6 +64,121 @@ _OWN = (
         "never negative: a weight",
         "1 forward, shared",
         "interp.attribution.methods.attention:Attention",
+    ),
+    Method(
+        "input_x_gradient",
+        "first-order estimate of the target's change from zero embeddings",
+        "e_i . df/de_i",
+        "Shrikumar et al. 2016",
+        _SIGNED,
+        "1 forward + 1 backward, shared",
+        "interp.attribution.methods.input_x_gradient:InputXGradient",
+    ),
+    Method(
+        "frozen_norms",
+        "the same through norms whose denominators are held constant",
+        "e_i . df/de_i, f with constant denominators",
+        "Ali et al. 2022",
+        _SIGNED,
+        "1 forward + 1 backward",
+        "interp.attribution.methods.frozen_norms:FrozenNorms",
+    ),
+    Method(
+        "gim",
+        "difference from a donor times the gradient by rules that do not let factors hide",
+        "(e_i - d_i) . df/de_i; norms frozen, softmax at T = 2, shares of factors",
+        "Edin et al. 2025",
+        _SIGNED,
+        "1 forward + 1 backward",
+        "interp.attribution.methods.gim:Gim",
+        donors=True,
+    ),
+    Method(
+        "integrated_gradients",
+        "gradients along the straight line from a donor to the prompt",
+        "(e_i - d_i) . mean of df/de_i over 20 points from d to e",
+        "Sundararajan et al. 2017",
+        _SIGNED,
+        "20 forward + 20 backward",
+        "interp.attribution.methods.integrated_gradients:IntegratedGradients",
+        donors=True,
+    ),
+    Method(
+        "attention_rollout",
+        "attention through all layers, which the residual stream bypasses by half",
+        "last row of the product over layers of (mean of all tokens' A + I) / 2",
+        "Abnar and Zuidema 2020",
+        "never negative: a weight",
+        "1 forward",
+        "interp.attribution.methods.attention_rollout:AttentionRollout",
+    ),
+    Method(
+        "value_weighted_norm",
+        "how much the heads bring the last token from each token",
+        "mean over layers and heads of |A_i v_i W_O|",
+        "Kobayashi et al. 2020",
+        "never negative: a norm in the residual stream",
+        "1 forward, and each head's values projected",
+        "interp.attribution.methods.value_weighted_norm:ValueWeightedNorm",
+    ),
+    Method(
+        "leave_one_out:deletion",
+        "change of the target when a segment's tokens are deleted",
+        "f(e) - f(e without the segment)",
+        "Li et al. 2016",
+        _BY_SEGMENT,
+        "k + 1 forward",
+        "interp.attribution.methods.leave_one_out:ByDeletion",
+    ),
+    Method(
+        "leave_one_out:donor",
+        "change of the target when a segment comes from donors",
+        "v(N) - v(N without i)",
+        "Li et al. 2016",
+        _BY_SEGMENT,
+        "k K + 1 forward",
+        "interp.attribution.methods.leave_one_out:ByDonor",
+        donors=True,
+    ),
+    Method(
+        "shapley",
+        "what a segment adds, the mean over all orders in which segments are kept",
+        "sum over S without i of |S|! (k - |S| - 1)! / k! (v(S + i) - v(S))",
+        "Shapley 1953",
+        _BY_SEGMENT,
+        "(2^k - 1) K + 1 forward",
+        "interp.attribution.methods.shapley:Shapley",
+        donors=True,
+    ),
+    Method(
+        "context_cite",
+        "weights of a sparse linear model of which segments are kept",
+        "LASSO (0.01) of v(S) on 32 random S, standardised",
+        "Cohen-Wang et al. 2024",
+        _BY_SEGMENT,
+        "at most (2^k - 1) K + 1 forward",
+        "interp.attribution.methods.context_cite:ContextCite",
+        donors=True,
+    ),
+    Method(
+        "captum:kernel_shap",
+        "Shapley values estimated from random coalitions; a control",
+        "weighted least squares of v(S) on 32 random S",
+        "Lundberg and Lee 2017",
+        _BY_SEGMENT,
+        "at most (2^k - 1) K + 1 forward",
+        "interp.attribution.methods.captum:KernelShap",
+        donors=True,
+    ),
+    Method(
+        "captum:lime",
+        "a linear model near the prompt; a control",
+        "LASSO (0.01) of v(S) on 32 random S, weighted by their nearness to N",
+        "Ribeiro et al. 2016",
+        _BY_SEGMENT,
+        "at most (2^k - 1) K + 1 forward",
+        "interp.attribution.methods.captum:Lime",
+        donors=True,
     ),
     Method(
         "captum:integrated_gradients",

@@ -18,6 +18,7 @@ COMMANDS = (
     "evaluate",
     "generate",
     "patch",
+    "effects",
     "run",
     "report",
     "status",

@@ -1,7 +1,7 @@
 """Attribution, as data: by which methods, and of what."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import model_validator
 
@@ -12,8 +12,9 @@ from interp.attribution.registry import (
     find_method,
     method_names,
 )
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
+from interp.prompts.donors import DONORS
 
 if TYPE_CHECKING:
     from interp.measurements.core import Measurement
@@ -46,6 +47,14 @@ class Attribute(Spec):
     def _check_methods(self) -> "Attribute":
         check_methods(self.methods)
         return self
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts, with donors where a method reads them."""
+        if not any(find_method(name).donors for name in self.methods):
+            return prompts
+        from interp.prompts.mixing import with_donors
+
+        return cast("Prompts", with_donors(prompts, count=DONORS))
 
     def modules(self) -> Sequence[str]:
         """The module of the spec, and those of its methods."""

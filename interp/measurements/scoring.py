@@ -9,11 +9,12 @@ from interp.measurements.evaluate import Evaluate
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
-from interp.reading.shared_batches import SharedBatch, shared_batches
+from interp.reading.shared_batches import SharedBatch
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import error_row, score_batch
-from interp.scoring.shared_prefix import readable_in_parts, score_shared_batch
+from interp.scoring.many import answer_batches
+from interp.scoring.shared_prefix import score_shared_batch
 from interp.tables import SCHEMAS
 
 ANSWER_TABLES = ("answers", "option_probabilities")
@@ -29,10 +30,7 @@ class AnswerMeasurement(Measurement):
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """Batches of prompts that begin alike where that saves enough, and of others by length."""
-        longest = max((len(prompt) for prompt in prompts), default=0)
-        if not readable_in_parts(self.model, longest):
-            return super().batches(prompts)
-        return shared_batches(self.model, prompts, batch_tokens=self.budget.tokens)
+        return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 
 def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:

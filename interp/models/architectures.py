@@ -50,6 +50,9 @@ class Architecture:
     values: Projection
     causal: bool = True
     """Whether a token sees those before it alone."""
+    gates: tuple[str, ...] = ()
+    """Paths within a gated MLP of the modules that give its gate and what the gate multiplies; none
+    where the MLP has no gate."""
 
 
 _LLAMA_LIKE = Architecture(
@@ -64,6 +67,7 @@ _LLAMA_LIKE = Architecture(
     queries=Projection("q_proj"),
     keys=Projection("k_proj"),
     values=Projection("v_proj"),
+    gates=("gate_proj", "up_proj"),
 )
 
 _NORMS_AROUND = replace(
@@ -75,20 +79,24 @@ _NORMS_AROUND = replace(
 _NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
 
 _QKV = Projection("qkv_proj", "stacked")
+_TOGETHER = ("gate_up_proj",)
 _C_ATTN = Projection("c_attn", "stacked")
 _QUERY_KEY_VALUE = Projection("query_key_value", "interleaved")
 
 ARCHITECTURES = {
     "llama": _LLAMA_LIKE,
     "mistral": _LLAMA_LIKE,
-    "phi3": replace(_LLAMA_LIKE, queries=_QKV, keys=_QKV, values=_QKV),
+    "phi3": replace(_LLAMA_LIKE, queries=_QKV, keys=_QKV, values=_QKV, gates=_TOGETHER),
     "gemma2": _NORMS_AROUND,
     "gemma3_text": _NORMS_AROUND,
     "olmo2": _NORMS_AFTER,
     "olmo3": _NORMS_AFTER,
     "exaone4": _NORMS_AFTER,
     "glm4": replace(
-        _LLAMA_LIKE, attention_out="post_self_attn_layernorm", mlp_out="post_mlp_layernorm"
+        _LLAMA_LIKE,
+        attention_out="post_self_attn_layernorm",
+        mlp_out="post_mlp_layernorm",
+        gates=_TOGETHER,
     ),
     "qwen2": _LLAMA_LIKE,
     "qwen3": _LLAMA_LIKE,

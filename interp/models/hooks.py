@@ -1,7 +1,7 @@
 """Hooks on a model: read sites, change them, skip layers; all gone when their block ends."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from jaxtyping import Float
@@ -87,12 +87,17 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
             module.forward = original
 
 
-@contextmanager
-def eager_attention(model: Model) -> Iterator[None]:
+def eager_attention(model: Model) -> AbstractContextManager[None]:
     """Within the block the model computes attention weights openly; restored afterwards."""
+    return attention_by(model, "eager")
+
+
+@contextmanager
+def attention_by(model: Model, implementation: str) -> Iterator[None]:
+    """Within the block the model's attention is computed by another function of transformers."""
     before = model.attn_implementation
     try:
-        model.hf.set_attn_implementation("eager")
+        model.hf.set_attn_implementation(implementation)
         yield
     finally:
         model.hf.set_attn_implementation(before)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from interp.errors import UserError, shortened
 from interp.prompts.answers import Answer
+from interp.prompts.donors import Donor
 from interp.prompts.messages import ALONE, Messages
 
 Span = tuple[int, int]
@@ -33,6 +34,8 @@ class Prompt:
     """Finer spans within the segments, such as premise1_entity_a, which patching tells apart."""
     messages: Messages = ALONE
     """What the model reads around the text."""
+    donors: tuple[Donor, ...] = ()
+    """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
         """Refuse what would be measured wrongly without a word.

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from interp.errors import UserError, shortened
+from interp.prompts.donors import DonorSource
 from interp.prompts.prompt import Prompt
 
 T = TypeVar("T", bound=Hashable)
@@ -65,6 +66,8 @@ class PromptSet(Sequence[Prompt]):
     weights: Mapping[Cell, float] = field(default_factory=dict)
     """By combination of strata: prompts of the whole set for each prompt of this one, where
     `spread` took some of them; 1 for combinations that are not listed."""
+    donors: DonorSource | None = None
+    """Where other texts for the segments of its prompts come from, if its system has any."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -187,6 +190,11 @@ class PromptSet(Sequence[Prompt]):
             design.members.setdefault(prompt.pair_id, []).append(number)
         return design
 
+    @property
+    def numbers_by_group(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the prompts of each pair or group, by its id."""
+        return self._design.members
+
     def to_frame(self) -> pd.DataFrame:
         """The prompts table: see `interp.tables`."""
         return pd.DataFrame(list(self.rows()))
@@ -224,6 +232,7 @@ def prompt_record(prompt: Prompt) -> str:
             dict(prompt.factors),
             dict(prompt.roles),
             [prompt.messages.turns, prompt.messages.answer_prefix],
+            *[donor.record() for donor in prompt.donors],
         ],
         ensure_ascii=False,
     )

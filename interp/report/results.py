@@ -15,6 +15,7 @@ from interp.analysis.attribution_table import attribution_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
 from interp.analysis.patching_effects import effect_table, verification_table
+from interp.analysis.segment_effects import COLUMNS, segment_effect_table
 from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.measurements.spec import Spec
 from interp.report.console import mean_with_sd
@@ -75,9 +76,9 @@ def of_completions(run: RunFolder) -> Results:
     return Results(tables, shown, _errors(completions))
 
 
-def _errors(completions: pd.DataFrame) -> dict[str, object]:
+def _errors(rows: pd.DataFrame) -> dict[str, object]:
     """The most frequent errors of each model, and a line on each."""
-    failed = completions[completions["error"] != ""]
+    failed = rows[rows["error"] != ""]
     return {
         str(model): {"errors": note_errors(str(model), rows["error"], "prompts")}
         for model, rows in failed.groupby("model", sort=False)
@@ -148,6 +149,19 @@ def of_patches(run: RunFolder) -> Results:
         shown.append((title, tables["verification_table"]))
     figures = {item.name: item.draw for item in heat_map_items(effects, asked_patches(run))}
     return Results(tables, shown, _patch_summary(pairs), figures)
+
+
+def of_effects(run: RunFolder) -> Results:
+    """Mean effects of segments, one row per model, kind of donor and segment."""
+    effects = run.table("segment_effects", COLUMNS)
+    table = segment_effect_table(effects)
+    alone = table[table["other_segment"] == ""].drop(columns="other_segment")
+    shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(
+        shapley=mean_with_sd(alone["shapley"], alone["shapley_sd"]),
+        leave_one_out=mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
+    )
+    title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
+    return Results({"segment_effect_table": table}, [(title, shown)], _errors(effects))
 
 
 def scores_beside_effects(patched: RunFolder, attributed: RunFolder) -> Results:

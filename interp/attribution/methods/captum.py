@@ -1,14 +1,18 @@
-"""Attribution by captum: integrated gradients, input x gradient, DeepLift and occlusion.
+"""Attribution by captum: of tokens, and by surrogate models of segments (KernelSHAP, LIME).
 
-Each explains the difference of the target between the prompt's embeddings and a baseline, one
-prompt at a time: every token's embedding replaced by the vocabulary's mean, or by zeros for input x
-gradient, which knows no other. (Zeros, captum's default, serve models with RMS norms badly: near
-them any direction is normed to full length, and on the organisms integrated gradients with 200
-steps missed the difference by 2 to 27 logits, from the mean by at most 0.04.) A token's score is
-its attribution summed over the embedding's dimensions, in the target's unit.
+Each method of tokens explains the difference of the target between the prompt's embeddings and a
+baseline, one prompt at a time: every token's embedding replaced by the vocabulary's mean, or by
+zeros for input x gradient, which knows no other. (Zeros, captum's default, serve models with RMS
+norms badly: near them any direction is normed to full length, and on the organisms integrated
+gradients with 200 steps missed the difference by 2 to 27 logits, from the mean by at most 0.04.) A
+token's score is its attribution summed over the embedding's dimensions, in the target's unit.
+
+The surrogates explain which segments are kept, where others come from donors; they are known to be
+noisy, and stand here as controls.
 """
 
 import warnings
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
-from interp.attribution.method import TokenScores
+from interp.attribution.method import SegmentScores, TokenScores
 from interp.attribution.reading import embed
 from interp.errors import UserError
 from interp.models.architectures import layers_of
@@ -31,6 +35,9 @@ Embedding = Float[Tensor, " size"]
 INTEGRATION_STEPS = 200
 """Points of integrated gradients (Gauss-Legendre); with captum's 50 up to 3.7 of 12 logits are
 missed on the organisms."""
+
+SAMPLES = 32
+"""Random coalitions that KernelSHAP and LIME are fitted to."""
 
 VOCABULARY_ROWS = 8192
 """Embeddings that are averaged at once."""
@@ -106,6 +113,48 @@ class Occlusion:
         )
         # captum gives each dimension the effect of the whole token.
         return _token_scores(effects / inputs.shape[-1], explained, baseline)
+
+
+class KernelShap:
+    """KernelSHAP of segments (Lundberg and Lee 2017): Shapley values from random coalitions."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Signed, in the target's unit; near the exact ones, which `shapley` gives."""
+        return _by_surrogate(captum.attr.KernelShap, explained)
+
+
+class Lime:
+    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as captum sets it up."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Signed, in the target's unit per segment; shrunk by the LASSO's penalty of 0.01."""
+        return _by_surrogate(captum.attr.Lime, explained)
+
+
+def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
+    """Weights of segments by captum, from random coalitions of what is kept; same for a prompt."""
+    game = explained.game
+
+    def value(masks: Tensor) -> Tensor:
+        bits = masks.long().tolist()
+        coalitions = [sum(bit << player for player, bit in enumerate(row)) for row in bits]
+        return torch.from_numpy(game.values(coalitions))
+
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # captum and scikit-learn tell that a fit of few samples may be poor.
+        warnings.simplefilter("ignore")
+        torch.manual_seed(zlib.crc32(explained.prompt.prompt.id.encode()))
+        whole = torch.ones(1, len(game.segments))
+        weights = method(value).attribute(
+            whole, torch.zeros_like(whole), n_samples=SAMPLES, perturbations_per_eval=SAMPLES
+        )
+    return SegmentScores(dict(zip(game.segments, weights[0].tolist(), strict=True)))
 
 
 class _Module(nn.Module):

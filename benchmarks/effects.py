@@ -1,0 +1,233 @@
+"""Exact Shapley values of segments beside captum's, and backward rules beside the input gradient.
+
+    python benchmarks/effects.py
+
+In one process, on one CPU thread, on a random Llama:
+  1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
+     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand; the
+     fastest of some budgets) and by `interp effects`, texts and tokens included. The bound is what
+     the number of tokens allows: those of the prompts that captum reads over those that are left
+     when each text, and what texts share, is read once;
+  2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
+The ways take turns; the median counts.
+"""
+
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import product
+from statistics import median
+
+import captum.attr
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import interp
+from interp.attribution.coalitions import Coalitions
+from interp.measurements.attribute import Attribute
+from interp.measurements.core import Measurement
+from interp.measurements.effects import Effects
+from interp.measurements.segment_effects import option_logits
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.mixing import donors_of, with_donors
+from interp.prompts.prompt import Prompt
+from interp.reading.prefixes import families
+from interp.reading.tokens import TokenizedPrompt, batches, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import predict
+
+HIDDEN, LAYERS = 256, 4
+PAIRS = 4
+REPEATS = 5
+BUDGETS = (1024, 2048, 4096)
+METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
+
+
+def main() -> None:
+    print(
+        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f}, one thread, torch {torch.__version__}, "
+        f"transformers {transformers.__version__}"
+    )
+    torch.set_num_threads(1)
+    model = random_llama(HIDDEN, LAYERS)
+    prompts = list(with_donors(interp.load_prompts(limit=PAIRS), count=8))
+    print(table(compare(model, prompts, repeats=REPEATS), backward(model, prompts, REPEATS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What captum's ShapleyValues and `interp effects` took."""
+
+    prompts: int
+    captum_seconds: Mapping[int, float]
+    """By budget of tokens a batch."""
+    seconds: float
+    captum_tokens: int
+    tokens_left: int
+    difference: float
+    """Largest difference of a Shapley value, in logits."""
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast `interp effects` is."""
+        return min(self.captum_seconds.values()) / self.seconds
+
+    @property
+    def bound(self) -> float:
+        """How many times as fast the number of tokens lets it be."""
+        return self.captum_tokens / self.tokens_left
+
+
+class Captums:
+    """captum's ShapleyValues of one prompt's segments, over its donors from other instances."""
+
+    def __init__(self, model: interp.Model, prompt: Prompt) -> None:
+        self._model = model
+        self._answer_tokens = AnswerTokenizer(model)
+        self._contrast = prompt.answer.contrast
+        game = Coalitions(prompt, donors_of(prompt, "instance"))
+        self._tokenized = [tokenize(model, list(row)) for row in game.prompts]
+        self._weights = 2 ** torch.arange(len(game.segments), dtype=torch.float32)
+        self.tokens = 0
+
+    def __call__(self, budget: int) -> NDArray[np.float64]:
+        """The Shapley values, in logits."""
+        self.tokens = 0
+        whole = torch.ones(1, len(self._weights))
+        with self._model.measuring(), torch.inference_mode():
+            explained = captum.attr.ShapleyValues(lambda masks: self._values(masks, budget))
+            values: NDArray[np.float64] = (
+                explained.attribute(whole, perturbations_per_eval=64)[0].double().numpy()
+            )
+        return values
+
+    def _values(self, masks: torch.Tensor, budget: int) -> torch.Tensor:
+        coalitions = (masks @ self._weights).long().tolist()
+        read = [donor[coalition] for coalition in coalitions for donor in self._tokenized]
+        found = torch.zeros(len(read), dtype=torch.float64)
+        positive, negative = self._contrast or ("", "")
+        for indices, batch in batches(self._model, read, batch_tokens=budget):
+            self.tokens += sum(len(prompt) for prompt in batch.prompts)
+            logits = option_logits(predict(self._model, batch, self._answer_tokens))
+            values = [own[positive] - own[negative] for own in logits]
+            found[indices] = torch.tensor(values, dtype=torch.float64)
+        return found.view(len(coalitions), -1).mean(1)
+
+
+def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> Comparison:
+    """Measure both ways."""
+    captums = [Captums(model, prompt) for prompt in prompts]
+    # One kind of donor, as captum has: what stands alone has no counterpart.
+    alone = [with_instances(prompt) for prompt in prompts]
+    measurement = Effects(donors=8).bind(model)
+    ways: dict[object, Callable[[], object]] = {
+        budget: lambda budget=budget: [own(budget) for own in captums]  # type: ignore[misc]
+        for budget in BUDGETS
+    }
+    ways["effects"] = lambda: measurement(alone)
+    theirs = np.stack([own(BUDGETS[0]) for own in captums])
+    rows = measurement(alone)["segment_effects"]
+    ours = np.array([row["shapley"] for row in rows if row.get("other_segment") is None])
+    seconds = medians(ways, repeats)
+    return Comparison(
+        prompts=len(prompts),
+        captum_seconds={budget: seconds[budget] for budget in BUDGETS},
+        seconds=seconds["effects"],
+        captum_tokens=sum(own.tokens for own in captums),
+        tokens_left=tokens_left(model, alone),
+        difference=float(np.abs(np.abs(ours.reshape(theirs.shape)) - np.abs(theirs)).max()),
+    )
+
+
+def with_instances(prompt: Prompt) -> Prompt:
+    """The prompt with donors from other instances alone."""
+    return replace(prompt, donors=donors_of(prompt, "instance"))
+
+
+def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
+    """Tokens of each text once, and of what texts share once."""
+    read: list[TokenizedPrompt] = []
+    for prompt in prompts:
+        game = Coalitions(prompt, donors_of(prompt, "instance"))
+        read += tokenize(model, list({p.text: p for row in game.prompts for p in row}.values()))
+    return sum(map(len, read)) - sum(family.saved for family in families(read))
+
+
+def backward(
+    model: interp.Model, prompts: Sequence[Prompt], repeats: int
+) -> Mapping[object, float]:
+    """Seconds of each method of one backward pass."""
+    bound: dict[str, Measurement] = {
+        name: Attribute(methods=(name,), target="contrast").bind(model) for name in METHODS
+    }
+    ways: dict[object, Callable[[], object]] = {
+        name: lambda own=own: own(prompts)  # type: ignore[misc]
+        for name, own in bound.items()
+    }
+    for run in ways.values():
+        run()
+    return medians(ways, 3 * repeats)
+
+
+def random_llama(hidden: int, layers: int) -> interp.Model:
+    """Random weights, large enough that answers are not uniform, with a packaged tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 32,
+        num_key_value_heads=max(1, hidden // 64),
+        intermediate_size=hidden * 8 // 3,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    hf = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    return interp.Model(f"llama {hidden}x{layers}", hf, tokenizer)
+
+
+def medians(ways: Mapping[object, Callable[[], object]], repeats: int) -> dict[object, float]:
+    """Seconds of each way, over rounds in which the ways take turns."""
+    times: dict[object, list[float]] = {way: [] for way in ways}
+    for _, way in product(range(repeats), ways):
+        gc.collect()
+        start = time.perf_counter()
+        ways[way]()
+        times[way].append(time.perf_counter() - start)
+    return {way: median(taken) for way, taken in times.items()}
+
+
+def table(found: Comparison, methods: Mapping[object, float]) -> str:
+    gradient = methods["input_gradient"]
+    lines = [
+        f"Shapley values of three segments over eight donors, {found.prompts} prompts",
+        *(
+            f"  captum, {budget:5,} tokens a batch  {found.prompts / seconds:8.2f} prompts/s"
+            for budget, seconds in found.captum_seconds.items()
+        ),
+        f"  interp effects               {found.prompts / found.seconds:8.2f} prompts/s",
+        f"  ratio                        {found.ratio:8.2f}",
+        f"  bound by token counts        {found.bound:8.2f}",
+        f"  largest difference           {found.difference:8.1e} logits",
+        "Seconds over those of input_gradient",
+        *(f"  {name:27}  {seconds / gradient:8.2f}" for name, seconds in methods.items()),
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

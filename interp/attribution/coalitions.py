@@ -1,0 +1,58 @@
+"""Prompts in which some segments are kept and the others come from donors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from interp.attribution.games import members
+from interp.errors import UserError
+from interp.prompts.donors import Donor
+from interp.prompts.mixing import mixed
+from interp.prompts.prompt import Prompt
+
+MOST_SEGMENTS = 6
+"""Segments of which every coalition is read: 2^k prompts for each donor."""
+
+
+@dataclass(frozen=True)
+class Coalitions:
+    """A prompt with each donor in each coalition of segments that are kept."""
+
+    prompt: Prompt
+    donors: tuple[Donor, ...]
+    """All of the same segments."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be read.
+
+        Raises:
+            UserError: no donor, or too many segments.
+        """
+        if not self.donors:
+            raise UserError(
+                f"prompt {self.prompt.id} has no donor from another instance of its template; "
+                "expected at least one, which a larger set of prompts may have"
+            )
+        if len(self.segments) > MOST_SEGMENTS:
+            raise UserError(
+                f"the donors of prompt {self.prompt.id} stand in for {len(self.segments)} "
+                f"segments; expected at most {MOST_SEGMENTS}, since all coalitions are read"
+            )
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments that are kept or replaced; player i of the game is segment i."""
+        return tuple(self.donors[0].segments)
+
+    @cached_property
+    def prompts(self) -> Sequence[Sequence[Prompt]]:
+        """The mixed prompts, donor by donor, each by coalition.
+
+        Many have the same text, such as those that keep everything.
+        """
+        coalitions = range(2 ** len(self.segments))
+        return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]
+
+    def _mixed(self, donor: Donor, coalition: int) -> Prompt:
+        kept = [self.segments[player] for player in members(coalition, len(self.segments))]
+        return mixed(self.prompt, donor, kept=kept)

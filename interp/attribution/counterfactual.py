@@ -1,0 +1,69 @@
+"""The tokens of a donor in the places of a prompt's own: the baseline of counterfactual methods.
+
+The donor is another instance of the prompt's template, of those the first whose segments have the
+numbers of tokens that come closest to the prompt's. A segment of n tokens whose donor has m takes,
+at its token i, the donor's token floor((i + 1/2) m / n): token by token where m is n.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.attribution.reading import embed
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of, mixed
+from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
+
+
+def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batch token size"]:
+    """Embeddings of the batch's tokens, those of segments exchanged for their donors'.
+
+    Raises:
+        UserError: a prompt without donors.
+    """
+    token_ids = batch.token_ids.clone()
+    for row, prompt in enumerate(batch.prompts):
+        token_ids[row, batch.unpadded(row)] = torch.tensor(
+            counterfactual_tokens(model, prompt), device=token_ids.device
+        )
+    return embed(model, token_ids)
+
+
+def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
+    """The prompt's tokens, those of segments exchanged for their donor's."""
+    donors = donors_of(prompt.prompt, "instance")
+    if not donors:
+        return list(prompt.token_ids)
+    names = tuple(donors[0].segments)
+    given = (tokenize(model, [mixed(prompt.prompt, donor)])[0] for donor in donors)
+    nearest = _nearest(prompt, given, names)
+    token_ids = list(prompt.token_ids)
+    for name in names:
+        (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
+        count, others = end - start, other_end - other
+        for index in range(count):
+            source = other + (2 * index + 1) * others // (2 * count)
+            token_ids[start + index] = nearest.token_ids[source]
+    return token_ids
+
+
+def _nearest(
+    prompt: TokenizedPrompt, given: Iterator[TokenizedPrompt], names: Sequence[str]
+) -> TokenizedPrompt:
+    """The first whose segments come closest in length; none is read after an equal one."""
+    best, least = prompt, math.inf
+    for other in given:
+        unequal = sum(abs(_length(prompt, name) - _length(other, name)) for name in names)
+        if unequal < least:
+            best, least = other, unequal
+        if not unequal:
+            break
+    return best
+
+
+def _length(prompt: TokenizedPrompt, name: str) -> int:
+    start, end = prompt.segments[name]
+    return end - start

@@ -1,0 +1,158 @@
+"""Effects of segments on the answer of a model: what is measured for `Effects`.
+
+1. Each donor stands in for every set of segments: 2^k prompts, of which those of one text are read
+   once. The prompts of a batch are read together, and what they share is read once.
+2. The value of a prompt is the logit difference of two answers, the model's own to the intact
+   prompt first: v(S) with the segments of S kept.
+3. Shapley values, leave-one-out effects and interactions are taken donor by donor; what is stored
+   is their mean and their spread.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+
+from interp.attribution.coalitions import Coalitions
+from interp.attribution.games import Values, interactions, leave_one_out, shapley_values
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.effects import Effects
+from interp.models.model import Model
+from interp.prompts.donors import Donor
+from interp.prompts.mixing import donors_of
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
+from interp.scoring.many import read_all
+from interp.tables import SCHEMAS, Row
+
+Logits = Mapping[str, float]
+"""Of each answer option: the log-sum-exp of the logits of its tokens."""
+
+SAME = "the same in all donors"
+"""Note on a segment that no donor changes."""
+
+
+def segment_effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure what each segment, and each two together, do to the answer."""
+    answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        games = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
+        mixed = [_distinct(own) for own in games]
+        prompts = [prompt for own in mixed for prompt in own.values()]
+        with model.measuring():
+            logits = iter(
+                read_all(model, tokenize(model, prompts), answer_tokens, budget, read=option_logits)
+            )
+        rows: list[PromptRows] = []
+        for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
+            read = dict(zip(texts, logits, strict=False))
+            key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            found = chain.from_iterable(_rows(game, read, spec.donors) for game in own)
+            rows.append({"segment_effects": [{**key, **row} for row in found]})
+        return rows
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {"segment_effects": [row]}
+
+    tables = {"segment_effects": SCHEMAS["segment_effects"]}
+    return Measurement(model, spec, tables, budget, measure_batch, error_rows)
+
+
+def _games(prompt: Prompt) -> Iterator[Coalitions]:
+    """The prompt with its donors of either kind; without any of another instance it is refused."""
+    if len(prompt.answer.options) < 2:
+        raise UserError(
+            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
+            "compared; give prompts that offer a choice"
+        )
+    yield Coalitions(prompt, donors_of(prompt, "instance"))
+    counterparts = donors_of(prompt, "counterpart")
+    if counterparts:
+        yield Coalitions(prompt, counterparts)
+
+
+def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
+    """The prompts of some games by their texts."""
+    return {p.text: p for game in games for row in game.prompts for p in row}
+
+
+def option_logits(predictions: Predictions) -> list[Logits]:
+    """The logit of each option of each prompt, in fp64; of several tokens their log-sum-exp."""
+    values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
+    found: list[Logits] = []
+    for own, answers in zip(values, predictions.answers, strict=True):
+        parts = torch.split(own, [len(tokens) for tokens in answers.of.values()])
+        logits = (float(part.logsumexp(0)) for part in parts)
+        found.append(dict(zip(answers.of, logits, strict=True)))
+    return found
+
+
+def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
+    """The two answers that are compared, the model's own first.
+
+    Those of the contrast that the data names; else the two likeliest.
+    """
+    names = prompt.answer.contrast or tuple(logits)
+    own, other, *_ = sorted(names, key=lambda name: -logits[name])
+    return own, other
+
+
+def _rows(game: Coalitions, read: Mapping[str, Logits], asked: int) -> Iterator[Row]:
+    """One row a segment, and one for each two segments."""
+    intact = read[game.prompt.text]
+    own, other = _compared(game.prompt, intact)
+    values = np.array(
+        [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
+        dtype=np.float64,
+    )
+    shared: Row = {
+        "donor_kind": game.donors[0].kind,
+        "answer": own,
+        "other_answer": other,
+        "donors": len(game.donors),
+        "donor_names": [donor.name for donor in game.donors],
+        "error": "",
+    }
+    if not np.isfinite(values).all():
+        yield {**shared, "error": NOT_FINITE}
+        return
+    shared |= {"value": float(values[0, -1]), "value_without": float(values[:, 0].mean())}
+    few = len(game.donors) < asked and game.donors[0].kind == "instance"
+    notes = [f"{len(game.donors)} of {asked} donors"] if few else []
+    for row, own_notes in _effects(game, values):
+        yield {**shared, **row, "note": "; ".join([*own_notes, *notes])}
+
+
+def _effects(game: Coalitions, values: Values) -> Iterator[tuple[Row, list[str]]]:
+    """Means and spreads over donors, with what is to be said of them."""
+    names = game.segments
+    shares, left = shapley_values(values), leave_one_out(values)
+    for player, name in enumerate(names):
+        row = {
+            "segment": name,
+            **_over_donors("shapley", shares[:, player]),
+            **_over_donors("leave_one_out", left[:, player]),
+        }
+        yield row, [SAME] if _unchanged(game.prompt, name, game.donors) else []
+    for (one, other), together in interactions(values).items():
+        row = {"segment": names[one], "other_segment": names[other]}
+        yield row | _over_donors("interaction", together), []
+
+
+def _over_donors(column: str, effects: Values) -> Row:
+    """The mean and, of two or more donors, the sample standard deviation."""
+    spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
+    return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
+
+
+def _unchanged(prompt: Prompt, name: str, donors: Sequence[Donor]) -> bool:
+    return all(donor.segments[name] == prompt.segment_text(name) for donor in donors)

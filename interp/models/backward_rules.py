@@ -1,0 +1,315 @@
+"""Backward rules: what a backward pass takes each part of a model to be, as switches.
+
+The forward pass stays what it is, up to rounding. Each switch changes how the gradient passes
+through one kind of part:
+
+1. Norms: their denominators are constants, so that a norm is the linear map that it makes of the
+   tokens at hand.
+2. Softmax of the attention: its Jacobian is that at logits divided by a temperature, which is less
+   near zero where nearly all attention is paid to one token.
+3. Products: each factor gets a share of the gradient, so that what passes through both factors is
+   not counted twice (queries, keys and values; the two factors of a gated MLP).
+
+Nothing is left behind when the block ends.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from interp.errors import UserError
+from interp.models.architectures import attentions_of, layers_of
+from interp.models.hooks import attention_by, hooked, replaced
+from interp.models.model import Model
+
+Hidden = Float[Tensor, "*shape width"]
+Logits = Float[Tensor, "row head query key"]
+Norm = Callable[[Hidden], Hidden]
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardRules:
+    """The switches; as they are by default, the gradient is the model's own."""
+
+    frozen_norms: bool = False
+    """Whether the denominators of all norms are constants."""
+    softmax_temperature: float = 1.0
+    """T where the softmax of the attention passes back the Jacobian of softmax at logits / T."""
+    query_key_share: float = 1.0
+    """What the gradients of queries and of keys are multiplied by."""
+    value_share: float = 1.0
+    """What the gradients of values are multiplied by."""
+    gate_share: float = 1.0
+    """What the gradients of both factors of a gated MLP are multiplied by."""
+
+    @property
+    def attention(self) -> tuple[float, float, float]:
+        """The switches of the attention."""
+        return self.softmax_temperature, self.query_key_share, self.value_share
+
+
+PLAIN = BackwardRules()
+
+FROZEN_NORMS = BackwardRules(frozen_norms=True)
+
+GIM = BackwardRules(
+    frozen_norms=True,
+    softmax_temperature=2.0,
+    query_key_share=0.25,
+    value_share=0.5,
+    gate_share=0.5,
+)
+"""Gradient interaction modifications (Edin et al. 2025): a factor of a product gets half of the
+gradient; queries and keys are factors of two products, one within the other."""
+
+
+@contextmanager
+def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
+    """Within the block, gradients through forward passes of the model follow the rules.
+
+    Use it around forward and backward passes both.
+
+    Raises:
+        UserError: an architecture that is not understood, a norm that computes something unknown,
+            or a layer that a rule did not reach by the end of the block.
+    """
+    with ExitStack() as stack:
+        if rules.frozen_norms:
+            stack.enter_context(_frozen_norms(model))
+        if rules.attention != PLAIN.attention:
+            stack.enter_context(_ruled_attention(model, rules))
+        if rules.gate_share != PLAIN.gate_share:
+            stack.enter_context(_shared_gates(model, rules.gate_share))
+        yield
+
+
+def check_rules(model: Model, rules: BackwardRules) -> None:
+    """Check, before any pass, that rules are made for a model.
+
+    Raises:
+        UserError: an architecture that is not understood, or whose gates are not known.
+    """
+    layers = layers_of(model.hf, model.architecture)
+    if rules.gate_share != PLAIN.gate_share:
+        for layer in layers:
+            _gates_of(model, layer)
+
+
+def open_attention(model: Model) -> AbstractContextManager[None]:
+    """Within the block attention weights are computed openly, so that hooks can read them.
+
+    Unlike transformers' eager attention it takes padded batches in float64 too.
+    """
+    return _ruled_attention(model, PLAIN)
+
+
+@contextmanager
+def _frozen_norms(model: Model) -> Iterator[None]:
+    layers = layers_of(model.hf, model.architecture)
+    ran: set[nn.Module] = set()
+    with ExitStack() as stack:
+        for module in model.hf.modules():
+            if "norm" in type(module).__name__.lower() and not list(module.children()):
+                frozen = _FrozenNorm(module, module.forward, partial(ran.add, module))
+                stack.enter_context(replaced(module, frozen))
+        yield
+    _check_reached(model, "norms", [not ran.isdisjoint(layer.modules()) for layer in layers])
+
+
+class _FrozenNorm:
+    """A norm whose denominators are constants to a backward pass."""
+
+    def __init__(self, module: nn.Module, forward: Norm, ran: Callable[[], None]) -> None:
+        self._module = module
+        self._forward = forward
+        self._ran = ran
+        self._form: _Form | None = None
+
+    def __call__(self, hidden_states: Hidden) -> Hidden:
+        """What the norm computes of these."""
+        if self._form is None:
+            self._form = _form_of(self._module, self._forward, hidden_states[:1, :1].detach())
+        self._ran()
+        return self._form(hidden_states)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """(x - its mean, where centred) / sqrt(mean square + epsilon) * gain + shift."""
+
+    gain: Tensor
+    shift: Tensor
+    centred: bool
+    epsilon: float
+
+    def __call__(self, hidden_states: Hidden) -> Hidden:
+        """The values of the norm; its denominators carry no gradient."""
+        x = hidden_states.to(_precise(hidden_states))
+        if self.centred:
+            x = x - x.mean(-1, keepdim=True)
+        scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
+        return (x * scale * self.gain + self.shift).to(hidden_states.dtype)
+
+
+@torch.no_grad()
+def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
+    """The form of a norm, found by what it makes of three vectors and checked on a sample.
+
+    Its weights are not read: architectures differ in what they make of them (Gemma multiplies by
+    1 + weight), and those of an offloaded module are there only while it runs.
+
+    Raises:
+        UserError: it computes something else.
+    """
+    signs = torch.ones_like(sample)  # of mean 0 and mean square 1, but for an odd width
+    signs[..., 1::2] = -1
+    up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
+    shift, slope = (up + down) / 2, (up - down) / 2
+    epsilon: float = getattr(module, "eps", getattr(module, "variance_epsilon", 0.0))
+    form = _Form(
+        gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
+        shift=shift[0, 0],
+        # A centred norm makes nothing of a vector without deviations.
+        centred=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
+        epsilon=epsilon,
+    )
+    own = forward(sample)
+    tolerance = max(torch.finfo(dtype).eps for dtype in (sample.dtype, torch.float32)) ** 0.5
+    if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
+        raise UserError(
+            f"{type(module).__name__} computes no norm of a known form, so its denominators cannot "
+            "be held constant; leave methods with frozen norms out"
+        )
+    return form
+
+
+def _precise(tensor: Tensor) -> torch.dtype:
+    """The type that norms and softmax are computed in: fp32, or the tensor's own beyond it."""
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+@contextmanager
+def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
+    attentions = attentions_of(model.hf, model.architecture)
+    ran: set[nn.Module] = set()
+    token = _IN_FORCE.set((rules, ran.add))
+    try:
+        with attention_by(model, _ATTENTION):
+            yield
+    finally:
+        _IN_FORCE.reset(token)
+    _check_reached(model, "attention", [not ran.isdisjoint(own.modules()) for own in attentions])
+
+
+_ATTENTION = "interp_backward_rules"
+"""What transformers calls the attention of this module."""
+
+_IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
+"""The rules of the block that runs, and what is told of each attention that they reach."""
+
+
+def _attend(
+    module: nn.Module,
+    query: Float[Tensor, "row head token size"],
+    key: Float[Tensor, "row kv_head all_tokens size"],
+    value: Float[Tensor, "row kv_head all_tokens value_size"],
+    attention_mask: Float[Tensor, "#row #head token all_tokens"] | None,
+    *,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Float[Tensor, " head"] | None = None,
+    **unused: Any,
+) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
+    """Attention under the rules in force, computed openly; `s_aux` are sinks, one logit a head."""
+    rules, ran = _IN_FORCE.get()
+    ran(module)
+    groups = query.shape[1] // key.shape[1]
+    query = _with_share(query, rules.query_key_share)
+    key = _with_share(key, rules.query_key_share).repeat_interleave(groups, 1)
+    value = _with_share(value, rules.value_share).repeat_interleave(groups, 1)
+    logits = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if softcap is not None:
+        logits = torch.tanh(logits / softcap) * softcap
+    if attention_mask is not None:
+        logits = logits + attention_mask
+    if s_aux is not None:
+        sinks = s_aux.to(logits)[None, :, None, None].expand(*logits.shape[:3], 1)
+        logits = torch.cat([logits, sinks], -1)
+    weights = _softmax(logits, rules.softmax_temperature)[..., : key.shape[2]].to(value.dtype)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+AttentionInterface.register(_ATTENTION, _attend)
+# Its masks are always added to the logits; None hides nothing.
+AttentionMaskInterface.register(_ATTENTION, eager_mask)
+
+
+def _softmax(logits: Logits, temperature: float) -> Logits:
+    """The softmax, whose Jacobian is that of the softmax at logits / temperature."""
+    logits = logits.to(_precise(logits))
+    weights = logits.softmax(-1)
+    if temperature == 1.0:
+        return weights
+    # The Jacobian of softmax(x / T) with respect to x has a factor 1 / T, which T undoes.
+    flat = (logits / temperature).softmax(-1) * temperature
+    return weights.detach() + (flat - flat.detach())
+
+
+@contextmanager
+def _shared_gates(model: Model, share: float) -> Iterator[None]:
+    """Within the block, gradients at the outputs of gates and of what they gate are multiplied."""
+    ran: set[nn.Module] = set()
+
+    def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        ran.add(module)
+        _with_share(output, share)
+
+    gates = [_gates_of(model, layer) for layer in layers_of(model.hf, model.architecture)]
+    hooks = [module.register_forward_hook(scale) for own in gates for module in own]
+    with hooked(*hooks):
+        yield
+    _check_reached(model, "gates", [ran.issuperset(own) for own in gates])
+
+
+def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
+    mlp = layer.get_submodule(model.architecture.mlp)
+    try:
+        return [mlp.get_submodule(path) for path in model.architecture.gates]
+    except AttributeError as error:
+        raise UserError(
+            f"the gates of {type(mlp).__name__}, the MLP of {model.name} "
+            f"({model.hf.config.model_type}), are not known; leave out methods that change its "
+            "gradient, such as gim"
+        ) from error
+
+
+def _with_share(tensor: Tensor, share: float) -> Tensor:
+    """The tensor, whose gradient is multiplied from here on."""
+    if tensor.requires_grad and share != 1.0:
+        # torch gives this function no types.
+        tensor.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
+    return tensor
+
+
+def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
+    """Refuse rules that did not reach every layer: their gradient would be another one.
+
+    Raises:
+        UserError: some layer was not reached.
+    """
+    for index, reached in enumerate(layers):
+        if not reached:
+            raise UserError(
+                f"the backward rules did not reach the {what} of layer {index} of {model.name} "
+                f"({model.hf.config.model_type}), so that scores would be those of another method; "
+                "leave methods with changed gradients out"
+            )

@@ -1,0 +1,164 @@
+"""Prompts with donors, and prompts in which donors' texts stand."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import overload
+
+from interp.errors import UserError
+from interp.prompts.donors import Donor, DonorKind, DonorSource
+from interp.prompts.prompt import Prompt, Span
+from interp.prompts.prompt_set import PromptSet
+
+
+@overload
+def with_donors(
+    prompts: PromptSet, *, count: int, segments: Sequence[str] | None = None
+) -> PromptSet: ...
+
+
+@overload
+def with_donors(
+    prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
+) -> Sequence[Prompt]: ...
+
+
+def with_donors(
+    prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
+) -> Sequence[Prompt]:
+    """The prompts, each with up to `count` donors from other instances and one from its pair.
+
+    The pair's other side gives where the set holds it. Prompts that are no set of a system with
+    donors keep those that they have.
+
+    Args:
+        prompts: of a system with donors, or with donors of their own.
+        count: donors from other instances; more of them begin with those of fewer.
+        segments: those that donors stand in for; all that donors have if not given.
+
+    Raises:
+        UserError: prompts without donors, or donors without such a segment.
+    """
+    if not isinstance(prompts, PromptSet):
+        return [_narrowed(prompt, segments) for prompt in prompts]
+    if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
+        raise UserError(
+            f"the prompts of {prompts.system} have no donors, other texts for their segments, "
+            "which what a segment does is measured by; give prompts of rulebreakers or "
+            "logical-forms, or prompts of your own with Prompt(donors=...)"
+        )
+    source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
+
+    def built(number: int) -> Prompt:
+        prompt = build(number)
+        if source is not None:
+            other = others.get(number)
+            donors = _donors(prompt, source, number, count, None if other is None else build(other))
+            prompt = replace(prompt, donors=donors)
+        return _narrowed(prompt, segments)
+
+    given = replace(prompts, build=built)
+    for number in prompts.numbers[:1]:
+        built(number)  # what is wrong with the segments is told at once
+    return given
+
+
+def _counterparts(prompts: PromptSet) -> dict[int, int]:
+    """The number of the other prompt of each pair."""
+    if prompts.donors is None:
+        return {}
+    pairs = [pair for pair in prompts.numbers_by_group.values() if len(pair) == 2]
+    return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+
+
+def _donors(
+    prompt: Prompt, source: DonorSource, number: int, count: int, counterpart: Prompt | None
+) -> tuple[Donor, ...]:
+    donors = tuple(islice(source(number), count))
+    if counterpart is None or not donors:
+        return donors
+    texts = {name: counterpart.segment_text(name) for name in donors[0].segments}
+    return (*donors, Donor(counterpart.id, "counterpart", texts))
+
+
+def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
+    """The prompt with donors for some of the segments."""
+    if segments is None or not prompt.donors:
+        return prompt
+    known = prompt.donors[0].segments
+    absent = [name for name in segments if name not in known]
+    if absent:
+        raise UserError(
+            f"the donors of prompt {prompt.id} have no segment {absent[0]!r}; they have "
+            f"{', '.join(known)}"
+        )
+    return replace(
+        prompt,
+        donors=tuple(
+            replace(donor, segments={name: donor.segments[name] for name in segments})
+            for donor in prompt.donors
+        ),
+    )
+
+
+def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
+    """The donors of one kind.
+
+    Raises:
+        UserError: the prompt has no donors at all.
+    """
+    if not prompt.donors:
+        raise UserError(
+            f"prompt {prompt.id} has no donors, other texts for its segments: its sentences are "
+            "not those of a template, or its system has none; leave it out"
+        )
+    return tuple(donor for donor in prompt.donors if donor.kind == kind)
+
+
+def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
+    """The prompt with the donor's texts in the donor's segments, but for those that are kept.
+
+    Roles within segments that are replaced are gone; all other spans move along.
+
+    Raises:
+        UserError: the prompt lacks such a segment, or segments overlap.
+    """
+    texts = {
+        prompt.segments[name]: text
+        for name, text in donor.segments.items()
+        if name not in kept and prompt.segment_text(name) != text
+    }
+    replaced = sorted(texts)
+    if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
+        raise UserError(
+            f"segments of prompt {prompt.id} that donors stand in for overlap; expected segments "
+            "that stand apart"
+        )
+    pieces, end = [], 0
+    for start, stop in replaced:
+        pieces += [prompt.text[end:start], texts[start, stop]]
+        end = stop
+    longer = {span: len(text) - (span[1] - span[0]) for span, text in texts.items()}
+    return replace(
+        prompt,
+        text="".join([*pieces, prompt.text[end:]]),
+        segments=_moved(prompt.segments, longer),
+        roles=_moved(
+            {
+                name: (start, stop)
+                for name, (start, stop) in prompt.roles.items()
+                if not any(a < stop and start < b for a, b in replaced)
+            },
+            longer,
+        ),
+        donors=(),
+    )
+
+
+def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
+    """Where spans stand when some stretches have become longer."""
+
+    def moved(position: int) -> int:
+        return position + sum(more for (_, end), more in longer.items() if end <= position)
+
+    return {name: (moved(start), moved(stop)) for name, (start, stop) in spans.items()}

@@ -1,0 +1,94 @@
+"""Methods of one backward pass: input x gradient, and the same by backward rules."""
+
+import numpy as np
+import pytest
+import torch
+
+import interp
+from interp.attribution import attributor
+from interp.measurements.attribute import Attribute
+from interp.models.backward_rules import FROZEN_NORMS, backward_rules
+from tests.attribution.methods.test_captum import contrast, embeddings_of
+from tests.support.other_kinds import text_to_text
+from tests.support.other_models import other_model
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+TARGETS = ("predicted", "gold", "contrast")
+
+
+def scores(model, prompts, *methods, **options):
+    """Token scores of each method, prompt by prompt."""
+    result = interp.attribute(model, prompts, methods=methods, keep_tokens=True, **options)
+    assert (result.segment_scores["error"] == "").all()
+    rows = result.token_scores.set_index("method")["score"]
+    return [rows.loc[method].to_numpy() for method in methods]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
+def test_input_x_gradient_is_captums(kind, target):
+    own, captums = scores(
+        tiny_model(kind),
+        some_prompts(2),
+        "input_x_gradient",
+        "captum:input_x_gradient",
+        target=target,
+    )
+    assert own.min() < 0 < own.max()
+    np.testing.assert_allclose(own, captums, rtol=1e-3, atol=2e-5)
+
+
+def test_frozen_norms_multiply_the_embedding_by_the_ruled_gradient():
+    model, prompt = tiny_model("llama"), some_prompts(1)[0]
+    (found,) = scores(model, [prompt], "frozen_norms", target="contrast")
+    embeddings, _ = embeddings_of(model, prompt)
+    embeddings = embeddings.detach().requires_grad_()
+    with model.measuring(), backward_rules(model, FROZEN_NORMS):
+        (gradient,) = torch.autograd.grad(contrast(model, prompt, embeddings).sum(), embeddings)
+    expected = (gradient * embeddings).sum(-1)[0].detach()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-5)
+
+
+def test_methods_of_the_same_rules_share_a_pass_and_change_no_other(monkeypatch):
+    model, prompts, rules = tiny_model("llama"), some_prompts(2), []
+    shared_pass = attributor.shared_pass
+
+    def counted(*arguments, **options):
+        rules.append(options["rules"].frozen_norms)
+        return shared_pass(*arguments, **options)
+
+    monkeypatch.setattr(attributor, "shared_pass", counted)
+    frozen, gradient, product = scores(
+        model, prompts, "frozen_norms", "input_gradient", "input_x_gradient", batch_tokens=10_000
+    )
+    assert rules == [False, True]
+    for method, together in (
+        ("frozen_norms", frozen),
+        ("input_gradient", gradient),
+        ("input_x_gradient", product),
+    ):
+        (alone,) = scores(model, prompts, method)
+        np.testing.assert_allclose(alone, together, rtol=2e-4, atol=1e-6)
+    assert np.abs(frozen - product).max() > 1e-2
+    assert rules[2:] == [True, False, False]
+
+
+def test_batches_do_not_matter():
+    model, prompts = tiny_model("phi3"), some_prompts(3)
+    one, other = (
+        scores(model, prompts, "frozen_norms", target="contrast", batch_tokens=tokens)
+        for tokens in (1, 100_000)
+    )
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
+def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
+    with pytest.raises(interp.UserError, match="nothing can look inside"):
+        Attribute(methods=(method,)).bind(text_to_text("t5"))
+
+
+def test_gates_that_are_not_known_are_refused_at_once():
+    with pytest.raises(interp.UserError, match="the gates of GptOssMLP"):
+        Attribute(methods=("gim",)).bind(other_model("gpt_oss"))

@@ -1,0 +1,219 @@
+"""Methods that read donors' texts, against plain computations and captum."""
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+
+import interp
+from interp.attribution.counterfactual import counterfactual_tokens
+from interp.attribution.methods.context_cite import MASKS, PENALTY, drawn_coalitions
+from interp.attribution.registry import find_method, method_names
+from interp.attribution.segment_game import SegmentGame
+from interp.models.backward_rules import GIM, backward_rules
+from interp.prompts.mixing import donors_of, mixed, with_donors
+from interp.reading.tokens import tokenize
+from tests.attribution.methods.test_captum import contrast
+from tests.support.prompts import some_prompts
+from tests.support.systems import three_options
+from tests.support.tiny import tiny_model
+
+SEGMENTS = ["premise1", "premise2", "conclusion"]
+
+
+@pytest.fixture(scope="module")
+def prompt():
+    return with_donors(some_prompts(1), count=8)[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("llama")
+
+
+def attributed(model, prompt, *methods, **options):
+    """Segment scores by method, and the whole result."""
+    options = {"target": "contrast", "keep_tokens": True, **options}
+    result = interp.attribute(model, [prompt], methods=methods, **options)
+    rows = result.segment_scores
+    assert (rows["error"] == "").all()
+    return rows.set_index(["method", "segment"])["score"], result
+
+
+def compared_tokens(model, prompt):
+    """The likeliest tokens of the two options."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        own = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+    tokenizer = model.tokenizer
+    return [
+        max(
+            (tokenizer(form, add_special_tokens=False)["input_ids"][0] for form in option.forms),
+            key=lambda token: float(own[token]),
+        )
+        for option in prompt.answer.options
+    ]
+
+
+def by_hand(model, prompt):
+    """v(S) of every S by one plain pass a text, the tokens of the contrast those of the prompt."""
+    positive, negative = compared_tokens(model, prompt)
+
+    def value(ids):
+        with torch.no_grad():
+            logits = model.hf(torch.tensor([ids])).logits[0, -1]
+        return float(logits[positive] - logits[negative])
+
+    values = []
+    for coalition in range(8):
+        kept = [name for bit, name in enumerate(SEGMENTS) if coalition >> bit & 1]
+        texts = [mixed(prompt, donor, kept=kept) for donor in donors_of(prompt, "instance")]
+        values.append(np.mean([value(t.token_ids) for t in tokenize(model, texts)]))
+    return np.array(values), value
+
+
+def test_exact_values_are_captums_over_the_same_coalitions(model, prompt):
+    scores, result = attributed(model, prompt, "shapley", "leave_one_out:donor")
+    values, _ = by_hand(model, prompt)
+
+    def value(masks):
+        return torch.tensor([values[int(row @ torch.tensor([1.0, 2, 4]))] for row in masks])
+
+    whole = torch.ones(1, 3)
+    for method, theirs in (
+        ("shapley", captum.attr.ShapleyValues),
+        ("leave_one_out:donor", captum.attr.FeatureAblation),
+    ):
+        expected = theirs(value).attribute(whole)[0]
+        np.testing.assert_allclose(scores[method][SEGMENTS], expected, atol=1e-5)
+        assert expected.abs().min() > 1e-3
+    gaps = result.segment_scores.set_index("method")["completeness_gap"]
+    assert gaps["shapley"].abs().max() < 1e-12
+    total = scores["shapley"].sum()
+    assert total == pytest.approx(values[-1] - values[0], abs=1e-5)
+    assert gaps["leave_one_out:donor"].isna().all()
+
+
+def test_deletion_is_captums_ablation_of_tokens(model, prompt):
+    scores, _ = attributed(model, prompt, "leave_one_out:deletion")
+    (tokenized,) = tokenize(model, [prompt])
+    _, value = by_hand(model, prompt)
+    ids = torch.tensor([tokenized.token_ids])
+    features = torch.zeros_like(ids)
+    for number, name in enumerate(tokenized.segments, start=1):
+        features[0, slice(*tokenized.segments[name])] = number
+    expected = captum.attr.FeatureAblation(
+        lambda rows: torch.tensor([value(row[row >= 0].long().tolist()) for row in rows])
+    ).attribute(ids.float(), baselines=-1.0, feature_mask=features)[0]
+    for name, (start, _) in tokenized.segments.items():
+        assert scores["leave_one_out:deletion"][name] == pytest.approx(
+            float(expected[start]), abs=1e-5
+        )
+
+
+def test_the_surrogate_of_context_cite_meets_the_conditions_of_the_lasso(model, prompt):
+    """Solved here by coordinate descent, from the same masks and values taken by hand."""
+    scores, _ = attributed(model, prompt, "context_cite")
+    values, _ = by_hand(model, prompt)
+    coalitions = drawn_coalitions(prompt.id, 3)
+    masks = np.array([[c >> bit & 1 for bit in range(3)] for c in coalitions], dtype=float)
+    assert len(masks) == MASKS
+    assert 8 < masks.sum(0).min() <= masks.sum(0).max() < 24
+    scale = masks.std(0)
+    x = (masks - masks.mean(0)) / scale
+    y = values[coalitions] - values[coalitions].mean()
+    weights = np.zeros(3)
+    for _ in range(500):
+        for j in range(3):
+            rest = y - x @ weights + x[:, j] * weights[j]
+            slope = x[:, j] @ rest / len(y)
+            weights[j] = np.sign(slope) * max(abs(slope) - PENALTY, 0)
+    np.testing.assert_allclose(scores["context_cite"][SEGMENTS], weights / scale, atol=1e-3)
+    assert np.abs(weights).max() > PENALTY
+    assert (weights == 0).any()
+
+
+def test_surrogates_of_captum_find_the_weights_of_a_linear_game(model, prompt, monkeypatch):
+    weights = np.array([2.0, -1.0, 0.5])
+
+    def linear(self, coalitions=None):
+        bits = [[c >> bit & 1 for bit in range(3)] for c in coalitions]
+        return 3.0 + np.array(bits) @ weights
+
+    monkeypatch.setattr(SegmentGame, "values", linear)
+    state = torch.random.get_rng_state()
+    scores, _ = attributed(model, prompt, "captum:kernel_shap", "captum:lime")
+    assert torch.equal(torch.random.get_rng_state(), state)
+    again, _ = attributed(model, prompt, "captum:kernel_shap", "captum:lime")
+    assert (scores == again).all()
+    np.testing.assert_allclose(scores["captum:kernel_shap"][SEGMENTS], weights, atol=1e-4)
+    lime = scores["captum:lime"][SEGMENTS].to_numpy()
+    # Shrunk by its penalty, which weighs more the less samples weigh.
+    assert (np.sign(lime) == np.sign(weights)).all()
+    assert np.abs(lime - weights).max() < 0.5
+
+
+def embeddings_and_donor(model, prompt):
+    (tokenized,) = tokenize(model, [prompt])
+    table = model.hf.get_input_embeddings()
+    ids = (tokenized.token_ids, counterfactual_tokens(model, tokenized))
+    return [table(torch.tensor([own])).detach() for own in ids]
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
+def test_gim_multiplies_the_difference_by_the_ruled_gradient(kind, prompt):
+    model = tiny_model(kind)
+    _, result = attributed(model, prompt, "gim")
+    embeddings, donor = embeddings_and_donor(model, prompt)
+    embeddings.requires_grad_()
+    with model.measuring(), backward_rules(model, GIM):
+        (gradient,) = torch.autograd.grad(contrast(model, prompt, embeddings).sum(), embeddings)
+    expected = (gradient * (embeddings - donor)).sum(-1)[0].detach()
+    np.testing.assert_allclose(result.token_scores["score"], expected, rtol=2e-3, atol=2e-5)
+    assert (expected == 0).any()
+    assert (expected < 0).any()
+
+
+def test_integrated_gradients_are_captums_of_the_embedding_layer(model, prompt):
+    _, result = attributed(model, prompt, "integrated_gradients")
+    embeddings, donor = embeddings_and_donor(model, prompt)
+    (tokenized,) = tokenize(model, [prompt])
+
+    positive, negative = compared_tokens(model, prompt)
+
+    def value(ids):
+        logits = model.hf(ids).logits[:, -1]
+        return logits[:, positive] - logits[:, negative]
+
+    explained = captum.attr.LayerIntegratedGradients(value, model.hf.get_input_embeddings())
+    expected = explained.attribute(
+        torch.tensor([tokenized.token_ids]),
+        torch.tensor([counterfactual_tokens(model, tokenized)]),
+        n_steps=20,
+    ).sum(-1)[0]
+    found = result.token_scores["score"]
+    np.testing.assert_allclose(found, expected.detach(), rtol=1e-3, atol=2e-5)
+    with torch.no_grad():
+        difference = contrast(model, prompt, embeddings) - contrast(model, prompt, donor)
+    (gap,) = result.segment_scores["completeness_gap"].unique()
+    assert found.sum() - gap == pytest.approx(float(difference), abs=1e-4)
+    assert abs(gap) < 0.05 * max(1.0, abs(float(difference)))
+
+
+def test_prompts_get_donors_where_a_method_reads_them(model):
+    with_them = [name for name in method_names() if find_method(name).donors]
+    assert "gim" in with_them
+    result = interp.attribute(model, some_prompts(1), methods=["shapley", "gim"])
+    assert (result.segment_scores["error"] == "").all()
+    for name in with_them:
+        with pytest.raises(interp.UserError, match="have no donors"):
+            interp.attribute(model, three_options.prompts(seed=0, data=None), methods=[name])
+    plain = interp.attribute(model, some_prompts(1), methods=["frozen_norms"])
+    assert (plain.segment_scores["error"] == "").all()
+
+
+@pytest.mark.parametrize("target", ["predicted", "gold"])
+def test_every_target_can_be_explained(model, prompt, target):
+    methods = [name for name in method_names() if find_method(name).donors]
+    scores, _ = attributed(model, prompt, *methods, "leave_one_out:deletion", target=target)
+    assert scores.notna().all()

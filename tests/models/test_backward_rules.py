@@ -1,0 +1,243 @@
+"""Backward rules on random models, against finite differences and closed forms."""
+
+import copy
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+import interp
+from interp.errors import UserError
+from interp.models.architectures import ARCHITECTURES, ENCODERS
+from interp.models.backward_rules import FROZEN_NORMS, GIM, PLAIN, BackwardRules, backward_rules
+from interp.models.hooks import replaced
+from interp.models.model import Model
+from tests.support.other_kinds import CLASSIFIERS, classifier
+from tests.support.other_models import SHAPES, other_model
+from tests.support.tiny import CONFIGS, tiny_model
+from tests.support.tokenizers import byte_level
+
+MAPPED = [*ARCHITECTURES, *ENCODERS]
+IDS = torch.tensor([[9, 30, 12, 77, 41, 8], [5, 60, 33, 21, 11, 90]])
+
+
+def mapped_model(kind, dtype=torch.float32):
+    if kind in CLASSIFIERS:
+        model = classifier(kind)
+        return Model(model.name, copy.deepcopy(model.hf).to(dtype), model.tokenizer)
+    return tiny_model(kind, dtype=dtype) if kind in CONFIGS else other_model(kind, dtype=dtype)
+
+
+def embedded(model):
+    return model.hf.get_input_embeddings()(IDS).detach()
+
+
+def target(model, embeddings):
+    logits = model.hf(inputs_embeds=embeddings).logits
+    logits = logits[:, -1] if logits.dim() == 3 else logits
+    return (logits[:, 1] - logits[:, 2]).sum()
+
+
+def gradient(model, rules):
+    embeddings = embedded(model).requires_grad_()
+    with model.measuring(), backward_rules(model, rules):
+        value = target(model, embeddings)
+        (found,) = torch.autograd.grad(value, embeddings)
+    return float(value.detach()), found
+
+
+def test_every_architecture_of_the_map_is_tried():
+    assert set(MAPPED) <= {*CONFIGS, *SHAPES, *CLASSIFIERS}
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+def test_rules_change_the_gradient_alone_and_leave_nothing_behind(kind):
+    model = mapped_model(kind)
+    value, own = gradient(model, PLAIN)
+    attention = model.attn_implementation
+    forwards = {module: module.forward for module in model.hf.modules()}
+    for rules in (FROZEN_NORMS, GIM):
+        ruled_value, ruled = gradient(model, rules)
+        assert ruled_value == pytest.approx(value, abs=2e-5)
+        assert (ruled - own).norm() > 1e-3 * own.norm()
+    assert all(module.forward == forward for module, forward in forwards.items())
+    assert not any(module._forward_hooks for module in model.hf.modules())
+    assert model.attn_implementation == attention
+    again_value, again = gradient(model, PLAIN)
+    assert again_value == value
+    torch.testing.assert_close(again, own, rtol=0, atol=0)
+
+
+def held_constant(module, denominator):
+    """The norm's own formula, written out by class, with denominators that are given."""
+    name, weight = type(module).__name__, module.weight
+
+    def forward(x):
+        if isinstance(module, nn.LayerNorm):
+            return (x - x.mean(-1, keepdim=True)) / denominator * weight + module.bias
+        return x / denominator * (1 + weight if name.startswith("Gemma") else weight)
+
+    return forward
+
+
+def denominator_of(module, x):
+    if isinstance(module, nn.LayerNorm):
+        return torch.sqrt(x.var(-1, unbiased=False, keepdim=True) + module.eps)
+    epsilon = module.eps if hasattr(module, "eps") else module.variance_epsilon
+    return torch.sqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+def test_frozen_norms_equal_finite_differences_with_constant_denominators(kind, monkeypatch):
+    # Eager attention takes its softmax in fp32, too coarse for a difference.
+    monkeypatch.setattr(nn.functional, "softmax", lambda x, dim, dtype=None: torch.softmax(x, dim))
+    model = mapped_model(kind, dtype=torch.float64)
+    _, found = gradient(model, FROZEN_NORMS)
+    embeddings, denominators, handles = embedded(model), {}, []
+
+    def record(module, inputs, output):
+        denominators[module] = denominator_of(module, inputs[0])
+
+    for module in model.hf.modules():
+        if "Norm" in type(module).__name__:
+            handles.append(module.register_forward_hook(record))
+    with model.measuring(), torch.no_grad():
+        target(model, embeddings)
+    for handle in handles:
+        handle.remove()
+    layers = model.hf.get_submodule(model.architecture.layers)
+    assert len(denominators) >= 2 * len(list(layers))
+    with torch.no_grad(), ExitStack() as stack:
+        for module, denominator in denominators.items():
+            stack.enter_context(replaced(module, held_constant(module, denominator)))
+        for seed in range(3):
+            generator = torch.Generator().manual_seed(seed)
+            direction = torch.randn(embeddings.shape, generator=generator, dtype=torch.float64)
+            step = 1e-5 * direction
+            difference = target(model, embeddings + step) - target(model, embeddings - step)
+            expected = float((found * direction).sum())
+            # The norms of transformers work in fp32, whatever they are given.
+            assert float(difference) / 2e-5 == pytest.approx(expected, rel=2e-5, abs=1e-5)
+
+
+def one_layer_gpt2():
+    torch.manual_seed(1)
+    config = GPT2Config(vocab_size=700, n_embd=8, n_layer=1, n_head=2, n_positions=16)
+    hf = GPT2LMHeadModel(config).double().eval()
+    with torch.no_grad():
+        hf.transformer.h[0].attn.c_attn.weight.mul_(40.0)
+    return Model("one layer", hf, byte_level())
+
+
+def test_gim_in_attention_is_its_closed_form():
+    """Of one layer, by hand: from the gradient at the heads' outputs back to q, k and v."""
+    model, kept = one_layer_gpt2(), {}
+    attention = model.hf.transformer.h[0].attn
+
+    def keep(name):
+        def hook(module, inputs, output):
+            tensor = inputs[0] if name == "heads" else output
+            tensor.retain_grad()
+            kept[name] = tensor
+
+        return hook
+
+    handles = [
+        attention.c_attn.register_forward_hook(keep("qkv")),
+        attention.c_proj.register_forward_hook(keep("heads")),
+    ]
+    embeddings = embedded(model).requires_grad_()
+    with model.measuring(), backward_rules(model, GIM):
+        target(model, embeddings).backward()
+    for handle in handles:
+        handle.remove()
+    rows, tokens, heads, size = *IDS.shape, 2, 4
+    qkv = kept["qkv"].detach().numpy().reshape(rows, tokens, 3, heads, size)
+    at_heads = kept["heads"].grad.numpy().reshape(rows, tokens, heads, size)
+    found = kept["qkv"].grad.numpy().reshape(rows, tokens, 3, heads, size)
+    for row in range(rows):
+        for head in range(heads):
+            q, k, v = (qkv[row, :, part, head] for part in range(3))
+            g = at_heads[row, :, head]
+            scores = q @ k.T / 2.0  # the root of the size
+            hidden = np.triu(np.ones((tokens, tokens), bool), 1)
+
+            def softmax(x, hidden=hidden):
+                weights = np.where(hidden, 0.0, np.exp(x))
+                return weights / weights.sum(1, keepdims=True)
+
+            p, flat = softmax(scores), softmax(scores / 2.0)
+            at_weights = g @ v.T
+            at_scores = flat * (at_weights - (at_weights * flat).sum(1, keepdims=True))
+            expected = (at_scores @ k / 2 / 4, at_scores.T @ q / 2 / 4, p.T @ g / 2)
+            for part, own in enumerate(expected):
+                np.testing.assert_allclose(found[row, :, part, head], own, atol=1e-12)
+                assert np.abs(own).max() > 1e-6
+
+
+def test_gim_in_a_gated_mlp_is_half_of_each_factors_gradient():
+    torch.manual_seed(0)
+    shape = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    hf = LlamaForCausalLM(LlamaConfig(vocab_size=700, **shape, **heads)).double().eval()
+    model, kept = Model("one layer", hf, byte_level()), {}
+    mlp = hf.model.layers[0].mlp
+    for name in ("gate_proj", "up_proj", "down_proj"):
+
+        def keep(module, inputs, output, name=name):
+            tensor = inputs[0] if name == "down_proj" else output
+            tensor.retain_grad()
+            kept[name] = tensor
+
+        mlp.get_submodule(name).register_forward_hook(keep)
+    embeddings = embedded(model).requires_grad_()
+    with model.measuring(), backward_rules(model, BackwardRules(gate_share=0.5)):
+        target(model, embeddings).backward()
+    gate, up = kept["gate_proj"].detach(), kept["up_proj"].detach()
+    at_product, sigmoid = kept["down_proj"].grad, gate.sigmoid()
+    slope = sigmoid * (1 + gate * (1 - sigmoid))  # of x * sigmoid(x)
+    torch.testing.assert_close(kept["gate_proj"].grad, at_product * up * slope / 2)
+    torch.testing.assert_close(kept["up_proj"].grad, at_product * gate * sigmoid / 2)
+
+
+def test_a_norm_of_another_form_is_refused():
+    model = interp.Model("odd", tiny_model("llama").hf, byte_level())
+    norm = model.hf.model.layers[1].input_layernorm
+    with replaced(norm, torch.tanh), pytest.raises(UserError, match="no norm of a known form"):
+        gradient(model, FROZEN_NORMS)
+
+
+def test_rules_that_reach_nothing_are_refused():
+    model = tiny_model("llama")
+    with (
+        pytest.raises(UserError, match="did not reach the norms of layer 0"),
+        backward_rules(model, FROZEN_NORMS),
+    ):
+        pass
+    attention, mlp = (getattr(model.hf.model.layers[1], name) for name in ("self_attn", "mlp"))
+    with (
+        replaced(attention, lambda hidden_states, **_: (hidden_states, None)),
+        pytest.raises(UserError, match="did not reach the attention of layer 1"),
+    ):
+        gradient(model, BackwardRules(value_share=0.5))
+    with (
+        replaced(mlp, lambda x: x),
+        pytest.raises(UserError, match="did not reach the gates of layer 1"),
+    ):
+        gradient(model, BackwardRules(gate_share=0.5))
+
+
+def test_a_model_without_known_gates_is_refused():
+    with pytest.raises(UserError, match="the gates of GptOssMLP"):
+        gradient(other_model("gpt_oss"), GIM)
+
+
+def test_nothing_is_left_behind_after_an_exception():
+    model = tiny_model("llama")
+    with pytest.raises(RuntimeError, match="halfway"), backward_rules(model, GIM):
+        raise RuntimeError("halfway")
+    assert model.attn_implementation == "sdpa"
+    assert not any("forward" in module.__dict__ for module in model.hf.modules())
