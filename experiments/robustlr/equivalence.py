@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from interp.errors import UserError
 from interp_experiments.robustlr.language import Rule, Theory
+from interp_experiments.robustlr.solver import clauses_of
 
 EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
 """Name of a set to the version of its paraphrases. The authors' data say "type1"; which type is
@@ -46,3 +47,21 @@ def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
     """Write p ⇒ q and r ⇒ q as p ∨ r ⇒ q, in the place of the first (D2-ES)."""
     merged = replace(one, body=one.body + other.body, operator="or")
     return theory.with_rule(one, merged).with_rule(other)
+
+
+def equivalence_between(base: Theory, other: Theory) -> str | None:
+    """The set to which a pair of theories belongs; None if they are no such paraphrases.
+
+    All three equivalences leave the clauses of a theory as they are.
+    """
+    numbers = {one: n for n, one in enumerate(base.predicates() | other.predicates(), start=1)}
+    clauses, theirs = (
+        {frozenset(clause.literals) for clause in clauses_of(theory, numbers)}
+        for theory in (base, other)
+    )
+    if clauses != theirs:
+        return None
+    gone, new = set(base.rules) - set(other.rules), set(other.rules) - set(base.rules)
+    if len(gone) == 2 and len(new) == 1:
+        return "D1-ES" if len(next(iter(new)).head) > 1 else "D2-ES"
+    return "C-ES" if len(gone) == len(base.rules) == len(other.rules) else None

@@ -5,8 +5,9 @@ that any of them can be made alone, and a smaller set is the beginning of a larg
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from interp.errors import UserError
@@ -52,8 +53,8 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether a contrast set keeps the facts and rules that the base's proof does not need;
-    equivalence sets always do."""
+    """Whether theories keep what decides nothing: all but the base's proof in contrast sets, all
+    but what the statement could be derived from, and the paraphrased rules, in equivalence sets."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -80,20 +81,34 @@ class GroupMaker:
         rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
         base = self.base_label(index)
         while True:
-            members = self._draw(rng, base)
-            if members is not None and _confirmed(members):
+            members = self._attempt(rng, base)
+            if members is not None:
                 return tuple(self._instance(index, base, member) for member in members)
 
-    def _draw(self, rng: random.Random, base: Verdict) -> list[Member] | None:
-        """A group; None where the drawn theory allows none."""
-        if self.set in CONTRAST_SETS:
-            return self._contrast(rng, base)
-        drawn = _PAIRS[self.set](rng, self.words, base)
-        if drawn is None:
+    def _attempt(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+        """A group; None where the drawn theory allows none, or is too large to enumerate."""
+        try:
+            draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
+            members = draw(rng, base)
+            if members is not None and _confirmed(members):
+                return members
+        except UserError:
+            pass
+        return None
+
+    def _equivalence(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+        pair = _PAIRS[self.set](rng, self.words, base)
+        if pair is None:
             return None
-        statement, *theories = drawn
-        told = zip(self.versions, ("base", "paraphrase"), theories, strict=True)
-        return [Member(version, group, theory, statement, base) for version, group, theory in told]
+        theory = pair.theory
+        if not self.distractors:
+            theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
+        told = zip(
+            self.versions, ("base", "paraphrase"), (theory, pair.paraphrase(theory)), strict=True
+        )
+        return [
+            Member(version, group, theory, pair.statement, base) for version, group, theory in told
+        ]
 
     def _contrast(self, rng: random.Random, base: Verdict) -> list[Member] | None:
         sampled = sample(rng, self.words)
@@ -147,8 +162,15 @@ def statement_of(rule: Rule, base: Verdict) -> Literal:
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
-Pair = tuple[Literal, Theory, Theory]
-"""A statement, a base theory and its paraphrase."""
+@dataclass(frozen=True)
+class Pair:
+    """A base theory, its statement, and how it is paraphrased."""
+
+    statement: Literal
+    theory: Theory
+    paraphrase: Callable[[Theory], Theory]
+    rules: tuple[Rule, ...] = ()
+    """The rules that are written as one."""
 
 
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -165,7 +187,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
         if rule is None:
             return None
         statement = statement_of(rule, base)
-    return statement, theory, contraposed(theory)
+    return Pair(statement, theory, contraposed)
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -179,7 +201,8 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
     other = pick(rng, others)
     second = Rule(rule.body, other.head, rule.operator, other.style)
     theory = sampled.theory.with_rule(other, second)
-    return statement_of(rule, base), theory, with_one_head(theory, rule, second)
+    merge = partial(with_one_head, one=rule, other=second)
+    return Pair(statement_of(rule, base), theory, merge, (rule, second))
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -198,14 +221,28 @@ def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
         return None
     rules = (*sampled.theory.rules, second)
     theory = Theory(sampled.theory.facts, tuple(some(rng, rules, len(rules))))
-    return statement_of(rule, base), theory, with_one_body(theory, rule, second)
+    merge = partial(with_one_body, one=rule, other=second)
+    return Pair(statement_of(rule, base), theory, merge, (rule, second))
 
 
 _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pair}
 
 
+def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
+    """The rules that the statement could be derived by, step by step, and the facts for them."""
+    reached, rules = {statement.predicate}, set[Rule]()
+    while True:
+        more = {
+            rule
+            for rule in theory.rules
+            if rule not in rules and any(one.predicate in reached for one in rule.head)
+        }
+        if not more:
+            facts = (fact for fact in theory.facts if fact.predicate in reached)
+            return frozenset(rules).union(facts)
+        rules |= more
+        reached |= {one.predicate for rule in more for one in rule.body}
+
+
 def _confirmed(members: Sequence[Member]) -> bool:
-    try:
-        return all(verdict(one.theory, one.statement) is one.label for one in members)
-    except UserError:  # too many predicates to enumerate: another theory is drawn
-        return False
+    return all(verdict(one.theory, one.statement) is one.label for one in members)

@@ -1,12 +1,18 @@
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from interp.errors import UserError
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS, contraposed, contrapositive
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.equivalence import (
+    EQUIVALENCE_SETS,
+    contraposed,
+    contrapositive,
+    equivalence_between,
+)
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker, sources
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Verdict
 from interp_experiments.robustlr.parsing import theory_of
 from interp_experiments.robustlr.proofs import proof_set
@@ -75,6 +81,10 @@ def test_edits_change_one_rule_and_its_facts(made):
 @pytest.mark.parametrize("name", EQUIVALENCE_SETS)
 def test_paraphrases_say_the_same(name):
     for base, paraphrase in groups(name):
+        assert equivalence_between(base.theory, paraphrase.theory) == name
+        assert equivalence_between(base.theory, base.theory) is None
+        fewer = replace(paraphrase.theory, rules=paraphrase.theory.rules[1:])
+        assert equivalence_between(base.theory, fewer) is None
         assert paraphrase.theory.facts == base.theory.facts
         before, after = base.theory.rules, paraphrase.theory.rules
         if name == "C-ES":
@@ -103,6 +113,23 @@ def test_without_distractors_only_the_proof_is_told(name):
             assert verdict(one.theory, one.statement) is one.label
 
 
+@pytest.mark.parametrize("name", EQUIVALENCE_SETS)
+def test_without_distractors_every_sentence_leads_to_the_statement(name):
+    longer = groups(name)
+    for whole, group in zip(longer, groups(name, distractors=False), strict=True):
+        base, paraphrase = group
+        kept = set(base.theory.sentences)
+        assert sources(base.theory, base.statement) <= kept <= set(whole[0].theory.sentences)
+        assert equivalence_between(base.theory, paraphrase.theory) == name
+        for one in group:
+            assert verdict(one.theory, one.statement) is one.label
+    means = [
+        sum(len(one.theory.rules) for group in made for one in group)
+        for made in (longer, groups(name, distractors=False))
+    ]
+    assert means[1] < means[0] / 2
+
+
 def test_contrapositives_by_hand():
     assert contrapositive(Rule((P,), (Q,))) == Rule((Q.negated,), (P.negated,))
     assert contrapositive(Rule((P, R), (Q,), "or")) == Rule((Q.negated,), (P.negated, R.negated))
@@ -123,7 +150,7 @@ def digest(words):
 
 def test_the_bytes_of_a_seed_do_not_change():
     assert digest(REAL) == "f401b79df36ad83c"
-    assert digest(Words.of("nonce")) == "NONCEDIGEST"
+    assert digest(Words.of("nonce")) == "6439b5b4e7eccd0b"
     assert groups("C-CS", seed=1)[0] != groups("C-CS")[0]
 
 
