@@ -20,7 +20,8 @@ QUESTION = "Is the statement True, False or Unknown?"
 
 OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one in Verdict)
 
-STRATA = ("set", "base_label")
+STRATA = ("set",)
+"""Factors over which a limit takes theories evenly."""
 
 SHOWN = (
     (
@@ -57,9 +58,6 @@ class Maker(Protocol):
 
     def theory_id(self, index: int) -> str:
         """The id that the members of a group share."""
-
-    def base_label(self, index: int) -> Verdict:
-        """The label of a group's base."""
 
     def group(self, index: int) -> tuple[Instance, ...]:
         """A group, one instance for each version."""
@@ -163,7 +161,7 @@ class GeneratedPrompts(PromptSet):
             maker = self.makers[place]
             id_ = maker.theory_id(index)
             members[id_].append(number)
-            cells[maker.set, maker.base_label(index).value][id_] = None
+            cells[(maker.set,)][id_] = None
         return dict(members), {cell: list(ids) for cell, ids in cells.items()}
 
 

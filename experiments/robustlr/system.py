@@ -8,7 +8,13 @@ import pandas as pd
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
-from interp_experiments.robustlr.prompts import GeneratedPrompts, Maker, demonstrations, to_prompt
+from interp_experiments.robustlr.prompts import (
+    STRATA,
+    GeneratedPrompts,
+    Maker,
+    demonstrations,
+    to_prompt,
+)
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.training import SPLITS, Split, TheoryMaker
 from interp_experiments.robustlr.words import Vocabulary, Words
@@ -43,7 +49,7 @@ class EvaluationSets:
             return PromptSet(
                 system=self.name,
                 sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
-                strata=("set", "base_label"),
+                strata=STRATA,
                 build=prompts.__getitem__,
                 numbers=range(len(prompts)),
                 seed=seed,

@@ -67,10 +67,6 @@ class TheoryMaker:
         """The id that the statements of a theory share."""
         return f"{self.set}-{self.split}-{index:05d}"
 
-    def base_label(self, index: int) -> Verdict:
-        """The label of the first statement."""
-        return Verdict.TRUE
-
     def group(self, index: int) -> tuple[Instance, ...]:
         """A theory with its six statements, the same for a seed on every platform."""
         rng = random.Random(f"robustlr {self.set} {self.split} {self.seed} {index}")
@@ -93,7 +89,7 @@ class TheoryMaker:
                 set=self.set,
                 version=version,
                 group=label.value,
-                base_label=self.base_label(index),
+                base_label=label,
                 theory=theory,
                 statement=statement,
                 label=label,
