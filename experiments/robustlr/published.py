@@ -34,7 +34,7 @@ _SETS = {"conj": "C-CS", "disj": "D-CS", "neg": "N-CS"}
 _EDITS = {name: {edit.version: edit for edit in edits} for name, edits in CONTRAST_SETS.items()}
 
 _THEORY_ID = re.compile(
-    r"(?P<key>[^_@]{1,80})_"
+    r"(?P<key>[A-Za-z0-9.-]{1,80})_"
     r"((?P<operator>conj|disj|neg)(neg)?(?P<row>\d)|(?P<paraphrase>equiv_type\d)?@(?P<number>\d{1,9}))"
 )
 
@@ -166,7 +166,8 @@ def _key(number: int, value: object) -> Key:
             "7dfe482a_conjneg3, 7dfe482a_neg1, 7dfe482a_@16 or 7dfe482a_equiv_type1@16"
         )
     if found["operator"]:
-        return Key(found["key"], found["operator"] + found["row"])
+        # The files of several sets give the edits of one theory the same key.
+        return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
     return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
 
 

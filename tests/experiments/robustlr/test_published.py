@@ -43,6 +43,16 @@ def test_what_is_written_is_read(tmp_path, header):
     assert all(same(read, instances))
 
 
+def test_a_folder_may_hold_several_edits_of_one_theory(tmp_path):
+    for name in ("C-CS", "N-CS"):
+        rows = [to_row(one) for one in made(name, number=1)]
+        named = [{**row, "theory_id": f"7dfe482a_{row['theory_id'].split('_')[1]}"} for row in rows]
+        write(tmp_path / f"{name}.csv", named, header=False)
+    read = load_published(tmp_path)
+    assert {one.theory_id for one in read} == {"7dfe482a-conj", "7dfe482a-neg"}
+    assert len({one.id for one in read}) == 11
+
+
 def test_rows_without_a_theory_id_stand_alone(tmp_path):
     group = TheoryMaker("All", "train", 0, REAL).group(0)
     rows = [to_row(one) for one in group]
@@ -92,7 +102,7 @@ def test_an_unknown_predicate_is_reported_by_row(tmp_path, rows):
 
 def test_an_incomplete_group_is_reported_by_row(tmp_path, rows):
     message = refused(tmp_path, rows[:6] + rows[7:])
-    assert "test.csv, line 7: the theory 'C-CS-00000' has the versions" in message
+    assert "test.csv, line 7: the theory 'C-CS-00000-conj' has the versions" in message
     assert "expected conj0, conj1, conj2, conj3, conj4, conj5, conj6" in message
     message = refused(tmp_path, rows[:-1])
     assert "'D1-ES-00001@0' has the versions base; expected base, equiv_type1" in message
@@ -125,6 +135,7 @@ def test_a_pair_that_is_no_paraphrase_is_reported(tmp_path, rows):
         ({"context": "Anna\x00 is tall."}, "cannot be printed"),
         ({"theory_id": "../../etc"}, "expected one such as 7dfe482a_conj0"),
         ({"theory_id": "x_conj9"}, "versions"),
+        ({"theory_id": "x\x1b_conj0"}, "expected one such as 7dfe482a_conj0"),
         ({"context": "Anna is tall. Anna is not tall."}, "contradicts itself"),
     ],
 )
