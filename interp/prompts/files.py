@@ -34,18 +34,46 @@ class Row(NamedTuple):
     """Column to value: text, a number, a truth value or None."""
 
 
-def read_rows(source: str | Path, columns: Sequence[str]) -> list[Row]:
+class Columns(NamedTuple):
+    """What is read of a file."""
+
+    required: Sequence[str]
+    optional: Sequence[str]
+    unnamed: Sequence[str]
+
+    def of(self, found: Sequence[str]) -> list[str]:
+        """The columns to read of a file that has these.
+
+        Raises:
+            ValueError: it lacks one, or has one twice.
+        """
+        read = [*self.required, *(name for name in self.optional if name in found)]
+        _check_columns(found, read)
+        return read
+
+
+def read_rows(
+    source: str | Path,
+    columns: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    unnamed: Sequence[str] = (),
+) -> list[Row]:
     """The rows of a file, of the files of a folder, or of a hub data set, with these columns.
 
     Args:
         source: a path, or the name of a data set on the hub (owner/name).
-        columns: what every file must have; further columns are not read.
+        columns: what every file must have.
+        optional: what is read where a file has it; further columns are not.
+        unnamed: the columns, in order, of CSV files whose first line names none of them; without
+            it, every CSV file must have a header. Such a file may lack some at the end.
 
     Raises:
         UserError: nothing readable there, a file without one of the columns, no rows, or a cell
             that holds a list or an object.
     """
-    rows = [row for file in _files(str(source)) for row in _read(file, columns)]
+    asked = Columns(columns, optional, unnamed)
+    rows = [row for file in _files(str(source)) for row in _read(file, asked)]
     if not rows:
         raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
     return rows
@@ -148,7 +176,7 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _read(file: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
     if file.suffix not in _READERS or not file.is_file():
         raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
@@ -177,11 +205,15 @@ def _quoted(value: object) -> str:
     return shortened(repr(value), 60)
 
 
-def _read_csv(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     with file.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         header = next(reader, [])
-        _check_columns(header, columns)
+        if columns.unnamed and not set(header) & set(columns.unnamed):
+            header = list(columns.unnamed[: len(header)])
+            stream.seek(0)
+            reader = csv.reader(stream, strict=True)
+        read = columns.of(header)
         while True:
             place = f"line {reader.line_num + 1}"
             try:
@@ -194,16 +226,16 @@ def _read_csv(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]
                 raise ValueError(f"{place} has {len(cells)} cells, the header {len(header)}")
             if len(cells) > 1 or "".join(cells).strip():
                 row = dict(zip(header, cells, strict=False))
-                yield place, {column: row.get(column) for column in columns}
+                yield place, {column: row.get(column) for column in read}
 
 
-def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+def _read_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     with file.open(encoding="utf-8-sig") as stream:
         lines = [(f"line {number}", line) for number, line in enumerate(stream, start=1)]
     return _records([(place, _json(place, line)) for place, line in lines if line.strip()], columns)
 
 
-def _read_json(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     data = _json("it", file.read_text(encoding="utf-8-sig"))
     if isinstance(data, dict):
         data = _by_row(data, columns)
@@ -223,7 +255,7 @@ def _json(place: str, text: str) -> object:
 
 
 def _records(
-    records: Sequence[tuple[str, object]], columns: Sequence[str]
+    records: Sequence[tuple[str, object]], columns: Columns
 ) -> Iterator[tuple[str, Cells]]:
     """The rows of objects; a column that only some of them have is empty in the others."""
     objects: list[tuple[str, Cells]] = []
@@ -232,16 +264,15 @@ def _records(
             raise ValueError(f"{place} is {_quoted(record)}; expected an object of columns")
         objects.append((place, record))
     if objects:
-        _check_columns(list(dict.fromkeys(name for _, cells in objects for name in cells)), columns)
+        found = columns.of(list(dict.fromkeys(name for _, cells in objects for name in cells)))
     for place, cells in objects:
-        yield place, {column: cells.get(column) for column in columns}
+        yield place, {column: cells.get(column) for column in found}
 
 
-def _by_row(data: dict[str, object], columns: Sequence[str]) -> list[dict[str, object]]:
+def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
     """The rows of an object of columns: each a list, or an object with a name for each row."""
-    _check_columns(list(data), columns)
     rows: dict[str, dict[str, object]] = {}
-    for column in columns:
+    for column in columns.of(list(data)):
         cells = data[column]
         if isinstance(cells, list):
             cells = {str(number): cell for number, cell in enumerate(cells)}
@@ -252,15 +283,15 @@ def _by_row(data: dict[str, object], columns: Sequence[str]) -> list[dict[str, o
     return list(rows.values())
 
 
-def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     # Opened here, since pyarrow takes some names for addresses; and without pandas, whose metadata
     # may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
-        _check_columns(parquet.schema_arrow.names, columns)
-        table = parquet.read(columns=list(columns))
-    cells = [table.column(column).to_pylist() for column in columns]
+        read = columns.of(parquet.schema_arrow.names)
+        table = parquet.read(columns=read)
+    cells = [table.column(column).to_pylist() for column in read]
     for number, values in enumerate(zip(*cells, strict=True), start=1):
-        yield f"row {number}", dict(zip(columns, values, strict=True))
+        yield f"row {number}", dict(zip(read, values, strict=True))
 
 
 def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
@@ -273,7 +304,7 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
         raise ValueError(f"it has the column {repeated[0]} twice; expected one of each name")
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[tuple[str, Cells]]]] = {
+_READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {
     ".csv": _read_csv,
     ".json": _read_json,
     ".jsonl": _read_jsonl,

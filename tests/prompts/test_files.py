@@ -41,6 +41,37 @@ def test_every_layout_gives_the_same_rows(tmp_path, name, content):
     assert cells(written(tmp_path, name, content)) == ROWS
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet"])
+def test_an_optional_column_is_read_where_a_file_has_it(tmp_path, suffix):
+    for name, frame in (
+        ("with", pd.DataFrame(ROWS).assign(more="x", other="y")),
+        ("without", pd.DataFrame(ROWS)),
+    ):
+        file = tmp_path / f"{name}{suffix}"
+        if suffix == ".json":
+            frame.to_json(file)
+        else:
+            write_table(frame, file)
+        read = [dict(row.cells) for row in read_rows(str(file), COLUMNS, optional=("more",))]
+        more = {"more": "x"} if name == "with" else {}
+        assert read == [{**row, **more} for row in ROWS]
+
+
+def test_a_file_without_a_header_has_the_columns_that_it_is_said_to(tmp_path):
+    unnamed = ("id", "text", "more")
+    for content, more in (("1,one\n2,two\n", None), ("1,one,x\n2,two,x\n", "x")):
+        source = written(tmp_path, "a.csv", content)
+        read = read_rows(source, COLUMNS, optional=("more",), unnamed=unnamed)
+        assert [row.where for row in read] == [f"{source}, line 1", f"{source}, line 2"]
+        assert [row.cells["text"] for row in read] == ["one", "two"]
+        assert [row.cells.get("more") for row in read] == [more] * 2
+        with pytest.raises(UserError, match="lacks the columns id, text"):
+            read_rows(source, COLUMNS)
+    source = written(tmp_path, "a.csv", "1\n2\n")
+    with pytest.raises(UserError, match="lacks the columns text"):
+        read_rows(source, COLUMNS, unnamed=unnamed)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_what_is_written_is_read(tmp_path, suffix):
     file = tmp_path / f"rows{suffix}"

@@ -1,0 +1,248 @@
+"""The six evaluation sets: groups of a base theory and its variants, each from its own seed.
+
+A group is drawn until the solver confirms every label of it. Groups do not depend on each other, so
+that any of them can be made alone, and a smaller set is the beginning of a larger one.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from interp.errors import UserError
+from interp_experiments.robustlr.chance import below, happens, pick, some
+from interp_experiments.robustlr.contrast import CONTRAST_SETS, editable, edited
+from interp_experiments.robustlr.equivalence import (
+    EQUIVALENCE_SETS,
+    contraposed,
+    with_one_body,
+    with_one_head,
+)
+from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.proofs import proof_set
+from interp_experiments.robustlr.sampling import Sampled, as_literal, sample
+from interp_experiments.robustlr.solver import verdict
+from interp_experiments.robustlr.words import Words
+
+EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
+
+INSTANCES = 20_000
+"""Instances of each published set (Table 8); the sets here hold as many as whole groups allow."""
+
+_TWO = (Verdict.TRUE, Verdict.FALSE)
+_BASE_LABELS = dict.fromkeys(EVALUATION_SETS, _TWO) | {"C-ES": (*_TWO, Verdict.UNKNOWN)}
+
+
+class Member(NamedTuple):
+    """What the members of a group differ in."""
+
+    version: str
+    group: str
+    theory: Theory
+    statement: Literal
+    label: Verdict
+
+
+@dataclass(frozen=True)
+class GroupMaker:
+    """Makes the groups of one evaluation set."""
+
+    set: str
+    seed: int
+    words: Words
+    distractors: bool = True
+    """Whether theories keep what decides nothing: all but the base's proof in contrast sets, all
+    but what the statement could be derived from, and the paraphrased rules, in equivalence sets."""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """What the members of a group are called, the base first."""
+        edits = CONTRAST_SETS.get(self.set)
+        if edits is None:
+            return ("base", EQUIVALENCE_SETS[self.set])
+        return tuple(edit.version for edit in edits)
+
+    def __len__(self) -> int:
+        return INSTANCES // len(self.versions)
+
+    def theory_id(self, index: int) -> str:
+        """The id that the members of a group share."""
+        return f"{self.set}-{index:05d}"
+
+    def base_label(self, index: int) -> Verdict:
+        """The label of a group's base: each in turn."""
+        labels = _BASE_LABELS[self.set]
+        return labels[index % len(labels)]
+
+    def group(self, index: int) -> tuple[Instance, ...]:
+        """A base and its variants, the same for a seed on every platform."""
+        rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
+        base = self.base_label(index)
+        while True:
+            members = self._attempt(rng, base)
+            if members is not None:
+                return tuple(self._instance(index, base, member) for member in members)
+
+    def _attempt(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+        """A group; None where the drawn theory allows none, or is too large to enumerate."""
+        try:
+            draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
+            members = draw(rng, base)
+            if members is not None and _confirmed(members):
+                return members
+        except UserError:
+            pass
+        return None
+
+    def _equivalence(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+        pair = _PAIRS[self.set](rng, self.words, base)
+        if pair is None:
+            return None
+        theory = pair.theory
+        if not self.distractors:
+            theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
+        told = zip(
+            self.versions, ("base", "paraphrase"), (theory, pair.paraphrase(theory)), strict=True
+        )
+        return [
+            Member(version, group, theory, pair.statement, base) for version, group, theory in told
+        ]
+
+    def _contrast(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+        sampled = sample(rng, self.words)
+        theory = sampled.theory
+        fitting = [rule for rule in theory.rules if editable(theory, rule, self.set)]
+        rule = draw_last_rule(rng, sampled, base, fitting)
+        unseen = as_literal(rng, self.words.predicate(rng, sampled.people))
+        if rule is None or unseen.predicate in theory.predicates():
+            return None
+        statement = statement_of(rule, base)
+        if not self.distractors:
+            theory = theory.only(proof_set(theory, statement))
+        return [
+            Member(
+                edit.version,
+                edit.group,
+                edited(theory, rule, unseen, edit),
+                statement,
+                edit.expected(base),
+            )
+            for edit in CONTRAST_SETS[self.set]
+        ]
+
+    def _instance(self, index: int, base: Verdict, member: Member) -> Instance:
+        id_ = self.theory_id(index)
+        return Instance(
+            id=f"{id_}/{member.version}",
+            theory_id=id_,
+            set=self.set,
+            base_label=base,
+            **member._asdict(),
+        )
+
+
+def draw_last_rule(
+    rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
+) -> Rule | None:
+    """One of the rules that proves something, so that half of the statements are negated."""
+    negated = happens(rng, 0.5)
+    proved = set(sampled.proved)
+    fitting = [
+        rule
+        for rule in rules
+        if rule.head[0] in proved and statement_of(rule, base).positive is not negated
+    ]
+    return pick(rng, fitting) if fitting else None
+
+
+def statement_of(rule: Rule, base: Verdict) -> Literal:
+    """What a rule's head makes True, or False."""
+    return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A base theory, its statement, and how it is paraphrased."""
+
+    statement: Literal
+    theory: Theory
+    paraphrase: Callable[[Theory], Theory]
+    rules: tuple[Rule, ...] = ()
+    """The rules that are written as one."""
+
+
+def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
+    """A theory without "and" in bodies, whose contrapositives are in the language."""
+    sampled = sample(rng, words, ("or",))
+    theory = sampled.theory
+    if base is Verdict.UNKNOWN:
+        if not sampled.unproved:
+            return None
+        drawn = pick(rng, sampled.unproved)
+        statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
+    else:
+        rule = draw_last_rule(rng, sampled, base, theory.rules)
+        if rule is None:
+            return None
+        statement = statement_of(rule, base)
+    return Pair(statement, theory, contraposed)
+
+
+def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
+    """A theory in which a second rule is given the body of the last one."""
+    sampled = sample(rng, words)
+    rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
+    proved = set(sampled.proved)
+    others = [other for other in sampled.theory.rules if other != rule and other.head[0] in proved]
+    if rule is None or not others:
+        return None
+    other = pick(rng, others)
+    second = Rule(rule.body, other.head, rule.operator, other.style)
+    theory = sampled.theory.with_rule(other, second)
+    merge = partial(with_one_head, one=rule, other=second)
+    return Pair(statement_of(rule, base), theory, merge, (rule, second))
+
+
+def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
+    """A theory in which what the last rule proves follows from another literal alone, too."""
+    sampled = sample(rng, words)
+    simple = [rule for rule in sampled.theory.rules if rule.simple]
+    rule = draw_last_rule(rng, sampled, base, simple)
+    if rule is None:
+        return None
+    others = [one for one in sampled.proved if one not in rule.literals]
+    if not others:
+        return None
+    second = Rule((pick(rng, others),), rule.head, style=below(rng, 4))
+    without = sampled.theory.with_rule(rule)
+    if verdict(Theory(without.facts, (*without.rules, second)), rule.head[0]) is not Verdict.TRUE:
+        return None
+    rules = (*sampled.theory.rules, second)
+    theory = Theory(sampled.theory.facts, tuple(some(rng, rules, len(rules))))
+    merge = partial(with_one_body, one=rule, other=second)
+    return Pair(statement_of(rule, base), theory, merge, (rule, second))
+
+
+_PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pair}
+
+
+def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
+    """The rules that the statement could be derived by, step by step, and the facts for them."""
+    reached, rules = {statement.predicate}, set[Rule]()
+    while True:
+        more = {
+            rule
+            for rule in theory.rules
+            if rule not in rules and any(one.predicate in reached for one in rule.head)
+        }
+        if not more:
+            facts = (fact for fact in theory.facts if fact.predicate in reached)
+            return frozenset(rules).union(facts)
+        rules |= more
+        reached |= {one.predicate for rule in more for one in rule.body}
+
+
+def _confirmed(members: Sequence[Member]) -> bool:
+    return all(verdict(one.theory, one.statement) is one.label for one in members)

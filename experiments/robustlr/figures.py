@@ -1,0 +1,81 @@
+"""The figures of the study of RobustLR (paper, Figures 4, 6 and 8)."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from interp.report.figures import grouped_bars, panel_a_model
+from interp.report.style import house_style, look
+from interp_experiments.robustlr.scores import LABELS
+
+_F1 = "weighted F1"
+_INTERVAL = ("f1_low", "f1_high")
+_COLUMNS = 4
+
+
+def operators(table: pd.DataFrame) -> Axes:
+    """Weighted F1 of each group of edits, a bar per model (Figure 4).
+
+    `table` is `tables.operators(rows)`, of models or guesses.
+    """
+    return grouped_bars(
+        _named(table), x="group", y=_F1, hue="model", n="theories", interval=_INTERVAL
+    )
+
+
+def distractors(table: pd.DataFrame) -> Axes:
+    """Weighted F1 of the contrast sets with and without distractors, a panel per model (Figure 6).
+
+    `table` is `tables.distractors(...)`, of models or guesses.
+    """
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        return grouped_bars(
+            rows, x="set", y=_F1, hue="theories_have", n="theories", interval=_INTERVAL, ax=ax
+        )
+
+    return panel_a_model(_named(table), draw)
+
+
+def features(table: pd.DataFrame) -> Axes:
+    """The share of each label over the value of each feature, and how frequent it is (Figure 8).
+
+    `table` is `features.feature_table(instances)`.
+    """
+    names = table["feature"].drop_duplicates().tolist()
+    rows = -(-len(names) // _COLUMNS)
+    with house_style():
+        figure = Figure(figsize=(3.0 * _COLUMNS, 2.6 * rows + 0.4))
+        panels = figure.subplots(rows, _COLUMNS, squeeze=False, sharey=True)
+        for name, ax in zip(names, panels.flat, strict=False):
+            _feature(table[table["feature"] == name], name, ax)
+        for ax in panels.flat[len(names) :]:
+            ax.set_axis_off()
+        handles, _ = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles=handles, loc="outside upper left", ncols=len(handles))
+    return figure.axes[0]
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the name that the axis of scores has."""
+    return table.rename(columns={"f1": _F1})
+
+
+def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
+    """Shares as lines; behind them the instances of each value, as a share of the most frequent."""
+    ax.bar(rows["value"], rows["n"] / rows["n"].max(), color="#d0d7de", label="instances")
+    for index, label in enumerate(LABELS):
+        style = look(index)
+        ax.plot(
+            rows["value"],
+            rows[label],
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markersize=6 - 1.5 * index,
+            label=label,
+        )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel(f"number of {name}\n(n = {rows['n'].sum():,})", fontsize=9)

@@ -1,0 +1,172 @@
+"""Instances as prompts: sentences, statement, and the question which of three answers is right."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Protocol
+
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.messages import ALONE, Demonstration, Messages
+from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.robustlr.english import sentence
+from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.language import Verdict
+
+QUESTION = "Is the statement True, False or Unknown?"
+
+OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one in Verdict)
+
+STRATA = ("set",)
+"""Factors over which a limit takes theories evenly."""
+
+SHOWN = (
+    (
+        "Otto is calm. If Otto is calm, then Nora is the aunt of Otto.",
+        "Nora is the aunt of Otto.",
+        Verdict.TRUE,
+    ),
+    (
+        "Nora is tidy. If Nora is tidy and Otto is quick then Otto is witty.",
+        "Otto is witty.",
+        Verdict.UNKNOWN,
+    ),
+    (
+        "Nora is not sober. Otto is not eager if Nora is not sober or Otto is glad.",
+        "Otto is eager.",
+        Verdict.FALSE,
+    ),
+)
+"""Context, statement and label of the demonstrations: three, as GPT-3 was shown (Appendix A)."""
+
+
+class Maker(Protocol):
+    """Makes groups of instances, any of them alone."""
+
+    @property
+    def set(self) -> str:
+        """Which data they belong to."""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """What the members of a group are called."""
+
+    def __len__(self) -> int: ...
+
+    def theory_id(self, index: int) -> str:
+        """The id that the members of a group share."""
+
+    def group(self, index: int) -> tuple[Instance, ...]:
+        """A group, one instance for each version."""
+
+
+def demonstrations() -> Messages:
+    """The three questions with answers that a model reads before its own."""
+    return Messages(
+        demonstrations=tuple(
+            Demonstration(asked(context, statement), label.value)
+            for context, statement, label in SHOWN
+        )
+    )
+
+
+def asked(context: str, statement: str) -> str:
+    """The message that asks about a statement."""
+    return f"{context}\nStatement: {statement}\n{QUESTION}"
+
+
+def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
+    """The question of one instance.
+
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Each is named by
+    its place in the theory, so that a variant's unedited rules have the names of its base's.
+    """
+    theory = instance.theory
+    told = [(f"fact{n}", sentence(one)) for n, one in enumerate(theory.facts, start=1)]
+    told += [(f"rule{n}", sentence(one)) for n, one in enumerate(theory.rules, start=1)]
+    parts: list[tuple[str | None, str]] = []
+    for place, part in enumerate(told):
+        parts += [(None, " ")] * bool(place) + [part]
+    text, segments = compose(
+        [
+            *parts,
+            (None, "\nStatement: "),
+            ("statement", sentence(instance.statement)),
+            (None, "\n"),
+            ("question", QUESTION),
+        ]
+    )
+    return Prompt(
+        id=instance.id,
+        text=text,
+        segments=segments,
+        answer=Choice(OPTIONS, gold=instance.label.value),
+        pair_id=instance.theory_id,
+        side=instance.version,
+        factors={
+            "set": instance.set,
+            "group": instance.group,
+            "base_label": instance.base_label.value,
+        },
+        messages=messages,
+    )
+
+
+@dataclass(frozen=True)
+class GeneratedPrompts(PromptSet):
+    """The prompts of makers, of which a subset is chosen without making the others."""
+
+    makers: tuple[Maker, ...] = ()
+
+    @classmethod
+    def made_by(
+        cls,
+        makers: Sequence[Maker],
+        messages: Messages,
+        *,
+        system: str,
+        seed: int,
+        description: dict[str, str],
+    ) -> "GeneratedPrompts":
+        """All groups of the makers, in order."""
+        ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
+        remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
+
+        def build(number: int) -> Prompt:
+            place, index, member = _place(makers, ends, number)
+            return to_prompt(remembered(place, index)[member], messages)
+
+        return cls(
+            system=system,
+            sides=tuple(dict.fromkeys(version for maker in makers for version in maker.versions)),
+            strata=STRATA,
+            build=build,
+            numbers=range(ends[-1]),
+            seed=seed,
+            description=description,
+            whole_groups=len(makers) == 1,
+            makers=tuple(makers),
+        )
+
+    @cached_property
+    def _pairs(self) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[str]]]:
+        ends = list(accumulate(len(maker) * len(maker.versions) for maker in self.makers))
+        members: defaultdict[str, list[int]] = defaultdict(list)
+        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        for number in self.numbers:
+            place, index, _ = _place(self.makers, ends, number)
+            maker = self.makers[place]
+            id_ = maker.theory_id(index)
+            members[id_].append(number)
+            cells[(maker.set,)][id_] = None
+        return dict(members), {cell: list(ids) for cell, ids in cells.items()}
+
+
+def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:
+    """Maker, group and member of a prompt's number."""
+    place = bisect_right(ends, number)
+    start = ends[place - 1] if place else 0
+    return (place, *divmod(number - start, len(makers[place].versions)))

@@ -1,0 +1,245 @@
+"""The authors' columns: write instances in them, and read a file, a folder or a hub data set.
+
+What is read is not trusted: every context is read as a theory, and every label is confirmed by the
+solver.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from interp.errors import UserError, shortened
+from interp.prompts.files import Cells, parse_each, read_rows
+from interp_experiments.robustlr.contrast import CONTRAST_SETS
+from interp_experiments.robustlr.english import sentence
+from interp_experiments.robustlr.equivalence import equivalence_between
+from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.language import Literal, Theory, Verdict
+from interp_experiments.robustlr.parsing import literal_of, theory_of
+from interp_experiments.robustlr.proofs import proof_set
+from interp_experiments.robustlr.solver import verdict
+
+REQUIRED = ("context", "statement", "label")
+"""What the copy on the hub has."""
+
+COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
+"""The columns of the authors' files, which have no header; their training sets lack the last."""
+
+_LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
+_TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}
+
+_SETS = {"conj": "C-CS", "disj": "D-CS", "neg": "N-CS"}
+_EDITS = {name: {edit.version: edit for edit in edits} for name, edits in CONTRAST_SETS.items()}
+
+_THEORY_ID = re.compile(
+    r"(?P<key>[A-Za-z0-9.-]{1,80})_"
+    r"((?P<operator>conj|disj|neg)(neg)?(?P<row>\d)|(?P<paraphrase>equiv_type\d)?@(?P<number>\d{1,9}))"
+)
+
+MOST_CHARACTERS = 20_000
+"""Longest context that is read."""
+
+
+class Key(NamedTuple):
+    """What a theory_id says."""
+
+    group: str
+    version: str
+
+
+class Read(NamedTuple):
+    """One row, and what it says."""
+
+    where: str
+    key: Key
+    theory: Theory
+    statement: Literal
+    label: Verdict
+
+
+def to_row(instance: Instance) -> dict[str, str | int]:
+    """The instance in the authors' columns.
+
+    `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
+    proof set, such as "fact1 rule2", and `proof_deps` gives their places in the context, from 0 on
+    (-1 where nothing is proved): the authors' code says that it is a list of whole numbers, not
+    what they stand for.
+    """
+    theory = instance.theory
+    proof = proof_set(theory, instance.statement)
+    places = [place for place, one in enumerate(theory.sentences) if one in proof]
+    negated = not instance.statement.positive or not all(one.positive for one in theory.literals())
+    return {
+        "context": instance.context,
+        "statement": sentence(instance.statement),
+        "label": _LABELS[instance.label],
+        "proofs": " ".join(_name(theory, place) for place in places),
+        "proof_deps": ",".join(map(str, places)) or "-1",
+        "has_neg": str(negated),
+        "theory_id": _theory_id(instance),
+    }
+
+
+def _name(theory: Theory, place: int) -> str:
+    facts = len(theory.facts)
+    return f"fact{place + 1}" if place < facts else f"rule{place - facts + 1}"
+
+
+def _theory_id(instance: Instance) -> str:
+    operator, row = instance.version[:-1], instance.version[-1]
+    if instance.set in CONTRAST_SETS:
+        # The authors' evaluation knows both families of N-CS by one name.
+        denied = instance.base_label is Verdict.FALSE and operator != "neg"
+        return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
+    if instance.group == "paraphrase":
+        return f"{instance.theory_id}_{instance.version}@0"
+    return f"{instance.theory_id}_@0" if instance.version == "base" else ""
+
+
+def load_published(source: str | Path) -> list[Instance]:
+    """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
+
+    Rows with a theory_id are a group of a base and its variants; rows without one stand alone.
+
+    Raises:
+        UserError: nothing readable there, missing columns, a sentence that no template makes, a
+            label that is not what the theory says, a theory that contradicts itself or is too large
+            to enumerate, a group that lacks or repeats a member, or a pair that is no paraphrase.
+    """
+    rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
+    read = parse_each(
+        ((row.where, (row.where, number, row.cells)) for number, row in enumerate(rows)), _read
+    )
+    groups: defaultdict[str, list[Read]] = defaultdict(list)
+    for one in read:
+        groups[one.key.group].append(one)
+    made = parse_each(((members[-1].where, members) for members in groups.values()), _instances)
+    return [instance for group in made for instance in group]
+
+
+def _read(row: tuple[str, int, Cells]) -> Read:
+    where, number, cells = row
+    context, statement = (_text(column, cells[column]) for column in ("context", "statement"))
+    theory = theory_of(context)
+    if not statement.endswith("."):
+        raise UserError(f"the statement is {shortened(statement, 80)!r}; expected a full stop")
+    literal, label = literal_of(statement[:-1]), _label(cells["label"])
+    found = verdict(theory, literal)
+    if found is not label:
+        raise UserError(
+            f"the label of {shortened(statement, 80)!r} is {_LABELS[label]} ({label}); by the "
+            f"theory it is {_LABELS[found]} ({found})"
+        )
+    return Read(where, _key(number, cells.get("theory_id")), theory, literal, label)
+
+
+def _text(column: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{column} is {shortened(repr(value), 60)}; expected sentences")
+    if len(value) > MOST_CHARACTERS or not value.isprintable():
+        raise UserError(
+            f"{column} has {len(value):,} characters, or some that cannot be printed; expected at "
+            f"most {MOST_CHARACTERS:,} of plain text"
+        )
+    return value.strip()
+
+
+def _label(value: object) -> Verdict:
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if text not in _TOLD:
+        raise UserError(
+            f"the label is {shortened(repr(value), 60)}; expected 0 (False), 1 (True) or 2 "
+            "(Unknown)"
+        )
+    return _TOLD[text]
+
+
+def _key(number: int, value: object) -> Key:
+    if value is None or not str(value).strip():
+        return Key(f"row-{number + 1:06d}", "statement")
+    found = _THEORY_ID.fullmatch(str(value).strip())
+    if found is None:
+        raise UserError(
+            f"theory_id is {shortened(repr(value), 60)}; expected one such as 7dfe482a_conj0, "
+            "7dfe482a_conjneg3, 7dfe482a_neg1, 7dfe482a_@16 or 7dfe482a_equiv_type1@16"
+        )
+    if found["operator"]:
+        # The files of several sets give the edits of one theory the same key.
+        return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
+    return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
+
+
+def _instances(members: Sequence[Read]) -> list[Instance]:
+    """The instances of one group, checked against each other."""
+    by_version = {one.key.version: one for one in members}
+    first = members[0].key
+    if len(by_version) < len(members):
+        raise UserError(f"the theory {shortened(first.group, 60)!r} has a version twice")
+    if first.version == "statement":
+        return [_instance(members[0], set_="published", group="statement", base=members[0].label)]
+    for operator, name in _SETS.items():
+        if first.version.startswith(operator):
+            return _contrast(name, by_version)
+    return _pair(by_version)
+
+
+def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
+    edits = _EDITS[name]
+    _check_complete(members, edits)
+    base = next(iter(members[version] for version in edits)).label
+    if base is Verdict.UNKNOWN:
+        raise UserError("the base of the group is Unknown; expected True or False")
+    for version, edit in edits.items():
+        if members[version].label is not edit.expected(base):
+            raise UserError(
+                f"{version} has the label {members[version].label}; expected "
+                f"{edit.expected(base)}, since the base is {base}"
+            )
+    return [
+        _instance(members[version], set_=name, group=edit.group, base=base)
+        for version, edit in edits.items()
+    ]
+
+
+def _pair(members: Mapping[str, Read]) -> list[Instance]:
+    paraphrases = [version for version in members if version != "base"]
+    _check_complete(members, ("base", *(paraphrases or ["equiv_type1"])[:1]))
+    base, other = members["base"], members[paraphrases[0]]
+    name = equivalence_between(base.theory, other.theory)
+    if name is None or base.statement != other.statement:
+        raise UserError(
+            f"{shortened(other.key.group, 60)!r} is no paraphrase of its base; expected the same "
+            "facts and statement, and the contrapositives of all rules, or two rules as one"
+        )
+    return [
+        _instance(base, set_=name, group="base", base=base.label),
+        _instance(other, set_=name, group="paraphrase", base=base.label),
+    ]
+
+
+def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
+    known = list(expected)
+    missing = [version for version in known if version not in members]
+    others = [version for version in members if version not in known]
+    group = next(iter(members.values())).key.group
+    if missing or others:
+        raise UserError(
+            f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
+            f"expected {', '.join(known)}"
+        )
+
+
+def _instance(read: Read, *, set_: str, group: str, base: Verdict) -> Instance:
+    return Instance(
+        id=f"{read.key.group}/{read.key.version}",
+        theory_id=read.key.group,
+        set=set_,
+        version=read.key.version,
+        group=group,
+        base_label=base,
+        theory=read.theory,
+        statement=read.statement,
+        label=read.label,
+    )

@@ -1,0 +1,67 @@
+"""What a study of RobustLR has measured: the answers of each stage beside the correct ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.analysis.accuracy import notes_without_answer, whole_pairs
+from interp.errors import UserError
+from interp.studies.folder import StudyFolder
+
+SETS, DISTRACTORS, IN_DOMAIN = "sets", "distractors", "in-domain"
+"""Stages: the evaluation sets without distractors, with them, and the test split of All."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """One row per model and instance, by stage.
+
+    Columns are model, prompt_id, pair_id (the theory), side (the version), set, group, base_label,
+    gold and answer (empty where the likeliest token is no answer, or where there is an error).
+    """
+
+    rows: Mapping[str, pd.DataFrame]
+    notes: Sequence[str]
+    """A line on the prompts of a model that have no answer, or an error; they count as wrong."""
+
+    @property
+    def models(self) -> list[str]:
+        """The models that were measured."""
+        return list(self.rows[SETS]["model"].unique())
+
+
+def read_results(study: StudyFolder) -> Results:
+    """The results of a study, finished or not; theories of which some model lacks a member are out.
+
+    Raises:
+        UserError: the evaluation sets were not begun.
+    """
+    begun = {stage: run for stage, run in study.runs.items() if run.tables()}
+    if SETS not in begun:
+        raise UserError(
+            f"{study.folder} has nothing of the stage {SETS!r} yet; rerun the study's command to "
+            "resume"
+        )
+    rows = {
+        stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()
+    }
+    notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
+    return Results(rows, notes)
+
+
+def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a stage, from its prompts and its answers table."""
+    columns = ["prompt_id", "pair_id", "side", "set", "group", "base_label", "gold"]
+    whole = whole_pairs(prompts, answers)[columns]
+    rows = answers[["model", "prompt_id", "answer"]].merge(whole, on="prompt_id")
+    return rows.assign(answer=rows["answer"].fillna(""))
+
+
+def _notes(answers: pd.DataFrame) -> list[str]:
+    failed = (answers["error"] != "").groupby(answers["model"], sort=False).mean()
+    errors = [
+        f"{model}: {share:.1%} of the prompts could not be measured and count as wrong"
+        for model, share in failed[failed > 0].items()
+    ]
+    return notes_without_answer(answers) + errors

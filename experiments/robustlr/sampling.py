@@ -1,0 +1,108 @@
+"""Theories by label-priority sampling (Sanyal et al. 2022, Algorithm 1).
+
+The printed algorithm leaves open, and here means: a label is a fair bit; a body has one or two
+predicates with equal probability; the first layer has no rules; a predicate whose body cannot be
+drawn, or whose rule is not allowed, is not provable. Predicates that are not provable have rules
+all the same, from bodies that are not provable: they mislead. The printed probabilities and depths
+have no values; those below are this project's.
+
+Why the labels are right: every predicate occurs with one polarity only, so that no theory says the
+opposite of a literal; and a body holds provable literals only or none, so that "and" and "or" both
+hold or both do not. The solver confirms each all the same, where statements are chosen.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interp_experiments.robustlr.chance import below, happens, pick, some
+from interp_experiments.robustlr.english import RULE_STYLES
+from interp_experiments.robustlr.language import Literal, Operator, Predicate, Rule, Theory
+from interp_experiments.robustlr.words import Words
+
+PREDICATES = (10, 30)
+"""Least and largest number of predicates."""
+
+DEPTH = 5
+"""Largest number of layers: the last is so many steps less one from the facts."""
+
+NEGATED = 0.3
+"""Probability that a predicate occurs in negation."""
+
+INVERTED = 0.3
+"""Probability that a relation is worded from its object."""
+
+OPERATORS: tuple[Operator, Operator] = ("and", "or")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A theory, and its literals by the labels that they were drawn with."""
+
+    theory: Theory
+    people: list[str]
+    proved: tuple[Literal, ...]
+    unproved: tuple[Literal, ...]
+    """Those that the theory mentions."""
+
+
+def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
+    """One theory, whose rules have bodies with one literal or joined by an allowed operator."""
+    people = words.people(rng)
+    low, high = PREDICATES
+    drawn = draw_predicates(rng, words, people, low + below(rng, high - low + 1))
+    depth = 1 + below(rng, DEPTH)
+    labels: dict[Literal, bool] = {}
+    rules: list[Rule] = []
+    before: list[Literal] = []
+    for layer in range(depth):
+        literals = [as_literal(rng, one) for one in drawn[layer::depth]]
+        for literal in literals:
+            labels[literal] = happens(rng, 0.5)
+            if layer:
+                candidates = [one for one in before if labels[one] == labels[literal]]
+                rule = draw_rule(rng, literal, candidates, allowed)
+                if rule is None:
+                    labels[literal] = False
+                else:
+                    rules.append(rule)
+        before = literals
+        if not layer:
+            facts = [literal for literal in literals if labels[literal]]
+    theory = Theory(tuple(some(rng, facts, len(facts))), tuple(some(rng, rules, len(rules))))
+    mentioned = theory.predicates()
+    proved = tuple(one for one, label in labels.items() if label)
+    unproved = (one for one, label in labels.items() if not label)
+    return Sampled(
+        theory, people, proved, tuple(one for one in unproved if one.predicate in mentioned)
+    )
+
+
+def draw_predicates(
+    rng: random.Random, words: Words, people: list[str], number: int
+) -> list[Predicate]:
+    """So many different predicates."""
+    drawn: dict[Predicate, None] = {}
+    while len(drawn) < number:
+        drawn[words.predicate(rng, people)] = None
+    return list(drawn)
+
+
+def draw_rule(
+    rng: random.Random,
+    head: Literal,
+    candidates: Sequence[Literal],
+    allowed: Sequence[Operator],
+) -> Rule | None:
+    """A rule with one or two of the candidates in its body; None where none is allowed."""
+    body = tuple(some(rng, candidates, 1 + below(rng, 2)))
+    operator = pick(rng, OPERATORS) if len(body) > 1 else "and"
+    if not body or (len(body) > 1 and operator not in allowed):
+        return None
+    return Rule(body, (head,), operator, below(rng, len(RULE_STYLES)))
+
+
+def as_literal(rng: random.Random, predicate: Predicate) -> Literal:
+    """A predicate in the polarity and wording that it has throughout a theory."""
+    positive, inverted = not happens(rng, NEGATED), happens(rng, INVERTED)
+    return Literal(predicate, positive, inverted and predicate.object is not None)

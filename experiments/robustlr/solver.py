@@ -1,0 +1,205 @@
+"""What a theory entails: classical propositional logic, by truth tables.
+
+1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
+2. Propagate units: what facts and rules say of single predicates needs no table.
+3. Cut the other clauses into parts that share no predicate.
+4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
+   predicates, so that one operation of Python's long integers handles all assignments.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from interp.errors import UserError
+from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
+
+MOST_PREDICATES = 20
+"""Largest number of predicates in one table, of 2 to this power assignments."""
+
+
+class Clause(NamedTuple):
+    """Some of its literals hold."""
+
+    literals: tuple[int, ...]
+    sentence: int
+    """The sentence of the theory that says so."""
+
+
+class Table(NamedTuple):
+    """The assignments of some predicates that make their clauses true."""
+
+    predicates: Sequence[int]
+    models: int
+    """Bit b is set where assignment b, whose bit i is the truth of predicate i, is a model."""
+
+    def entails(self, literal: int) -> bool:
+        """Whether a literal is true in all models."""
+        column = columns(len(self.predicates))[self.predicates.index(abs(literal))]
+        return not (self.models & ~column if literal > 0 else self.models & column)
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """All assignments that make a theory true."""
+
+    numbers: Mapping[Predicate, int]
+    """Predicates of the theory, from 1 on."""
+    known: Mapping[int, Clause]
+    """Literals that hold by propagation of units, in the order in which they were found, each with
+    the clause that says so."""
+    tables: Mapping[int, Table]
+    """The table of each predicate that is not known."""
+    consistent: bool
+    """Whether there is any such assignment."""
+
+    @classmethod
+    def of(cls, theory: Theory) -> "Worlds":
+        """Those of a theory.
+
+        Raises:
+            UserError: more predicates hang together than a table may have.
+        """
+        numbers: dict[Predicate, int] = {}
+        for literal in theory.literals():
+            numbers.setdefault(literal.predicate, len(numbers) + 1)
+        known, rest = propagate(clauses_of(theory, numbers))
+        if rest is None:
+            return cls(numbers, known, {}, consistent=False)
+        tables = [table(part) for part in parts(rest)]
+        by_predicate = {number: one for one in tables for number in one.predicates}
+        return cls(numbers, known, by_predicate, all(one.models for one in tables))
+
+    def verdict(self, statement: Literal) -> Verdict:
+        """What the theory says of a statement: Unknown where it says nothing.
+
+        Raises:
+            UserError: the theory contradicts itself, and so entails everything.
+        """
+        if not self.consistent:
+            raise UserError("the theory contradicts itself; expected facts and rules that agree")
+        number = self.numbers.get(statement.predicate)
+        if number is None:
+            return Verdict.UNKNOWN
+        literal = number if statement.positive else -number
+        if self._entails(literal):
+            return Verdict.TRUE
+        return Verdict.FALSE if self._entails(-literal) else Verdict.UNKNOWN
+
+    def _entails(self, literal: int) -> bool:
+        found = self.tables.get(abs(literal))
+        return literal in self.known or (found is not None and found.entails(literal))
+
+
+def verdict(theory: Theory, statement: Literal) -> Verdict:
+    """What a theory says of a statement (Section 2).
+
+    Raises:
+        UserError: the theory contradicts itself, or is too large to enumerate.
+    """
+    return Worlds.of(theory).verdict(statement)
+
+
+def clauses_of(theory: Theory, numbers: Mapping[Predicate, int]) -> list[Clause]:
+    """The theory in conjunctive normal form, each clause with the number of its sentence."""
+    return [
+        Clause(literals, place)
+        for place, sentence in enumerate(theory.sentences)
+        for literals in _written(sentence, numbers)
+    ]
+
+
+def _written(
+    sentence: Literal | Rule, numbers: Mapping[Predicate, int]
+) -> Iterable[tuple[int, ...]]:
+    def number(literal: Literal) -> int:
+        found = numbers[literal.predicate]
+        return found if literal.positive else -found
+
+    if isinstance(sentence, Literal):
+        return [(number(sentence),)]
+    denied = [-number(literal) for literal in sentence.body]
+    bodies = [tuple(denied)] if sentence.operator == "and" else [(one,) for one in denied]
+    return [
+        tuple(dict.fromkeys((*body, number(head)))) for body in bodies for head in sentence.head
+    ]
+
+
+def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
+    """The literals that follow from units, and what is left of the other clauses.
+
+    None is left where a clause is false.
+    """
+    known: dict[int, Clause] = {}
+    while True:
+        rest, before = [], len(known)
+        for clause in clauses:
+            if any(literal in known for literal in clause.literals):
+                continue
+            undecided = [literal for literal in clause.literals if -literal not in known]
+            if not undecided:
+                return known, None
+            if len(undecided) == 1:
+                known[undecided[0]] = clause
+            else:
+                rest.append(clause)
+        clauses = rest
+        if len(known) == before:
+            return known, [
+                Clause(tuple(one for one in clause.literals if -one not in known), clause.sentence)
+                for clause in clauses
+            ]
+
+
+def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
+    """The clauses in groups that share no predicate."""
+    found: list[tuple[set[int], list[Clause]]] = []
+    for clause in clauses:
+        predicates, members = set(map(abs, clause.literals)), [clause]
+        apart = []
+        for others, theirs in found:
+            if predicates.isdisjoint(others):
+                apart.append((others, theirs))
+            else:
+                predicates |= others
+                members = theirs + members
+        found = [*apart, (predicates, members)]
+    return [members for _, members in found]
+
+
+def table(clauses: Sequence[Clause]) -> Table:
+    """The models of clauses.
+
+    Raises:
+        UserError: they have too many predicates.
+    """
+    predicates = sorted({abs(literal) for clause in clauses for literal in clause.literals})
+    if len(predicates) > MOST_PREDICATES:
+        raise UserError(
+            f"{len(predicates)} predicates of the theory depend on each other; expected at most "
+            f"{MOST_PREDICATES}, whose truth table can be enumerated"
+        )
+    everything = (1 << (1 << len(predicates))) - 1
+    column = dict(zip(predicates, columns(len(predicates)), strict=True))
+    models = everything
+    for clause in clauses:
+        holds = 0
+        for literal in clause.literals:
+            holds |= column[literal] if literal > 0 else everything ^ column[-literal]
+        models &= holds
+    return Table(predicates, models)
+
+
+@lru_cache(maxsize=MOST_PREDICATES + 1)
+def columns(predicates: int) -> tuple[int, ...]:
+    """The column of each predicate in a truth table: bit b of column i is bit i of b."""
+    made = []
+    for place in range(predicates):
+        width = 1 << place
+        column, width = ((1 << width) - 1) << width, 2 * width
+        while width < 1 << predicates:
+            column |= column << width
+            width *= 2
+        made.append(column)
+    return tuple(made)

@@ -1,0 +1,257 @@
+"""The study of RobustLR: what is measured, and what the report shows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import pandas as pd
+
+from interp.measurements.evaluate import Evaluate
+from interp.prompts.source import PromptSource
+from interp.report.page import FigureItem, Item, Report, Section, TableItem
+from interp.report.run_report import counted
+from interp.runs.plan import Stage
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
+from interp_experiments.robustlr import figures, system, tables
+from interp_experiments.robustlr.features import feature_table, guess_table
+from interp_experiments.robustlr.results import (
+    DISTRACTORS,
+    IN_DOMAIN,
+    SETS,
+    Results,
+    read_results,
+)
+from interp_experiments.robustlr.training import TheoryMaker
+from interp_experiments.robustlr.words import Words
+
+COUNTED = 300
+"""Theories of the training set All whose features are counted."""
+
+
+class RobustLRStudy(Study):
+    """Section 6 of the paper, for the models that were measured."""
+
+    name: ClassVar[str] = "robustlr"
+    default_limit: ClassVar[int] = system.DEFAULT_LIMIT
+
+    demonstrations: bool = True
+    """show three answered questions before each; switch it off for classifiers and text-to-text
+    models, which read one text"""
+    distractors: bool = True
+    """also ask with all facts and rules that decide nothing, and the in-domain test split; such
+    theories have up to 800 tokens and more"""
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Answers to the evaluation sets, to the same with distractors, and in-domain.
+
+        With `--data`, the evaluation sets are read, and there are no other stages.
+        """
+        chosen: dict[str, system.EvaluationSets | system.TrainingSet] = {
+            SETS: replace(system.system, shown=self.demonstrations)
+        }
+        if self.distractors and source.data is None:
+            chosen[DISTRACTORS] = replace(system.distractors, shown=self.demonstrations)
+            chosen[IN_DOMAIN] = replace(system.everything, shown=self.demonstrations)
+        pairs = source.pairs(self.default_limit)
+        stages = []
+        for name, one in chosen.items():
+            prompts = one.prompts(seed=source.seed, data=source.data)
+            if pairs is not None:
+                prompts = prompts.spread(pairs, source.seed)
+            stages.append(Stage(name, prompts, Evaluate()))
+        return tuple(stages)
+
+    def report(self, folder: StudyFolder) -> Report:
+        """The report, from what the study has on disk."""
+        results = read_results(folder)
+        theories = results.rows[SETS]["pair_id"].nunique()
+        seed = folder.record.options.get("seed", 0)
+        return Report(
+            title="RobustLR",
+            text=(
+                f"{counted(len(results.models), 'model')} on {theories:,} theories with their "
+                "variants. Scores are weighted F1 of the answers to a theory and its variants, "
+                "averaged over theories; a theory is consistent if all of its answers are right. "
+                "Intervals are 95%, theories being independent. Every table has the constant "
+                "guesses: a score is worth what it is above them. Published numbers stand in rows "
+                "of their own; the paper's theories are others than these."
+            ),
+            sections=(
+                contrast_section(results),
+                group_section(results),
+                equivalence_section(results),
+                label_section(results),
+                *long_sections(results),
+                feature_section(seed if isinstance(seed, int) else 0),
+            ),
+            record=folder.record.model_dump(mode="json"),
+            problems=tuple(folder.problems()),
+        )
+
+
+def contrast_section(results: Results) -> Section:
+    """Tables 2 and 5."""
+    rows = results.rows[SETS]
+    return Section(
+        "Logical contrast sets",
+        "A base theory and its minimal edits by conjunction (C-CS), disjunction (D-CS) and "
+        "negation (N-CS).",
+        (
+            TableItem(
+                "contrast",
+                "Weighted F1 of the contrast sets (Tables 2 and 5)",
+                tables.sets(rows, "contrast", 2, 5),
+                "; ".join(results.notes),
+            ),
+            TableItem(
+                "scores",
+                "Every score of every set, with intervals",
+                tables.scores(rows),
+                "f1_rounded is rounded as the authors' code does it: by theory, then the mean.",
+            ),
+            *(
+                TableItem(
+                    f"{kind}_without_unknown",
+                    f"The {kind} sets without the instances whose label is Unknown (Table 6)",
+                    tables.without_unknown(rows, kind),
+                    "The measured models know the third answer; the published one was trained "
+                    "without it where it says so.",
+                )
+                for kind in tables.SETS
+            ),
+        ),
+    )
+
+
+def group_section(results: Results) -> Section:
+    """Figure 4, Tables 14 to 16."""
+    by_operator = tables.operators(results.rows[SETS])
+    return Section(
+        "Groups of edits",
+        "What an edit adds to the base: conj, disj, neg, or one of the first with negation.",
+        (
+            FigureItem(
+                "figure4_groups",
+                "Weighted F1 by group of edits (Figure 4)",
+                lambda: figures.operators(_measured(by_operator)),
+                "n counts theories.",
+            ),
+            TableItem(
+                "groups", "By set and group (Tables 14 to 16)", tables.groups(results.rows[SETS])
+            ),
+            TableItem("operators", "By group, over all contrast sets", by_operator),
+        ),
+    )
+
+
+def equivalence_section(results: Results) -> Section:
+    """Tables 4 and 5."""
+    return Section(
+        "Logical equivalence sets",
+        "A theory and its paraphrase by contraposition (C-ES), by one head for two rules (D1-ES) "
+        "and by one body (D2-ES).",
+        (
+            TableItem(
+                "equivalence",
+                "Weighted F1 of the equivalence sets (Tables 4 and 5)",
+                tables.sets(results.rows[SETS], "equivalence", 4, 5),
+                "The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in Table 5; the "
+                "first is shown.",
+            ),
+        ),
+    )
+
+
+def label_section(results: Results) -> Section:
+    """Tables 17 to 22."""
+    rows = results.rows[SETS]
+    title = "Weighted F1 of the instances of each label"
+    return Section(
+        "Labels",
+        "Of the instances of one label, the weighted F1 of a theory is that label's.",
+        (
+            TableItem(
+                "contrast_labels",
+                f"{title}, contrast sets (Tables 17, 19 and 21)",
+                tables.labels(rows, "contrast", 17, 19, 21),
+            ),
+            TableItem(
+                "equivalence_labels",
+                f"{title}, equivalence sets (Tables 18, 20 and 22)",
+                tables.labels(rows, "equivalence", 18, 20, 22),
+            ),
+        ),
+    )
+
+
+def long_sections(results: Results) -> list[Section]:
+    """Figure 6 and Table 3, where the long theories were asked."""
+    if not {DISTRACTORS, IN_DOMAIN} <= set(results.rows):
+        return []
+    table = tables.distractors(
+        {
+            "no distractors": results.rows[SETS],
+            "distractors": results.rows[DISTRACTORS],
+        }
+    )
+    items: tuple[Item, ...] = (
+        FigureItem(
+            "figure6_distractors",
+            "Weighted F1 without and with distractors (Figure 6)",
+            lambda: figures.distractors(_measured(table)),
+            "n counts theories.",
+        ),
+        TableItem("distractors", "Every score without and with distractors", table),
+        TableItem(
+            "contrast_with_distractors",
+            "Weighted F1 of the contrast sets with distractors",
+            tables.sets(results.rows[DISTRACTORS], "contrast"),
+        ),
+        TableItem(
+            "equivalence_with_distractors",
+            "Weighted F1 of the equivalence sets with distractors",
+            tables.sets(results.rows[DISTRACTORS], "equivalence"),
+        ),
+    )
+    in_domain = TableItem(
+        "in_domain",
+        "Weighted F1 of the test split (Table 3)",
+        tables.in_domain(results.rows[IN_DOMAIN]),
+        "Of all instances together, as training sets have no groups of variants. Published "
+        "models were trained on this kind of data.",
+    )
+    return [
+        Section("Distractors", "Facts and rules that are not needed.", items),
+        Section("In-domain", "The test split of the training set All.", (in_domain,)),
+    ]
+
+
+def feature_section(seed: int) -> Section:
+    """Figure 8."""
+    maker = TheoryMaker("All", "train", seed, Words.of("real"))
+    counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
+    return Section(
+        "Counts that tell nothing",
+        f"Of {COUNTED} theories of the training set All, each with six statements. If a count told "
+        "the label, its lines would part.",
+        (
+            FigureItem(
+                "figure8_features",
+                "Labels by statistical feature (Figure 8)",
+                lambda: figures.features(counted_),
+                "Grey: the instances of each value, as a share of those of the most frequent.",
+            ),
+            TableItem(
+                "feature_guesses",
+                "How often the best guess from a count alone is right",
+                guess_table(counted_),
+                "gain: above the share of the most frequent label.",
+            ),
+            TableItem("features", "Labels by count", counted_),
+        ),
+    )
+
+
+def _measured(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["source"] == "measured"]

@@ -1,0 +1,132 @@
+"""RobustLR as systems that every command can use."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.prompts.messages import ALONE
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.prompts import (
+    STRATA,
+    GeneratedPrompts,
+    Maker,
+    demonstrations,
+    to_prompt,
+)
+from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
+from interp_experiments.robustlr.training import SPLITS, Split, TheoryMaker
+from interp_experiments.robustlr.words import Vocabulary, Words
+
+DEFAULT_LIMIT = 240
+"""Theories that are taken unless told otherwise, of six sets forty each."""
+
+
+@dataclass(frozen=True)
+class EvaluationSets:
+    """Evaluation sets at their published sizes (Section 3, Table 8)."""
+
+    name: str
+    sets: Sequence[str] = EVALUATION_SETS
+    vocabulary: Vocabulary = "real"
+    distractors: bool = False
+    """Whether theories keep what decides nothing."""
+    shown: bool = True
+    """Whether three demonstrations precede each question; only causal models can read them."""
+
+    default_limit = DEFAULT_LIMIT
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All prompts: generated from `seed`, or read from `data` in the authors' columns.
+
+        Raises:
+            UserError: data that cannot be read, or that contradict themselves.
+        """
+        messages = demonstrations() if self.shown else ALONE
+        if data is not None:
+            prompts = [to_prompt(one, messages) for one in load_published(data)]
+            return PromptSet(
+                system=self.name,
+                sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
+                strata=STRATA,
+                build=prompts.__getitem__,
+                numbers=range(len(prompts)),
+                seed=seed,
+                description={"data": data},
+                whole_groups=False,
+            )
+        description = {
+            "data": "generated",
+            "vocabulary": self.vocabulary,
+            "distractors": str(self.distractors),
+        }
+        makers = self._makers(seed)
+        return GeneratedPrompts.made_by(
+            makers, messages, system=self.name, seed=seed, description=description
+        )
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """All generated instances in the authors' columns, and the set that each belongs to."""
+        return rows_of(self._makers(seed))
+
+    def _makers(self, seed: int) -> list[Maker]:
+        words = Words.of(self.vocabulary)
+        return [GroupMaker(name, seed, words, self.distractors) for name in self.sets]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """A training set with its splits; its prompts are those of the test split (Section 5)."""
+
+    name: str
+    set: str
+    shown: bool = True
+    """Whether three demonstrations precede each question; only causal models can read them."""
+
+    default_limit = DEFAULT_LIMIT
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """The prompts of the test split: generated, or read from `data` in the authors' columns.
+
+        Raises:
+            UserError: data that cannot be read, or that contradict themselves.
+        """
+        if data is not None:
+            return EvaluationSets(self.name, shown=self.shown).prompts(seed=seed, data=data)
+        return GeneratedPrompts.made_by(
+            [self._maker(seed, "test")],
+            demonstrations() if self.shown else ALONE,
+            system=self.name,
+            seed=seed,
+            description={"data": "generated", "split": "test"},
+        )
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """All generated instances in the authors' columns, and the split that each belongs to."""
+        splits = [rows_of([self._maker(seed, split)]).assign(split=split) for split in SPLITS]
+        return pd.concat(splits, ignore_index=True)
+
+    def _maker(self, seed: int, split: Split) -> TheoryMaker:
+        return TheoryMaker(self.set, split, seed, Words.of("real"))
+
+
+def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
+    """All groups of makers in the authors' columns, and the set that each belongs to."""
+
+    def rows() -> Iterator[dict[str, str | int]]:
+        for maker in makers:
+            for index in range(len(maker)):
+                yield from ({**to_row(one), "set": one.set} for one in maker.group(index))
+
+    return pd.DataFrame(rows(), columns=[*COLUMNS, "set"])
+
+
+system = EvaluationSets("robustlr")
+distractors = EvaluationSets("robustlr-distractors", distractors=True)
+nonce = EvaluationSets("robustlr-nonce", vocabulary="nonce")
+plain = EvaluationSets("robustlr-plain", shown=False)
+negation = TrainingSet("robustlr-not", "NOT")
+conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
+disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
+everything = TrainingSet("robustlr-all", "All")

@@ -1,0 +1,126 @@
+"""The tables of the study: measured, guessed and published scores (Tables 2 to 6, 14 to 22)."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Literal
+
+import pandas as pd
+
+from interp_experiments.robustlr.contrast import CONTRAST_SETS
+from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
+from interp_experiments.robustlr.language import Verdict
+from interp_experiments.robustlr.scores import LABELS, score_table, with_baselines
+
+KEY = ["model", "training", "source"]
+"""What names a row: a published model also by the data that it was trained on."""
+
+Kind = Literal["contrast", "equivalence"]
+
+SETS: Mapping[Kind, tuple[str, ...]] = {
+    "contrast": tuple(CONTRAST_SETS),
+    "equivalence": tuple(EQUIVALENCE_SETS),
+}
+
+GROUPS = tuple(
+    dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
+)
+
+
+def published(*tables: int) -> pd.DataFrame:
+    """Published scores, one row per table, model, training data, set and part of the set."""
+    frame = pd.read_csv(str(files(__package__) / "data" / "published.csv"), keep_default_na=False)
+    return frame[frame["table"].isin(tables)].reset_index(drop=True)
+
+
+def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """Every score with its interval, models and constant guesses: one row for each and set.
+
+    Args:
+        rows: rows of a stage of the results.
+        by: further columns whose values are scored separately.
+    """
+    return score_table(with_baselines(rows), ["source", "model", "set", *by])
+
+
+def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
+    """Weighted F1 of each set of a kind and their average: Tables 2, 4 and 5.
+
+    Columns are model, training, source ("measured", "baseline" or "published"), average, the sets.
+    Published averages are as they were printed.
+    """
+    names = SETS[kind]
+    measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
+    by_model = measured.groupby(["source", "model"], sort=False)["f1"]
+    means = by_model.mean().where(by_model.size() == len(names)).reset_index()
+    theirs = published(*published_in)
+    theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
+    return _beside(
+        pd.concat([measured, means.assign(column="average")]), theirs, ["average", *names]
+    )
+
+
+def groups(rows: pd.DataFrame) -> pd.DataFrame:
+    """Weighted F1 of each group of edits (Tables 14 to 16)."""
+    measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
+    measured = measured.assign(column=measured["set"] + " " + measured["group"])
+    theirs = published(14, 15, 16)
+    return _beside(measured, theirs.assign(column=theirs["set"] + " " + theirs["part"]), GROUPS)
+
+
+def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
+    """Weighted F1 of the instances of each label (Tables 17 to 22)."""
+    measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
+    measured = measured.assign(column=measured["set"] + " " + measured["gold"])
+    theirs = published(*published_in)
+    columns = [f"{name} {label}" for name in SETS[kind] for label in LABELS]
+    table = _beside(measured, theirs.assign(column=theirs["set"] + " " + theirs["part"]), columns)
+    return table.dropna(axis="columns", how="all")
+
+
+def operators(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every score of each group of edits, over all contrast sets (Figure 4)."""
+    rows = rows[rows["set"].isin(SETS["contrast"])]
+    order = {name.partition(" ")[2]: None for name in GROUPS}
+    table = score_table(with_baselines(rows), ["source", "model", "group"])
+    return table.sort_values(
+        "group", key=lambda names: names.map(list(order).index), kind="stable", ignore_index=True
+    )
+
+
+def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The sets without instances whose label is Unknown (Table 6)."""
+    return sets(rows[rows["gold"] != Verdict.UNKNOWN.value], kind, 6)
+
+
+def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every score of the contrast sets without and with distractors (Figure 6)."""
+    parts = [
+        scores(rows[rows["set"].isin(SETS["contrast"])]).assign(theories_have=name)
+        for name, rows in by_stage.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def in_domain(rows: pd.DataFrame) -> pd.DataFrame:
+    """Weighted F1 of the test split as a whole, beside the published ones (Table 3)."""
+    whole = rows.assign(pair_id=rows["set"])
+    measured = scores(whole).assign(column="weighted F1")
+    theirs = published(3).assign(column="weighted F1")
+    return _beside(measured, theirs, ["weighted F1"])
+
+
+def _beside(measured: pd.DataFrame, theirs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A row per model and source, and a column for each value of `column`, in this order.
+
+    No published number enters a measured row: `source` is part of the key.
+    """
+    both = pd.concat(
+        [
+            measured.assign(training=""),
+            theirs.drop_duplicates(["model", "training", "column"]).assign(source="published"),
+        ],
+        ignore_index=True,
+    )
+    wide = both.pivot(index=KEY, columns="column", values="f1").reindex(columns=list(columns))
+    order = pd.MultiIndex.from_frame(both[KEY].drop_duplicates())
+    return wide.loc[order].rename_axis(columns=None).reset_index()

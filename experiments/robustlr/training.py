@@ -1,0 +1,138 @@
+"""The four training sets, balanced, in splits that share no theory (Sections 4.3 and 5).
+
+Each theory has six statements: a literal that it proves without negation and one with negation
+(True), the negations of both (False), and one of either kind of which it says nothing (Unknown).
+So within every theory each label has the same count of everything that can be counted in theory
+and statement: no such count can tell the label. Theories that do not have these literals are
+dropped.
+
+A theory belongs to the split that a hash of its sentences says, whatever their order or wording.
+So splits share none, and any group can be made alone.
+"""
+
+import hashlib
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from interp.errors import UserError
+from interp_experiments.robustlr.chance import some
+from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.language import Literal, Operator, Theory, Verdict
+from interp_experiments.robustlr.sampling import Sampled, sample
+from interp_experiments.robustlr.solver import Worlds
+from interp_experiments.robustlr.words import Words
+
+TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
+    "NOT": (),
+    "AND+NOT": ("and",),
+    "OR+NOT": ("or",),
+    "All": ("and", "or"),
+}
+"""Name of a set to the operators that join literals of a body; all have negation."""
+
+Split = OneOf["train", "dev", "test"]
+
+SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
+"""Instances of each published split (Table 7); the splits here hold as many as whole theories
+allow."""
+
+_VERSIONS = (
+    "true",
+    "true-negated",
+    "false",
+    "false-negated",
+    "unknown",
+    "unknown-negated",
+)
+
+
+@dataclass(frozen=True)
+class TheoryMaker:
+    """Makes the theories of one split of one training set, each with its statements."""
+
+    set: str
+    split: Split
+    seed: int
+    words: Words
+
+    versions = _VERSIONS
+    """The label of each statement, and whether it has a negation."""
+
+    def __len__(self) -> int:
+        return SPLITS[self.split] // len(_VERSIONS)
+
+    def theory_id(self, index: int) -> str:
+        """The id that the statements of a theory share."""
+        return f"{self.set}-{self.split}-{index:05d}"
+
+    def group(self, index: int) -> tuple[Instance, ...]:
+        """A theory with its six statements, the same for a seed on every platform."""
+        rng = random.Random(f"robustlr {self.set} {self.split} {self.seed} {index}")
+        while True:
+            sampled = sample(rng, self.words, TRAINING_SETS[self.set])
+            statements = balanced(rng, sampled)
+            if statements is None or split_of(sampled.theory) != self.split:
+                continue
+            if _confirmed(sampled.theory, statements):
+                return self._instances(index, sampled.theory, statements)
+
+    def _instances(
+        self, index: int, theory: Theory, statements: "Statements"
+    ) -> tuple[Instance, ...]:
+        id_ = self.theory_id(index)
+        return tuple(
+            Instance(
+                id=f"{id_}/{version}",
+                theory_id=id_,
+                set=self.set,
+                version=version,
+                group=label.value,
+                base_label=label,
+                theory=theory,
+                statement=statement,
+                label=label,
+            )
+            for version, (statement, label) in zip(_VERSIONS, statements, strict=True)
+        )
+
+
+Statements = tuple[tuple[Literal, Verdict], ...]
+
+
+def balanced(rng: random.Random, sampled: Sampled) -> Statements | None:
+    """Six statements with their labels, in the order of the versions; None where there are none."""
+    affirmed, denied = (
+        some(rng, [one for one in sampled.proved if one.positive is positive], 1)
+        for positive in (True, False)
+    )
+    unknown = some(rng, sampled.unproved, 2)
+    if not affirmed or not denied or len(unknown) < 2:
+        return None
+    (yes,), (no,) = affirmed, denied
+    return (
+        (yes, Verdict.TRUE),
+        (no, Verdict.TRUE),
+        (no.negated, Verdict.FALSE),
+        (yes.negated, Verdict.FALSE),
+        *(
+            (Literal(one.predicate, positive, one.inverted), Verdict.UNKNOWN)
+            for one, positive in zip(unknown, (True, False), strict=True)
+        ),
+    )
+
+
+def split_of(theory: Theory) -> Split:
+    """The split that a theory belongs to: each has a third of all theories."""
+    content = "\n".join(sorted(map(str, theory.sentences)))
+    number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
+    return tuple(SPLITS)[number % len(SPLITS)]
+
+
+def _confirmed(theory: Theory, statements: Statements) -> bool:
+    try:
+        worlds = Worlds.of(theory)
+    except UserError:  # too many predicates to enumerate: another theory is drawn
+        return False
+    return all(worlds.verdict(statement) is label for statement, label in statements)

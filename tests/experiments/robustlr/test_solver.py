@@ -1,0 +1,166 @@
+"""Verdicts by hand, by enumeration of all assignments, and by z3."""
+
+import os
+import random
+from itertools import pairwise, product
+
+import pytest
+
+from interp.errors import UserError
+from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
+from interp_experiments.robustlr.solver import MOST_PREDICATES, Worlds, columns, verdict
+from tests.experiments.robustlr.random_theories import random_theory
+
+THEORIES = int(os.environ.get("ROBUSTLR_THEORIES", "300"))
+"""How many random theories are compared with z3."""
+
+
+def is_(word, name="Anna"):
+    return Literal(Predicate(word, name))
+
+
+P, Q, R = is_("tall"), is_("kind"), is_("round")
+
+
+@pytest.mark.parametrize(
+    ("facts", "rules", "statement", "expected"),
+    [
+        ((P,), (Rule((P,), (Q,)),), Q, "True"),
+        ((P,), (Rule((P,), (Q,)),), Q.negated, "False"),
+        ((), (Rule((P,), (Q,)),), Q, "Unknown"),
+        ((Q.negated,), (Rule((P,), (Q,)),), P, "False"),  # modus tollens
+        ((P,), (Rule((P, R), (Q,)),), Q, "Unknown"),
+        ((P,), (Rule((P, R), (Q,), "or"),), Q, "True"),
+        ((P,), (Rule((P,), (Q, R)),), R, "True"),
+        ((), (Rule((P,), (Q,)), Rule((P.negated,), (Q,))), Q, "True"),  # by cases
+        ((), (Rule((P,), (P.negated,)),), P, "False"),
+        ((P,), (), is_("absent"), "Unknown"),
+    ],
+)
+def test_verdicts_by_hand(facts, rules, statement, expected):
+    assert verdict(Theory(facts, rules), statement) == expected
+
+
+def test_the_worked_theory_of_the_paper():
+    tall, smart, round_ = (is_(word, "Charlie") for word in ("tall", "smart", "round"))
+    kind = is_("kind", "Gary")
+    brother = Literal(Predicate("brother", "Erin", "Gary"), positive=False)
+    rules = (Rule((tall, smart), (kind,), "or"), Rule((kind,), (round_,)))
+    assert verdict(Theory((tall, brother), rules), round_.negated) is Verdict.FALSE
+
+
+@pytest.mark.parametrize(
+    ("facts", "rules"),
+    [
+        ((P, P.negated), ()),
+        ((P,), (Rule((P,), (Q,)), Rule((P,), (Q.negated,)))),
+        # No unit says so, the table does.
+        (
+            (),
+            tuple(Rule((a,), (b,)) for a in (P, P.negated) for b in (Q, Q.negated)),
+        ),
+    ],
+)
+def test_a_theory_that_contradicts_itself_is_recognized(facts, rules):
+    theory = Theory(facts, rules)
+    assert not Worlds.of(theory).consistent
+    with pytest.raises(UserError, match="contradicts itself"):
+        verdict(theory, R)
+
+
+def test_columns_of_a_truth_table():
+    for predicates in range(8):
+        for place, column in enumerate(columns(predicates)):
+            bits = [column >> row & 1 for row in range(1 << predicates)]
+            assert bits == [row >> place & 1 for row in range(1 << predicates)]
+            assert column >> (1 << predicates) == 0
+
+
+def test_too_many_dependent_predicates_are_refused_in_words():
+    chain = [is_("tall", f"Name{number}") for number in range(MOST_PREDICATES + 1)]
+    rules = tuple(Rule((one,), (other,)) for one, other in pairwise(chain))
+    with pytest.raises(UserError, match="21 predicates of the theory depend on each other"):
+        verdict(Theory((), rules), chain[0])
+    # Facts decide all of them without a table.
+    assert verdict(Theory((chain[0],), rules), chain[-1]) is Verdict.TRUE
+
+
+def holds(sentence, world):
+    def true(literal):
+        return world[literal.predicate] == literal.positive
+
+    if isinstance(sentence, Literal):
+        return true(sentence)
+    combine = {"and": all, "or": any}[sentence.operator]
+    return not combine(map(true, sentence.body)) or all(map(true, sentence.head))
+
+
+def by_enumeration(theory, statement):
+    """The verdict from every assignment of every predicate; None for a contradiction."""
+    predicates = sorted(theory.predicates() | {statement.predicate}, key=str)
+    worlds = [
+        world
+        for values in product((False, True), repeat=len(predicates))
+        if all(
+            holds(one, world := dict(zip(predicates, values, strict=True)))
+            for one in theory.sentences
+        )
+    ]
+    found = {world[statement.predicate] == statement.positive for world in worlds}
+    return {
+        frozenset(): None,
+        frozenset({True}): "True",
+        frozenset({False}): "False",
+        frozenset({True, False}): "Unknown",
+    }[frozenset(found)]
+
+
+def ours(theory, statement):
+    worlds = Worlds.of(theory)
+    return str(worlds.verdict(statement)) if worlds.consistent else None
+
+
+def test_random_theories_agree_with_plain_enumeration():
+    rng = random.Random(1)
+    verdicts = []
+    while len(verdicts) < 60:
+        theory, statement = random_theory(rng)
+        if len(theory.predicates()) <= 7:
+            verdicts.append(ours(theory, statement))
+            assert verdicts[-1] == by_enumeration(theory, statement)
+    assert set(verdicts) == {None, "True", "False", "Unknown"}
+
+
+def test_random_theories_agree_with_z3():
+    z3 = pytest.importorskip("z3")
+
+    def said(literal):
+        variable = z3.Bool(str(literal.predicate))
+        return variable if literal.positive else z3.Not(variable)
+
+    def formula(sentence):
+        if isinstance(sentence, Literal):
+            return said(sentence)
+        join = {"and": z3.And, "or": z3.Or}[sentence.operator]
+        return z3.Implies(join(*map(said, sentence.body)), z3.And(*map(said, sentence.head)))
+
+    def entailed(theory, literal):
+        solver = z3.Solver()
+        solver.add(*map(formula, theory.sentences))
+        if literal is not None:
+            solver.add(z3.Not(said(literal)))
+        return solver.check() == z3.unsat
+
+    counts = dict.fromkeys((None, "True", "False", "Unknown"), 0)
+    rng = random.Random(2)
+    for _ in range(THEORIES):
+        theory, statement = random_theory(rng)
+        if entailed(theory, None):
+            expected = None
+        elif entailed(theory, statement):
+            expected = "True"
+        else:
+            expected = "False" if entailed(theory, statement.negated) else "Unknown"
+        assert ours(theory, statement) == expected
+        counts[expected] += 1
+    assert min(counts.values()) > THEORIES / 50

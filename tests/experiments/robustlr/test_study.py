@@ -1,0 +1,163 @@
+"""The study: published numbers, its tables on made-up answers, and the whole of it on a model."""
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.errors import UserError
+from interp.prompts.source import PromptSource
+from interp.report.page import write_report
+from interp.runs.execute import execute
+from interp.runs.schemas import StudyRecord
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import StudyPlan
+from interp_experiments.robustlr import tables
+from interp_experiments.robustlr.results import SETS, answered, read_results
+from interp_experiments.robustlr.scores import BASELINES
+from interp_experiments.robustlr.study import RobustLRStudy
+from interp_experiments.robustlr.system import system
+
+EACH = 4
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    return system.prompts(seed=0, data=None).spread(6 * EACH).to_frame()
+
+
+@pytest.fixture(scope="module")
+def rows(prompts):
+    """A model that is always right, and one that answers every variant as the base."""
+    right = prompts.assign(model="right", answer=prompts["gold"], error="")
+    same = prompts.assign(model="same", answer=prompts["base_label"], error="")
+    return answered(prompts, pd.concat([right, same]))
+
+
+def test_published_numbers_are_all_there_and_their_averages_agree():
+    counts = tables.published(*range(1, 23)).groupby("table").size()
+    assert counts.to_dict() == {
+        2: 48, 3: 13, 4: 48, 5: 56, 6: 16, 14: 32, 15: 32, 16: 32,
+        17: 36, 18: 28, 19: 36, 20: 28, 21: 36, 22: 28,
+    }  # fmt: skip
+    for table, kind in ((2, "contrast"), (4, "equivalence")):
+        wide = tables.published(table).pivot(
+            index=["model", "training"], columns="set", values="f1"
+        )
+        assert (wide[list(tables.SETS[kind])].mean(axis=1) - wide["average"]).abs().max() < 0.0101
+    wide = tables.published(5, 6).pivot(
+        index=["table", "model", "training"], columns="set", values="f1"
+    )
+    for average, names in tables.SETS.items():
+        means = wide[list(names)].mean(axis=1)
+        assert (means - wide[f"{average} average"]).abs().max() < 0.0101
+
+
+def test_published_rows_as_printed():
+    groups = tables.published(14).set_index(["training", "set", "part"])["f1"]
+    assert groups["All", "D-CS", "disj"] == 0.81
+    labels = tables.published(21).set_index(["training", "set", "part"])["f1"]
+    assert labels["OR+NOT", "C-CS", "Unknown"] == 0.30
+
+
+def test_every_table_has_measured_baseline_and_published_rows_apart(rows):
+    for table in (
+        tables.sets(rows, "contrast", 2, 5),
+        tables.sets(rows, "equivalence", 4, 5),
+        tables.groups(rows),
+        tables.labels(rows, "contrast", 17, 19, 21),
+        tables.labels(rows, "equivalence", 18, 20, 22),
+        tables.without_unknown(rows, "contrast"),
+        tables.without_unknown(rows, "equivalence"),
+    ):
+        by_source = table.groupby("source", sort=False)["model"].agg(list)
+        assert list(by_source.index) == ["measured", "baseline", "published"]
+        assert by_source["measured"] == ["right", "same"]
+        assert by_source["baseline"] == list(BASELINES)
+        numbers = table.set_index("model").drop(columns=["training", "source"])
+        assert numbers.loc["right"].dropna().tolist() == pytest.approx(
+            [1.0] * numbers.loc["right"].notna().sum()
+        )
+
+
+def test_averages_are_of_all_sets_of_a_kind_or_as_printed(rows):
+    table = tables.sets(rows[rows["set"] != "N-CS"], "contrast", 2, 5).set_index("model")
+    assert table.loc["right", "D-CS"] == 1.0
+    assert pd.isna(table.loc["right", "average"])
+    assert table.loc["human", "average"] == 0.88
+    roberta = table.loc["roberta-large"].set_index("training")
+    assert roberta.loc["NOT", ["average", "C-CS", "D-CS", "N-CS"]].tolist() == [
+        0.39,
+        0.39,
+        0.45,
+        0.34,
+    ]
+
+
+def test_a_model_that_reads_no_edit_scores_as_the_guess_of_the_base(rows):
+    table = tables.sets(rows, "contrast", 2, 5).set_index("model")
+    assert table.loc["same", "C-CS"] == pytest.approx(0.1270, abs=5e-5)
+    assert table.loc["same", "average"] == pytest.approx((0.1270 + 0.2571 + 0.1) / 3, abs=5e-5)
+    guess = table.loc["always the base's label"]
+    assert (
+        table.loc["same", ["C-CS", "D-CS", "N-CS"]].tolist()
+        == guess[["C-CS", "D-CS", "N-CS"]].tolist()
+    )
+    equivalence = tables.sets(rows, "equivalence", 4, 5).set_index("model")
+    assert equivalence.loc["same", "average"] == 1.0
+    groups = tables.groups(rows).set_index("model").loc["same"]
+    assert groups["C-CS base"] == 1.0
+    assert groups["C-CS conj+neg"] == 0.0
+    scores = tables.scores(rows).set_index(["model", "set"])
+    assert scores.loc[("same", "N-CS"), "consistency"] == 0.0
+    assert scores.loc[("right", "N-CS"), "theories"] == EACH
+
+
+def test_a_theory_of_which_a_member_is_not_measured_is_left_out(prompts):
+    answers = prompts.assign(model="m", answer=prompts["gold"], error="").iloc[1:]
+    left = answered(prompts, answers)
+    assert left["pair_id"].nunique() == prompts["pair_id"].nunique() - 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("study") / "out"
+    plan = StudyPlan.of(
+        RobustLRStudy(),
+        PromptSource(limit=6),
+        folder=path,
+        models={"organism/llama-shallow": {}},
+        load=lambda name: interp.load_model(name, device="cpu"),
+    )
+    plan.finish(execute(plan, start=None))
+    return path
+
+
+def test_the_report_is_written(folder):
+    study = StudyFolder.read(folder)
+    assert read_results(study).rows[SETS]["pair_id"].nunique() == 6
+    page = write_report(RobustLRStudy().report(study), folder)
+    assert "Weighted F1 by group of edits (Figure 4)" in page.read_text(encoding="utf-8")
+    names = {path.stem for path in (folder / "tables").iterdir()}
+    assert {
+        "contrast",
+        "equivalence",
+        "groups",
+        "contrast_labels",
+        "contrast_without_unknown",
+    } <= names
+    assert {"distractors", "in_domain", "feature_guesses", "scores"} <= names
+    figures = {path.stem for path in (folder / "figures").glob("*.png")}
+    assert figures == {"figure4_groups", "figure6_distractors", "figure8_features"}
+
+
+def test_short_theories_alone_and_without_demonstrations():
+    study = RobustLRStudy(distractors=False, demonstrations=False)
+    (stage,) = study.stages(PromptSource(limit=6))
+    assert stage.name == SETS
+    assert not stage.prompts[0].messages.demonstrations
+
+
+def test_a_study_without_answers_is_refused(tmp_path):
+    record = StudyRecord(study="robustlr", options={}, stages=[], models=[], history=[])
+    with pytest.raises(UserError, match="nothing of the stage 'sets' yet"):
+        read_results(StudyFolder(tmp_path, record, {}))

@@ -1,0 +1,154 @@
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+import interp
+from interp.errors import UserError
+from interp.models.kinds import CLASSIFIER
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import find_system, load_prompts
+from interp.reading.options import fixed_answers
+from interp_experiments.robustlr.contrast import CONTRAST_SETS
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.parsing import literal_of, theory_of
+from interp_experiments.robustlr.prompts import OPTIONS, SHOWN, demonstrations, to_prompt
+from interp_experiments.robustlr.solver import verdict
+from interp_experiments.robustlr.system import plain, rows_of, system
+from interp_experiments.robustlr.training import TheoryMaker
+from interp_experiments.robustlr.words import Words
+from tests.support.other_kinds import classifier, text_to_text
+from tests.support.tiny import tiny_model
+
+REAL = Words.of("real")
+
+
+def test_a_prompt_by_hand():
+    maker = GroupMaker("D-CS", 0, REAL, distractors=False)
+    instance = maker.group(1)[2]
+    prompt = to_prompt(instance)
+    theory = instance.theory
+    names = [f"fact{n + 1}" for n in range(len(theory.facts))]
+    names += [f"rule{n + 1}" for n in range(len(theory.rules))]
+    assert list(prompt.segments) == [*names, "statement", "question"]
+    assert " ".join(map(prompt.segment_text, names)) == instance.context
+    assert prompt.text == (
+        f"{instance.context}\nStatement: {prompt.segment_text('statement')}\n"
+        "Is the statement True, False or Unknown?"
+    )
+    assert prompt.answer.gold == "False"
+    assert (prompt.side, prompt.factors["group"]) == ("disj2", "disj")
+
+
+@pytest.mark.parametrize(("context", "statement", "label"), SHOWN)
+def test_demonstrations_are_answered_correctly(context, statement, label):
+    assert verdict(theory_of(context), literal_of(statement[:-1])) is label
+
+
+def test_each_answer_is_demonstrated_once():
+    assert {shown.answer for shown in demonstrations().demonstrations} == {
+        "True",
+        "False",
+        "Unknown",
+    }
+
+
+def test_a_limit_takes_whole_groups_of_every_set():
+    prompts = load_prompts("robustlr", limit=24)
+    bases = [prompt for prompt in prompts if prompt.side in {"base", "conj0", "disj0", "neg0"}]
+    assert Counter(prompt.factors["set"] for prompt in bases) == dict.fromkeys(EVALUATION_SETS, 4)
+    sizes = Counter(prompt.pair_id for prompt in prompts)
+    for prompt in bases:
+        versions = len(CONTRAST_SETS.get(prompt.factors["set"], ("base", "paraphrase")))
+        assert sizes[prompt.pair_id] == versions
+
+
+def test_a_subset_is_that_of_prompts_that_were_all_made():
+    whole = plain.prompts(seed=3, data=None)
+    some = whole[:2000]
+    made = replace(PromptSet.of(list(some)), strata=whole.strata)
+    chosen, expected = some.spread(20, 5), made.spread(20, 5)
+    assert [p.id for p in chosen] == [p.id for p in expected]
+    assert [p.id for p in chosen.spread(7, 1)] == [p.id for p in expected.spread(7, 1)]
+
+
+@pytest.mark.parametrize("name", ["robustlr-not", "robustlr-and-not", "robustlr-or-not"])
+def test_training_sets_ask_what_their_test_split_holds(name):
+    prompts = load_prompts(name, limit=3)
+    assert len(prompts) == 18
+    assert all("-test-" in prompt.id for prompt in prompts)
+    assert Counter(prompt.answer.gold for prompt in prompts) == dict.fromkeys(
+        ("True", "False", "Unknown"), 6
+    )
+
+
+def test_full_sizes():
+    sizes = [len(find_system(f"robustlr{name}").prompts(seed=0, data=None)) for name in NAMES]
+    contrast = 2857 * 7 + 2857 * 7 + 5000 * 4
+    assert sizes == [contrast + 60_000] * 4 + [9_996] * 4
+
+
+NAMES = ("", "-distractors", "-plain", "-nonce", "-not", "-and-not", "-or-not", "-all")
+
+
+def test_causal_models_answer_one_of_three():
+    group = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)
+    scores = interp.score(tiny_model("gpt2"), [to_prompt(one) for one in group])
+    assert (scores.answers["error"] == "").all()
+    assert scores.option_probabilities["option"].tolist() == ["True", "False", "Unknown"] * 4
+
+
+def test_models_of_other_kinds_read_prompts_without_demonstrations():
+    prompts = find_system("robustlr").prompts(seed=0, data=None)
+    (instance,) = prompts.makers[2].group(0)[:1]
+    asked = to_prompt(instance)
+    scores = interp.score(text_to_text("t5"), [asked])
+    assert set(scores.option_probabilities["option"]) == {"True", "False", "Unknown"}
+    with pytest.raises(UserError, match="leave system prompt, demonstrations"):
+        interp.score(classifier("bert"), [to_prompt(instance, demonstrations())])
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_classifiers_classes_are_the_options():
+    named = dict(enumerate(("unknown", "TRUE", "False")))
+    model = SimpleNamespace(
+        name="a classifier",
+        kind=CLASSIFIER,
+        hf=SimpleNamespace(config=SimpleNamespace(id2label=named)),
+    )
+    found = {option.name: fixed_answers(model, option) for option in OPTIONS}
+    assert found == {"True": (1,), "False": (2,), "Unknown": (0,)}
+
+
+def test_rows_in_the_authors_columns():
+    class Few(GroupMaker):
+        def __len__(self):
+            return 2
+
+    frame = rows_of([Few(name, 0, REAL) for name in EVALUATION_SETS])
+    assert len(frame) == 2 * (7 + 7 + 4 + 2 + 2 + 2)
+    ids = frame["theory_id"].tolist()
+    assert ids[:3] == ["C-CS-00000_conj0", "C-CS-00000_conj1", "C-CS-00000_conj2"]
+    assert "C-CS-00001_conjneg3" in ids
+    assert "N-CS-00001_neg3" in ids
+    assert ids[-2:] == ["D2-ES-00001_@0", "D2-ES-00001_equiv_type3@0"]
+    proved = frame[frame["label"] != 2]
+    for row in proved.itertuples():
+        words = row.context.split(". ")
+        places = [int(place) for place in row.proof_deps.split(",")]
+        theory = theory_of(". ".join(words[place].rstrip(".") for place in places) + ".")
+        found = verdict(theory, literal_of(row.statement[:-1]))
+        assert found == ("False", "True")[row.label]
+        assert len(row.proofs.split()) == len(places)
+    assert set(frame.loc[frame["label"] == 2, "proof_deps"]) == {"-1"}
+    training = rows_of(
+        [type("Few", (TheoryMaker,), {"__len__": lambda _: 1})("NOT", "dev", 0, REAL)]
+    )
+    assert training["label"].tolist() == [1, 1, 0, 0, 2, 2]
+    assert set(training["theory_id"]) == {""}
+
+
+def test_unknown_data_are_refused_in_words(tmp_path):
+    with pytest.raises(UserError, match="no data at"):
+        system.prompts(seed=0, data=str(tmp_path / "none.csv"))
