@@ -1,0 +1,93 @@
+"""The kinds of sets: how each is recognised, and what a correct answer looks like in its data."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from interp.errors import UserError, shortened, unknown
+from interp_experiments.rulebench.relations import KINSHIPS
+
+
+class Given(NamedTuple):
+    """What the data say of an item's answer."""
+
+    output: str
+    positive: bool | None
+    """`positive_` of ULogic; None where the item has none."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of questions."""
+
+    name: str
+    gold: Callable[[Given], str]
+    """The correct answer as the parser gives it; raises UserError where the data have none."""
+    folders: tuple[str, ...] = ()
+    """Names of the authors' folders, in lower case; empty for what is generated alone."""
+
+
+def _kinship(given: Given) -> str:
+    return _among(given.output.lower(), KINSHIPS, "a kinship such as uncle")
+
+
+def _letter(given: Given) -> str:
+    return _among(given.output.lower(), ("a", "b", "c", "d"), "a letter from a to d")
+
+
+def _category(given: Given) -> str:
+    found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
+    return _among(found[1].lower() if found else given.output, _CATEGORIES, "one of O1 to O6")
+
+
+def _truth(given: Given) -> str:
+    if given.positive is None:
+        raise UserError("it has no positive_; expected true or false")
+    return str(given.positive).lower()
+
+
+def _charge(given: Given) -> str:
+    charge = given.output.strip()
+    if not re.search(r"[\u4e00-\u9fff]", charge):
+        raise UserError(f"its output is {shortened(charge, 60)!r}; expected a charge in Chinese")
+    return charge
+
+
+_CATEGORIES = tuple(f"o{number}" for number in range(1, 7))
+
+
+def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
+    answer = answer.strip()
+    if answer not in known:
+        raise UserError(f"its output is {shortened(answer, 60)!r}; expected {expected}")
+    return answer
+
+
+def _number(given: Given) -> str:
+    raise UserError("StringGame is generated; its data are not read")
+
+
+CLUTRR = Kind("clutrr", _kinship, ("clutrr",))
+SALAD = Kind("salad", _category, ("salad",))
+DEER = Kind("deer", _letter, ("deer",))
+THEOREMQA = Kind("theoremqa", _letter, ("theoremqa",))
+ULOGIC = Kind("ulogic", _truth, ("ulogic",))
+CAIL = Kind("cail2018", _charge, ("law", "cail", "cail2018"))
+KINSHIP = Kind("kinship", _kinship)
+STRING_GAME = Kind("string-game", _number)
+
+READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
+"""The kinds that the authors' data hold; three of them have counterfactual folders as well."""
+
+
+def named(name: str) -> Kind:
+    """The kind that a name or the name of a folder stands for.
+
+    Raises:
+        UserError: it stands for none.
+    """
+    for kind in READ:
+        if name.lower() in (kind.name, *kind.folders):
+            return kind
+    raise UserError(unknown("set", name, [kind.name for kind in READ]))
