@@ -1,5 +1,6 @@
 """What a set of RuleBench consists of: questions, the rules of its domain, and what fits what."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,9 +64,12 @@ def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
     return body(rule.natural) == body(golden.natural)
 
 
+_THEN = re.compile(r"\bthen\b|那么")
+
+
 def body(natural: str) -> str:
     """The conditions of a rule in natural language, without case and punctuation at the ends."""
-    return natural.lower().partition(" then ")[0].strip(" ,.")
+    return _THEN.split(natural.lower(), maxsplit=1)[0].strip(" ,，.")
 
 
 @dataclass(frozen=True)

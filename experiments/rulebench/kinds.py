@@ -3,10 +3,24 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from interp.errors import UserError, shortened, unknown
 from interp_experiments.rulebench.relations import KINSHIPS
+
+CATEGORIES = {
+    "o1": "Representation & Toxicity Harms",
+    "o2": "Misinformation Harms",
+    "o3": "Information & Safety Harms",
+    "o4": "Malicious Use",
+    "o5": "Human Autonomy & Integrity Harms",
+    "o6": "Socioeconomic Harms",
+}
+"""SALAD-Bench's six domains (Li et al. 2024)."""
+
+
+Quantity = Literal["no", "golden", "few", "all"]
+"""No rule; the golden rule; it and a few noise rules; it and many."""
 
 
 class Given(NamedTuple):
@@ -24,8 +38,20 @@ class Kind:
     name: str
     gold: Callable[[Given], str]
     """The correct answer as the parser gives it; raises UserError where the data have none."""
+    asked_for: str
+    """What the model is told to answer with; "{labels}" stands for the answers of the set."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty for what is generated alone."""
+    few: int = 2
+    """Noise rules beside the golden one where few rules are shown."""
+    many: int = 29
+    """The same where all are shown: the authors' code shows 30 rules, their paper one more."""
+    factors: tuple[str, ...] = ()
+    """What its items vary."""
+
+    def noise(self, quantity: Quantity) -> int:
+        """How many noise rules are shown."""
+        return {"few": self.few, "all": self.many}.get(quantity, 0)
 
 
 def _kinship(given: Given) -> str:
@@ -38,7 +64,7 @@ def _letter(given: Given) -> str:
 
 def _category(given: Given) -> str:
     found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
-    return _among(found[1].lower() if found else given.output, _CATEGORIES, "one of O1 to O6")
+    return _among(found[1].lower() if found else given.output, tuple(CATEGORIES), "one of O1 to O6")
 
 
 def _truth(given: Given) -> str:
@@ -54,9 +80,6 @@ def _charge(given: Given) -> str:
     return charge
 
 
-_CATEGORIES = tuple(f"o{number}" for number in range(1, 7))
-
-
 def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
     answer = answer.strip()
     if answer not in known:
@@ -68,14 +91,30 @@ def _number(given: Given) -> str:
     raise UserError("StringGame is generated; its data are not read")
 
 
-CLUTRR = Kind("clutrr", _kinship, ("clutrr",))
-SALAD = Kind("salad", _category, ("salad",))
-DEER = Kind("deer", _letter, ("deer",))
-THEOREMQA = Kind("theoremqa", _letter, ("theoremqa",))
-ULOGIC = Kind("ulogic", _truth, ("ulogic",))
-CAIL = Kind("cail2018", _charge, ("law", "cail", "cail2018"))
-KINSHIP = Kind("kinship", _kinship)
-STRING_GAME = Kind("string-game", _number)
+_A_KINSHIP = "one word for the kinship, such as uncle"
+_A_LETTER = "the letter of the correct option"
+
+CLUTRR = Kind("clutrr", _kinship, _A_KINSHIP, ("clutrr",))
+SALAD = Kind(
+    "salad",
+    _category,
+    "the unsafe content category of the text: "
+    + ", ".join(f"{id_.upper()} ({name})" for id_, name in CATEGORIES.items()),
+    ("salad",),
+)
+DEER = Kind("deer", _letter, _A_LETTER, ("deer",))
+THEOREMQA = Kind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
+ULOGIC = Kind("ulogic", _truth, "True or False", ("ulogic",))
+CAIL = Kind(
+    "cail2018",
+    _charge,
+    "one of these charges: {labels}",
+    ("law", "cail", "cail2018"),
+    few=3,
+    many=19,
+)
+KINSHIP = Kind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
+STRING_GAME = Kind("string-game", _number, "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 """The kinds that the authors' data hold; three of them have counterfactual folders as well."""

@@ -73,10 +73,11 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
         UserError: no set there, broken items that are not to be left out, or a set that is not
             recognised.
     """
-    if (folder / DATA).is_file():
-        return [read_set(folder, name=name, broken=broken)]
     with reading(folder):
+        alone = (folder / DATA).is_file()
         inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    if alone:
+        return [read_set(folder, name=name, broken=broken)]
     folders = [path for path in inside if (path / DATA).is_file()]
     first = [path for path in folders if not _is_counterfactual(path) or not _factual(path)]
     if not first:
