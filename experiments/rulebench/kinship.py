@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, permutations
 from string import ascii_uppercase
 
 from interp_experiments.rulebench.chance import pick, shuffled
@@ -63,7 +63,7 @@ class Body:
     """Sex of the last one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Story:
     """People of a family, each related to the one before."""
 
@@ -101,12 +101,17 @@ class Story:
     def _leads(self, person: int, others: frozenset[int], words: tuple[str, ...]) -> bool:
         first, rest = words[0], words[1:]
         if not rest:
-            return self.family.word(person, self.people[-1]) == first
+            return self._words[person, self.people[-1]] == first
         return len(others) > len(rest) and any(
             self._leads(other, others - {other}, rest)
             for other in others
-            if other != self.people[-1] and self.family.word(person, other) == first
+            if other != self.people[-1] and self._words[person, other] == first
         )
+
+    @cached_property
+    def _words(self) -> Mapping[tuple[int, int], str | None]:
+        """What each person of the story is to each other one."""
+        return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
 @dataclass(frozen=True)
@@ -115,13 +120,14 @@ class KinshipQuestions:
 
     seed: int
     per_hop: int = PER_HOP
+    hops: Sequence[int] = HOPS
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
         """The story behind each item."""
         rng = random.Random(f"kinship stories {self.seed}")
         # Hop counts take turns, so that a shorter set is the beginning of a longer one.
-        stories = draw_stories([hops for _ in range(self.per_hop) for hops in HOPS], rng)
+        stories = draw_stories([hops for _ in range(self.per_hop) for hops in self.hops], rng)
         return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
 
     @cached_property
@@ -149,12 +155,17 @@ class KinshipQuestions:
         """Whether the conditions of a rule hold from the first to the last person of a story."""
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
+    def names(self, item: str) -> Mapping[int, str]:
+        """The names of the people in the story of an item."""
+        return named(self.stories[item], random.Random(f"kinship names {self.seed} {item}"))
+
     def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> Version:
         items = []
         for id_, story in self.stories.items():
             rule = ids[story.body]
             factors = {"hops": str(story.hops)}
-            question = told(story, random.Random(f"kinship telling {self.seed} {id_}"))
+            rng = random.Random(f"kinship telling {self.seed} {id_}")
+            question = told(story, self.names(id_), rng)
             items.append(Item(id_, question, conclusions[rule], rule, factors))
         rules = {
             id_: kinship_rule(id_, self.bodies[id_], conclusion)
@@ -227,9 +238,8 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
     return [*people[:place], pick(between, rng), *people[place:]]
 
 
-def told(story: Story, rng: random.Random) -> str:
+def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
     """The story in sentences, and the question: who is the last one to the first?"""
-    names = named(story, rng)
     sentences = [
         pick(_SENTENCES, rng).format(
             p=names[person],
