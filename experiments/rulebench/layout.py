@@ -8,7 +8,7 @@ where it is broken.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -99,7 +99,7 @@ def read_set(folder: Path, *, name: str | None = None, broken: Broken = "stop") 
     problems: list[str] = []
     versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
     if problems and broken == "stop":
-        raise UserError(_listed(problems))
+        raise UserError(listed(problems))
     for path, version in versions.items():
         if not version.items:
             raise UserError(f"{shortened(str(path / DATA))} has no item that can be asked")
@@ -177,12 +177,13 @@ def _where(folder: Path, position: str) -> str:
     return f"{folder.name}/{DATA}, item {int(position)}"
 
 
-def _listed(problems: list[str]) -> str:
+def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
+    """How many parts of the data are broken, and the first of them."""
     if len(problems) == 1:
         return problems[0]
     more = len(problems) - SHOWN
     lines = [f"{len(problems):,} parts of the data are broken:", *problems[:SHOWN]]
-    return "\n  ".join(lines + ([f"and {more:,} more"] if more > 0 else []))
+    return between.join(lines + ([f"and {more:,} more"] if more > 0 else []))
 
 
 def _read(folder: Path) -> _Found:

@@ -11,7 +11,7 @@ from interp.errors import UserError, shortened
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebench.items import Item, RuleSet, Version
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
-from interp_experiments.rulebench.layout import read_sets
+from interp_experiments.rulebench.layout import listed, read_sets
 from interp_experiments.rulebench.prompts import Questions
 from interp_experiments.rulebench.settings import COUNTERFACTUAL, FORMS, RULES, THOUGHT, Setting
 from interp_experiments.rulebench.string_game import StringGame
@@ -59,8 +59,10 @@ class RuleBench:
         description = {
             "data": "generated" if data is None else data,
             "sets": ", ".join(rule_set.name for rule_set in rule_sets),
-            "left_out": "; ".join(line for each in rule_sets for line in each.problems),
         }
+        problems = [line for each in rule_sets for line in each.problems]
+        if problems:
+            description["left_out"] = listed(problems, between="; ")
         questions = Questions(rule_sets, self.settings, seed)
         if not questions.asked:
             raise UserError(
