@@ -143,7 +143,7 @@ class Job(Options):
         """The models that are measured if none is named."""
         what = self.what()
         if isinstance(what, Study):
-            return organism_names(what.organisms)
+            return _organisms_of(what)
         return [default_organism(self.prompts.system)]
 
     def _identity(self, found: FoundModel) -> dict[str, Any]:
@@ -157,6 +157,13 @@ class Job(Options):
         subject = f"-{self.prompts.system}" if self.kind == "measurement" else ""
         pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""
         return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
+
+
+def _organisms_of(study: Study) -> list[str]:
+    names = organism_names(study.organisms)
+    if not names:
+        raise UserError(f"no packaged organism is made for {study.name}; name a model by --model")
+    return names
 
 
 def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:

@@ -1,0 +1,83 @@
+"""The figures of the study of RuleBench (paper, Figures 2 and 4 to 6)."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.projections.polar import PolarAxes
+
+from interp.report.figures import grouped_bars, panel_a_model
+from interp.report.style import house_style, look
+from interp_experiments.rulebench.tables import DIMENSIONS
+
+
+def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """The five dimensions of rule following, a line per model (Figure 2).
+
+    `table` is `tables.dimensions(cells)`. Accuracies are shown as they are; the paper stretches
+    each dimension to the range of its models. A dimension that was not measured leaves a gap.
+    """
+    with house_style():
+        ax = ax or Figure(figsize=(6.4, 5.2)).add_subplot(projection="polar")
+        assert isinstance(ax, PolarAxes)
+        ax.set_theta_zero_location("N")
+        ax.set_rlabel_position(36)
+        angles = np.linspace(0, 2 * np.pi, len(DIMENSIONS), endpoint=False)
+        for index, (model, rows) in enumerate(table.groupby("model", sort=False)):
+            scores = rows.set_index("dimension")["score"].reindex(list(DIMENSIONS)).to_numpy(float)
+            style = look(index)
+            ax.plot(
+                np.append(angles, angles[0]),
+                np.append(scores, scores[0]),
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.line,
+                label=str(model).rpartition("/")[2],
+            )
+        counts = table.groupby("dimension")["settings"].max()
+        labels = [f"{name}\nn = {counts.get(name, 0)}" for name in DIMENSIONS]
+        ax.set_xticks(angles, labels)
+        ax.tick_params(axis="x", pad=20)
+        ax.set_ylim(0, 1)
+        ax.set_yticks([0.25, 0.5, 0.75, 1.0])
+        ax.grid(visible=True, axis="both")
+        ax.figure.legend(loc="outside lower center", ncols=3)
+        return ax
+
+
+def accuracy_by_rules(table: pd.DataFrame) -> Axes:
+    """Accuracy with no, the golden, few and all rules, a panel per model (Figure 4).
+
+    `table` is `tables.rule_quantities(cells)`.
+    """
+    draw = partial(_bars, x="set", y="accuracy", hue="rules", interval=("low", "high"))
+    return panel_a_model(table, draw)
+
+
+def accuracy_by_thought(table: pd.DataFrame) -> Axes:
+    """Accuracy with and without chain of thought, a panel per model (Figure 5).
+
+    `table` is `tables.thoughts(cells)`.
+    """
+    draw = partial(_bars, x="set", y="accuracy", hue="setting", interval=("low", "high"))
+    return panel_a_model(table, draw)
+
+
+def kinds_of_failure(table: pd.DataFrame) -> Axes:
+    """Each kind of failure as a share of all failures, a panel per model (Figure 6).
+
+    `table` is `tables.failures(results)`.
+    """
+    draw = partial(_bars, x="set", y="share_of_failures", hue="behaviour", interval=None)
+    return panel_a_model(table, draw)
+
+
+def _bars(
+    table: pd.DataFrame, ax: Axes, *, x: str, y: str, hue: str, interval: tuple[str, str] | None
+) -> Axes:
+    ax = grouped_bars(table, x=x, y=y, hue=hue, n="n", interval=interval, ax=ax)
+    ax.set_ylim(0, 1)
+    ax.tick_params(axis="x", labelsize=7)
+    return ax

@@ -1,0 +1,285 @@
+"""Kinship questions: a story of two to ten hops, and the rule that answers it.
+
+1. Families are drawn, and two people of one who are related.
+2. Their relation is split into two by a third person, and one of these again, until the story has
+   its number of hops. Each split is one of `families.COMPOSED`, so that the chain entails the
+   answer, and the family shows that all people of the story can be different ones.
+3. The golden rule says so with letters for people; a rule of another item is noise unless its
+   conditions hold among the people of the story.
+"""
+
+import csv
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import pairwise, permutations
+from string import ascii_uppercase
+
+from interp_experiments.rulebench.chance import pick, shuffled
+from interp_experiments.rulebench.families import COMPOSED, Family, random_family
+from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.kinds import KINSHIP
+from interp_experiments.rulebench.relations import MALE, SEXES, WORDS, word
+
+HOPS = range(2, 11)
+
+PER_HOP = 200
+"""Questions of each number of hops."""
+
+_FAMILIES, _PEOPLE = 60, 26
+"""Families of a seed, and people in each."""
+
+_ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
+
+_SENTENCES = (
+    "{p} took {his} {r} {q} to the lake for the weekend.",
+    "On Friday evening {p} cooked dinner for {his} {r} {q}.",
+    "{p} still writes letters to {his} {r}, {q}.",
+    "{p} helped {his} {r} {q} paint the kitchen.",
+    "{p} asked {his} {r} {q} to fix the fence.",
+    "{p} and {his} {r} {q} went to see a film.",
+    "{p} called {his} {r} {q} to ask for a recipe.",
+    "{p} is proud of {his} {r} {q}, who won the race.",
+    "{p} bought a scarf for {his} {r}, {q}.",
+    "{p} has not seen {his} {r} {q} since the summer.",
+    "{p} plays chess with {his} {r} {q} every Sunday.",
+    "{q} borrowed the car of {p} again; {p} never says no to {his} {r}.",
+    "{p} sat next to {his} {r} {q} at the concert.",
+    "{p} showed {his} {r} {q} the new garden.",
+)
+"""q is the r of p; each tells the sex of p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The conditions of a rule: what each person is to the one before, and two sexes."""
+
+    words: tuple[str, ...]
+    first: str
+    """Sex of A."""
+    last: str
+    """Sex of the last one."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """People of a family, each related to the one before."""
+
+    family: Family
+    people: tuple[int, ...]
+
+    @property
+    def hops(self) -> int:
+        """Relations that the story tells."""
+        return len(self.people) - 1
+
+    @property
+    def body(self) -> Body:
+        """The conditions of its golden rule."""
+        sexes = self.family.sexes
+        return Body(self.words, sexes[self.people[0]], sexes[self.people[-1]])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What each person is to the one before."""
+        pairs = pairwise(self.people)
+        return tuple(self.family.word(*pair) or "" for pair in pairs)
+
+    @property
+    def answer(self) -> str:
+        """What the last person is to the first."""
+        return self.family.word(self.people[0], self.people[-1]) or ""
+
+    def satisfies(self, body: Body) -> bool:
+        """Whether conditions hold of different people of the story, from its first to its last."""
+        if self.family.sexes[self.people[0]] != body.first:
+            return False
+        return self._leads(self.people[0], frozenset(self.people[1:]), body.words)
+
+    def _leads(self, person: int, others: frozenset[int], words: tuple[str, ...]) -> bool:
+        first, rest = words[0], words[1:]
+        if not rest:
+            return self._words[person, self.people[-1]] == first
+        return len(others) > len(rest) and any(
+            self._leads(other, others - {other}, rest)
+            for other in others
+            if other != self.people[-1] and self._words[person, other] == first
+        )
+
+    @cached_property
+    def _words(self) -> Mapping[tuple[int, int], str | None]:
+        """What each person of the story is to each other one."""
+        return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
+
+
+@dataclass(frozen=True)
+class KinshipQuestions:
+    """The questions of a seed."""
+
+    seed: int
+    per_hop: int = PER_HOP
+    hops: Sequence[int] = HOPS
+
+    @cached_property
+    def stories(self) -> Mapping[str, Story]:
+        """The story behind each item."""
+        rng = random.Random(f"kinship stories {self.seed}")
+        # Hop counts take turns, so that a shorter set is the beginning of a longer one.
+        stories = draw_stories([hops for _ in range(self.per_hop) for hops in self.hops], rng)
+        return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
+
+    @cached_property
+    def bodies(self) -> Mapping[str, Body]:
+        """The conditions of each rule, by id, in order of appearance."""
+        bodies = dict.fromkeys(story.body for story in self.stories.values())
+        return {f"K{number:05d}": body for number, body in enumerate(bodies, start=1)}
+
+    @cached_property
+    def rule_set(self) -> RuleSet:
+        """The questions with their rules, factual and counterfactual."""
+        ids = {body: id_ for id_, body in self.bodies.items()}
+        factual = {ids[story.body]: story.answer for story in self.stories.values()}
+        return RuleSet(
+            name=KINSHIP.name,
+            kind=KINSHIP,
+            factual=self._version(factual, ids),
+            counterfactual=self._version(
+                {id_: self._other(id_, answer) for id_, answer in factual.items()}, ids
+            ),
+            fits=self.fits,
+        )
+
+    def fits(self, item: Item, rule: Rule, golden: Rule) -> bool:
+        """Whether the conditions of a rule hold from the first to the last person of a story."""
+        return self.stories[item.id].satisfies(self.bodies[rule.id])
+
+    def names(self, item: str) -> Mapping[int, str]:
+        """The names of the people in the story of an item."""
+        return named(self.stories[item], random.Random(f"kinship names {self.seed} {item}"))
+
+    def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> Version:
+        items = []
+        for id_, story in self.stories.items():
+            rule = ids[story.body]
+            factors = {"hops": str(story.hops)}
+            rng = random.Random(f"kinship telling {self.seed} {id_}")
+            question = told(story, self.names(id_), rng)
+            items.append(Item(id_, question, conclusions[rule], rule, factors))
+        rules = {
+            id_: kinship_rule(id_, self.bodies[id_], conclusion)
+            for id_, conclusion in conclusions.items()
+        }
+        return Version(tuple(items), rules)
+
+    def _other(self, rule: str, answer: str) -> str:
+        """A wrong conclusion."""
+        others = [word(*each) for each in _ANSWERS if word(*each) != answer]
+        return pick(others, random.Random(f"kinship counterfactual {self.seed} {rule}"))
+
+
+class _Kin:
+    """A family with its relations looked up once."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        people = range(len(family))
+        relation = {(a, b): family.relation(a, b) for a in people for b in people if a != b}
+        self._types = {pair: type_ for pair, type_ in relation.items() if type_}
+        self.pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for (a, b), type_ in self._types.items():
+            self.pairs.setdefault((type_, family.sexes[b]), []).append((a, b))
+
+    @cached_property
+    def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
+        """For two who are related, those between them who entail it."""
+        return {pair: self._between(*pair) for pair in self._types}
+
+    def _between(self, first: int, last: int) -> Sequence[int]:
+        return [
+            person
+            for person in range(len(self.family))
+            if (one := self._types.get((first, person)))
+            and (other := self._types.get((person, last)))
+            and COMPOSED.get((one, other)) == self._types[first, last]
+        ]
+
+
+def draw_stories(hops: Sequence[int], rng: random.Random) -> Iterator[Story]:
+    """A story of each number of hops; all answers are drawn evenly."""
+    kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
+    for each in hops:
+        story = None
+        while story is None:
+            story = _drawn(pick(kin, rng), each, rng)
+        yield story
+
+
+def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
+    """A story of a family; None where those that are drawn lead to none."""
+    pairs = kin.pairs.get(pick(_ANSWERS, rng), ())
+    people = list(pick(pairs, rng)) if pairs else []
+    while people and len(people) <= hops:
+        people = _split(kin, people, rng)
+    return Story(kin.family, tuple(people)) if people else None
+
+
+def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
+    """The people with one more between two of them; none where nobody is left."""
+    places = [
+        (place, between)
+        for place, pair in enumerate(pairwise(people), start=1)
+        if (between := [person for person in kin.splits[pair] if person not in people])
+    ]
+    if not places:
+        return []
+    place, between = pick(places, rng)
+    return [*people[:place], pick(between, rng), *people[place:]]
+
+
+def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
+    """The story in sentences, and the question: who is the last one to the first?"""
+    sentences = [
+        pick(_SENTENCES, rng).format(
+            p=names[person],
+            q=names[relative],
+            r=what,
+            his="his" if story.family.sexes[person] == MALE else "her",
+        )
+        for (person, relative), what in zip(pairwise(story.people), story.words, strict=True)
+    ]
+    first, last = names[story.people[0]], names[story.people[-1]]
+    return f"{' '.join(sentences)}\nWho is {last} to {first}?"
+
+
+def named(story: Story, rng: random.Random) -> dict[int, str]:
+    """A name for each person, all different."""
+    unused: dict[str, Iterator[str]] = {sex: shuffled(_names(sex), rng) for sex in SEXES}
+    return {person: next(unused[story.family.sexes[person]]) for person in story.people}
+
+
+def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
+    """A rule in both forms. In logic, r(A, B) says that B is the r of A."""
+    letters = ascii_uppercase[: len(body.words) + 1]
+    first, last = letters[0], letters[-1]
+    steps = list(zip(letters, letters[1:], body.words, strict=False))
+    has = ", ".join(f"{a} has {_article(r)} {r} {b}" for a, b, r in steps)
+    sexes = f"{first} is {body.first}, {last} is {body.last}"
+    facts = [f"{r}({a}, {b})" for a, b, r in steps]
+    facts += [f"{body.first}({first})", f"{body.last}({last})"]
+    return Rule(
+        id_,
+        natural=f"if {has}, and {sexes}, then {last} is the {conclusion} of {first}.",
+        logic=f"{' ∧ '.join(facts)} → {conclusion}({first}, {last})",
+    )
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
+
+
+@cache
+def _names(sex: str) -> Sequence[str]:
+    text = (files(__package__) / "data" / "kinship_names.csv").read_text(encoding="utf-8")
+    return tuple(row["name"] for row in csv.DictReader(text.splitlines()) if row["sex"] == sex)

@@ -1,0 +1,285 @@
+"""Sets in the layout of RuleBench's authors: a folder with test_data.json and test_rule.json.
+
+test_data.json is a list of items {instruction, input, output, rule: [id]}, test_rule.json an object
+{id: {"NL": ..., "FOL": ...}}. A counterfactual set lies in a folder named like its factual one with
+"-cf" behind. What is read is not trusted: whatever a file holds, it gives items or a line that says
+where it is broken.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from interp.errors import UserError, one_line, shortened
+from interp.files import reading
+from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.kinds import READ, Given, Kind, named
+
+DATA, RULES = "test_data.json", "test_rule.json"
+
+COUNTERFACTUAL = "-cf"
+
+SHOWN = 20
+"""Broken items that a message names; it counts all."""
+
+Broken = Literal["stop", "skip"]
+"""What to do about broken items: refuse the set, or leave them out."""
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Schema(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class _Item(_Schema):
+    input: _Text
+    output: _Text
+    rule: tuple[int | str]
+    positive_: bool | None = None
+
+
+class _Rule(_Schema):
+    NL: _Text
+    FOL: str | None = None
+
+
+class _Found(NamedTuple):
+    """What a folder holds, before it is known which kind of set it is."""
+
+    items: Mapping[str, _Item]
+    """By position, such as "0007"."""
+    rules: Mapping[str, Rule]
+    problems: tuple[str, ...]
+
+
+S = TypeVar("S", bound=_Schema)
+
+
+def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
+    """The sets of a folder: the one that it is, or those of the folders in it, sorted by name.
+
+    Args:
+        folder: the folder of a set, or one with such folders in it.
+        name: which kind of set it is, such as "clutrr"; recognised by the name of the folder, or
+            else by the answers, if None.
+        broken: whether broken items stop the reading or are left out.
+
+    Raises:
+        UserError: no set there, broken items that are not to be left out, or a set that is not
+            recognised.
+    """
+    with reading(folder):
+        alone = (folder / DATA).is_file()
+        inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    if alone:
+        return [read_set(folder, name=name, broken=broken)]
+    folders = [path for path in inside if (path / DATA).is_file()]
+    first = [path for path in folders if not _is_counterfactual(path) or not _factual(path)]
+    if not first:
+        raise UserError(
+            f"no set of RuleBench in {shortened(str(folder))}; expected a folder with {DATA} and "
+            f"{RULES}, or a folder of such folders"
+        )
+    return [read_set(path, name=name, broken=broken) for path in first]
+
+
+def read_set(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> RuleSet:
+    """The set of a folder, with its counterfactual version where that lies beside it.
+
+    Args and Raises: see `read_sets`.
+    """
+    factual, counterfactual = _versions(folder)
+    found = {path: _read(path) for path in (factual, counterfactual) if path is not None}
+    kind = named(name) if name else _recognised(folder, found[folder])
+    problems: list[str] = []
+    versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
+    if problems and broken == "stop":
+        raise UserError(listed(problems))
+    for path, version in versions.items():
+        if not version.items:
+            raise UserError(f"{shortened(str(path / DATA))} has no item that can be asked")
+    return RuleSet(
+        name=kind.name,
+        kind=kind,
+        factual=versions[factual] if factual else None,
+        counterfactual=versions[counterfactual] if counterfactual else None,
+        problems=tuple(problems),
+    )
+
+
+def _versions(folder: Path) -> tuple[Path | None, Path | None]:
+    """The folders of the factual and the counterfactual version, as far as they are there."""
+    if _is_counterfactual(folder):
+        return None, folder
+    beside = folder.with_name(folder.name + COUNTERFACTUAL)
+    return folder, beside if (beside / DATA).is_file() else None
+
+
+def _is_counterfactual(folder: Path) -> bool:
+    return folder.name.lower().endswith(COUNTERFACTUAL)
+
+
+def _factual(folder: Path) -> bool:
+    """Whether the factual version of a counterfactual set lies beside it."""
+    return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
+
+
+def _recognised(folder: Path, found: _Found) -> Kind:
+    """The kind that the folder's name stands for, or the only one whose answers these are."""
+    try:
+        return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
+    except UserError:
+        possible = [kind for kind in READ if found.items and _answers(kind, found)]
+    if len(possible) == 1:
+        return possible[0]
+    names = [kind.name for kind in possible or READ]
+    raise UserError(
+        f"cannot recognise the set in {shortened(str(folder))} by its name or its answers; name "
+        f"its folder like one of {', '.join(names)}"
+    )
+
+
+def _answers(kind: Kind, found: _Found) -> bool:
+    try:
+        for item in found.items.values():
+            kind.gold(Given(item.output, item.positive_))
+    except UserError:
+        return False
+    return True
+
+
+def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Version:
+    """The items of a kind; those without golden rule or gold answer are problems."""
+    items = []
+    problems += found.problems
+    for position, given in found.items.items():
+        try:
+            items.append(_item(position, given, found.rules, kind))
+        except UserError as error:
+            problems.append(f"{_where(folder, position)}: {error}")
+    return Version(tuple(items), found.rules)
+
+
+def _item(position: str, given: _Item, rules: Mapping[str, Rule], kind: Kind) -> Item:
+    rule = str(given.rule[0])
+    if rule not in rules:
+        raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
+    gold = kind.gold(Given(given.output, given.positive_))
+    return Item(position, given.input, gold, rule)
+
+
+def _where(folder: Path, position: str) -> str:
+    return f"{folder.name}/{DATA}, item {int(position)}"
+
+
+def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
+    """How many parts of the data are broken, and the first of them."""
+    if len(problems) == 1:
+        return problems[0]
+    more = len(problems) - SHOWN
+    lines = [f"{len(problems):,} parts of the data are broken:", *problems[:SHOWN]]
+    return between.join(lines + ([f"and {more:,} more"] if more > 0 else []))
+
+
+def _read(folder: Path) -> _Found:
+    problems: list[str] = []
+    items = {}
+    for number, element in enumerate(_elements(folder / DATA), start=1):
+        position = f"{number:04d}"
+        given = _checked(_Item, element, _where(folder, position), problems)
+        if given is not None:
+            items[position] = given
+    rules = {}
+    for id_, element in _object(folder / RULES).items():
+        where = f"{folder.name}/{RULES}, rule {shortened(id_, 60)!r}"
+        rule = _checked(_Rule, element, where, problems)
+        if rule is not None:
+            rules[id_] = Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
+    return _Found(items, rules, tuple(problems))
+
+
+def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
+    """What an element of a file says; None, and a problem, if it is not of the schema."""
+    if isinstance(element, _NoJson):
+        problems.append(f"{where} is no JSON: {element.reason}")
+        return None
+    if isinstance(element, dict) and isinstance(element.get("rule"), list):
+        element = {**element, "rule": tuple(element["rule"])}
+    try:
+        return schema.model_validate(element)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        what = ".".join(str(part) for part in problem["loc"][:1]) or "it"
+        got = one_line(repr(problem["input"]), 60)
+        reason = problem["msg"][0].lower() + problem["msg"][1:]
+        problems.append(f"{where}: {what} is {got}; {reason}")
+        return None
+
+
+class _NoJson(NamedTuple):
+    """Stands for an element that cannot be read."""
+
+    reason: str
+
+
+def _elements(file: Path) -> list[object]:
+    """The elements of a file's list; those that are no JSON are `_NoJson`, each in its place."""
+    text = _text(file)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return list(_one_by_one(text, file))
+    if not isinstance(found, list):
+        raise UserError(f"{shortened(str(file))} holds no list of items")
+    return found
+
+
+def _one_by_one(text: str, file: Path) -> Iterator[object]:
+    """The elements of a damaged list; behind a broken one, reading goes on at the next item.
+
+    Items hold no objects, so that each object begins another item.
+    """
+    place = text.find("[") + 1
+    if not place:
+        raise UserError(f"{shortened(str(file))} is no JSON list of items")
+    decoder = json.JSONDecoder()
+    while start := _SPACE.match(text, place):
+        place = start.end()
+        if place >= len(text) or text[place] == "]":
+            return
+        try:
+            element, place = decoder.raw_decode(text, place)
+            yield element
+        except (ValueError, RecursionError) as error:
+            yield _NoJson(one_line(str(error)))
+            following = _OBJECT.search(text, place + 1)
+            place = following.start() if following else len(text)
+
+
+_SPACE = re.compile(r"[\s,]*")
+_OBJECT = re.compile(r'\{\s*"')
+
+
+def _object(file: Path) -> dict[str, object]:
+    try:
+        found = json.loads(_text(file))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{shortened(str(file))} is no JSON: {one_line(str(error))}") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{shortened(str(file))} holds no object of rules by id")
+    return found
+
+
+def _text(file: Path) -> str:
+    if not file.is_file():
+        raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
+    try:
+        with reading(file):
+            return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{shortened(str(file))} is not written in UTF-8; save it so") from error

@@ -1,0 +1,194 @@
+"""Items under settings as prompts: rules, question and what to answer with.
+
+Each rule is a segment of its own: "golden", and "noise1" and so on in their order.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from interp.prompts.answers import FreeText
+from interp.prompts.messages import Demonstration, Messages
+from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.demonstrations import Example, examples
+from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.kinds import Kind
+from interp_experiments.rulebench.settings import Setting, shown_rules
+
+PREFIX = "Answer:"
+"""What the assistant has said already where it is to answer at once."""
+
+Part = tuple[str | None, str]
+
+
+class _Asked(NamedTuple):
+    """One prompt of the set: which item of which version under which setting."""
+
+    rule_set: RuleSet
+    version: Version
+    item: Item
+    setting: Setting
+    group: str
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Every item of some sets under every setting that there is for it.
+
+    A set without counterfactual version, or with rules that are not in logic, has no such prompts.
+    """
+
+    rule_sets: Sequence[RuleSet]
+    settings: Sequence[Setting]
+    seed: int
+
+    @cached_property
+    def asked(self) -> Sequence[_Asked]:
+        """What each prompt asks, item by item."""
+        return [asked for rule_set in self.rule_sets for asked in self._of(rule_set)]
+
+    def prompt(self, number: int) -> Prompt:
+        """The prompt of a number."""
+        return to_prompt(*self.asked[number], seed=self.seed)
+
+    def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
+        """All prompts; a group is an item under all settings."""
+        sides = tuple(setting.name for setting in self.settings)
+        shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
+        groups = {asked.group for asked in self.asked}
+        return PromptSet(
+            system=system,
+            sides=sides,
+            strata=("set", *shared),
+            build=self.prompt,
+            numbers=range(len(self.asked)),
+            seed=self.seed,
+            description=description,
+            whole_groups=len(self.asked) == len(groups) * len(sides),
+        )
+
+    def _of(self, rule_set: RuleSet) -> Iterator[_Asked]:
+        versions = {False: rule_set.factual, True: rule_set.counterfactual}
+        items = {key: _by_id(version) for key, version in versions.items()}
+        in_logic = {
+            key: version is not None and all(rule.logic for rule in version.rules.values())
+            for key, version in versions.items()
+        }
+        for id_ in sorted({*items[False], *items[True]}):
+            for setting in self.settings:
+                version = versions[setting.counterfactual]
+                item = items[setting.counterfactual].get(id_)
+                if version and item and (in_logic[setting.counterfactual] or not setting.logic):
+                    factual = items[False].get(id_)
+                    alike = factual is None or factual.question == item.question
+                    group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
+                    yield _Asked(rule_set, version, item, setting, group)
+
+
+def _by_id(version: Version | None) -> dict[str, Item]:
+    return {item.id: item for item in version.items} if version else {}
+
+
+def to_prompt(
+    rule_set: RuleSet, version: Version, item: Item, setting: Setting, group: str, *, seed: int
+) -> Prompt:
+    """One item under a setting."""
+    rules = shown_rules(rule_set, version, item, setting.quantity, seed=seed)
+    golden = version.rules[item.rule]
+    text, segments = compose(
+        [
+            *_rules(rules, golden, logic=setting.logic),
+            ("question", item.question),
+            (None, "\n\n"),
+            ("instruction", _instruction(rule_set.kind, setting, version.labels)),
+        ]
+    )
+    return Prompt(
+        id=f"{group}/{setting.name}",
+        text=text,
+        segments=segments,
+        answer=FreeText((item.gold,), parser_of(rule_set.kind, item, version.labels)),
+        pair_id=group,
+        side=setting.name,
+        factors={
+            "set": rule_set.name,
+            "rules": setting.quantity,
+            "form": "logic" if setting.logic else "natural",
+            "shots": "yes" if setting.shots else "no",
+            "thought": "yes" if setting.thought else "no",
+            "version": "counterfactual" if setting.counterfactual else "factual",
+            "golden_place": str(rules.index(golden) + 1) if rules else "",
+            **item.factors,
+        },
+        messages=Messages(
+            demonstrations=_shown(rule_set.kind, setting, version.labels) if setting.shots else (),
+            answer_prefix="" if setting.thought else PREFIX,
+        ),
+    )
+
+
+def _rules(rules: Sequence[Rule], golden: Rule, *, logic: bool) -> Iterator[Part]:
+    """The rules as parts of a text, numbered from 1."""
+    if rules:
+        yield None, "Rules:\n"
+    noise = 0
+    for number, rule in enumerate(rules, start=1):
+        noise += rule is not golden
+        yield None, f"{number}. "
+        yield (
+            "golden" if rule is golden else f"noise{noise}",
+            (rule.logic or rule.natural) if logic else rule.natural,
+        )
+        yield None, "\n"
+    if rules:
+        yield None, "\n"
+
+
+_ANYWAY = "Follow it, even where it contradicts what you know. "
+_ONE_FITS = f"Exactly one of the rules fits the question. {_ANYWAY}"
+_FOLLOW = {
+    "no": "",
+    "golden": f"The rule fits the question. {_ANYWAY}",
+    "few": _ONE_FITS,
+    "all": _ONE_FITS,
+}
+
+
+def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
+    """What the model is told to do."""
+    listed = kind.asked_for.replace("{labels}", "、".join(labels))
+    answer = f'"{PREFIX}" and {listed}.'
+    follow = _FOLLOW[setting.quantity]
+    if setting.thought:
+        return f"{follow}Say which rule fits, apply it step by step, and end with {answer}"
+    return f"{follow}Reply with {answer}"
+
+
+@lru_cache(maxsize=256)
+def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
+    """The demonstrations of a setting; the golden rule is at another place in each."""
+    made = examples(kind, counterfactual=setting.counterfactual)
+    return tuple(
+        _demonstration(example, kind, setting, labels, place=place)
+        for place, example in enumerate(made, start=1)
+    )
+
+
+def _demonstration(
+    example: Example, kind: Kind, setting: Setting, labels: Sequence[str], *, place: int
+) -> Demonstration:
+    """A question in the setting's own form, with its correct answer."""
+    noise = list(example.noise[: kind.noise(setting.quantity)])
+    place = min(place, len(noise))
+    rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
+    parts = [
+        *_rules(rules, example.golden, logic=setting.logic),
+        (None, f"{example.question}\n\n{_instruction(kind, setting, labels)}"),
+    ]
+    answer = f"{PREFIX} {example.answer}."
+    if setting.thought:
+        answer = f"Rule {place + 1} fits. {example.steps} {answer}"
+    return Demonstration("".join(text for _, text in parts), answer)

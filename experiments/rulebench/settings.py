@@ -1,0 +1,79 @@
+"""The settings under which a question is asked (paper, Section 3 and Figure 3)."""
+
+import random
+from dataclasses import dataclass
+from itertools import islice
+
+from interp_experiments.rulebench.chance import shuffled
+from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.kinds import Quantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a question is asked."""
+
+    quantity: Quantity
+    logic: bool = False
+    """Rules in first-order logic, not in natural language."""
+    shots: bool = False
+    """Whether demonstrations come before the question."""
+    thought: bool = False
+    """Whether the model is to name the rule and to apply it step by step before it answers."""
+    counterfactual: bool = False
+    """Whether the conclusions of the rules are changed, and the correct answers with them."""
+
+    @property
+    def name(self) -> str:
+        """Such as "few" or "golden-shots-thought-counterfactual"."""
+        options = ("logic", "shots", "thought", "counterfactual")
+        return "-".join([self.quantity, *(name for name in options if getattr(self, name))])
+
+
+QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
+_GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
+_FEW_AND_ALL: tuple[Quantity, ...] = ("few", "all")
+
+RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
+"""Do rules help? (Section 4.2, Figure 4.)"""
+
+FORMS = tuple(
+    Setting(quantity=quantity, logic=logic) for quantity in _FEW_AND_ALL for logic in (False, True)
+)
+"""Natural language or first-order logic? (Section 4.3, Table 1.)"""
+
+THOUGHT = tuple(
+    Setting(quantity=quantity, shots=True, thought=thought)
+    for quantity in _GOLDEN_AND_FEW
+    for thought in (False, True)
+)
+"""With or without chain of thought? (Section 4.4, Figure 5.)"""
+
+COUNTERFACTUAL = tuple(
+    Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
+    for quantity in _GOLDEN_AND_FEW
+    for counterfactual in (False, True)
+)
+"""Are rules followed against what is known? (Section 4.5, Table 2; of few rules Section 4.6.)"""
+
+
+def shown_rules(
+    rule_set: RuleSet, version: Version, item: Item, quantity: Quantity, *, seed: int
+) -> list[Rule]:
+    """The rules that are shown with an item, in their order.
+
+    Noise is drawn without replacement among the rules that do not fit the item. Few rules are the
+    first of all rules that are drawn, so that the quantities differ in nothing else. A set with
+    fewer rules gives all that it has.
+    """
+    if quantity == "no":
+        return []
+    golden = version.rules[item.rule]
+    rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
+    drawn = (version.rules[id_] for id_ in shuffled(version.rule_ids, rng))
+    noise = (
+        rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
+    )
+    shown = [golden, *islice(noise, rule_set.kind.noise(quantity))]
+    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {quantity}")
+    return list(shuffled(shown, place))

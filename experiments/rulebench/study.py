@@ -1,0 +1,243 @@
+"""The study of RuleBench: what is measured, and what the report shows."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import pandas as pd
+from matplotlib.axes import Axes
+from pydantic import Field
+
+from interp import texts
+from interp.measurements.generate import Generate
+from interp.prompts.source import PromptSource
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.runs.plan import Stage
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
+from interp_experiments.rulebench import figures, tables
+from interp_experiments.rulebench.items import RuleSet
+from interp_experiments.rulebench.kinds import Quantity
+from interp_experiments.rulebench.layout import read_sets
+from interp_experiments.rulebench.results import STAGES, Results, read_results
+from interp_experiments.rulebench.settings import (
+    COUNTERFACTUAL,
+    FORMS,
+    QUANTITIES,
+    RULES,
+    THOUGHT,
+    Setting,
+)
+from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
+
+DIRECT_TOKENS = 32
+"""Most tokens of an answer that is given at once."""
+
+
+class RuleBenchStudy(Study):
+    """Section 4 of the paper, on the authors' sets or on kinship questions and StringGame."""
+
+    name: ClassVar[str] = "rulebench"
+    default_limit: ClassVar[int] = 480
+    organisms: ClassVar[str | None] = "rulebench"
+
+    rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
+    """how many rules are shown: none, the golden one, few, or all; all rules need a model that
+    reads some thousand tokens"""
+    max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
+    """most tokens of a text with a chain of thought"""
+    set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
+    """which set the data are, where the name of their folder does not tell"""
+    skip_broken: bool = False
+    """leave broken items of the data out instead of stopping"""
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Texts under each setting: answers at once, with demonstrations, and after thought.
+
+        Raises:
+            UserError: data that cannot be read, or that have broken items.
+        """
+        sets = self.rule_sets(source)
+        shown = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
+        settings = [setting for setting in shown if setting.quantity in self.rules]
+        chosen = {
+            "direct": [setting for setting in settings if not setting.shots],
+            "demonstrated": [s for s in settings if s.shots and not s.thought],
+            "thought": [setting for setting in settings if setting.thought],
+        }
+        return tuple(
+            self._stage(name, tuple(chosen[name]), sets, source) for name in STAGES if chosen[name]
+        )
+
+    def rule_sets(self, source: PromptSource) -> Sequence[RuleSet]:
+        """The sets that are asked about.
+
+        Raises:
+            UserError: data that cannot be read, or that have broken items.
+        """
+        if source.data is None:
+            return [kinship_set(source.seed), string_game_set(source.seed)]
+        broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
+        return read_sets(Path(source.data), name=self.set_name, broken=broken)
+
+    def _stage(
+        self,
+        name: str,
+        settings: tuple[Setting, ...],
+        sets: Sequence[RuleSet],
+        source: PromptSource,
+    ) -> Stage:
+        system = RuleBench(f"rulebench {name}", settings, kinship_set)
+        prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
+        limit = source.pairs(self.default_limit)
+        tokens = self.max_new_tokens if name == "thought" else DIRECT_TOKENS
+        return Stage(
+            name,
+            prompts if limit is None else prompts.spread(limit, source.seed),
+            Generate(max_new_tokens=tokens),
+        )
+
+    def report(self, folder: StudyFolder) -> Report:
+        """The report, from what the study has on disk."""
+        results = read_results(folder)
+        return Report(
+            title="RuleBench",
+            text=(
+                f"{len(results.models)} models, {len(results.texts):,} texts. Accuracy is the "
+                "share of texts with the correct answer; one without answer is wrong. Intervals "
+                "are 95%. Published numbers are those of the paper's own data and parsers."
+            ),
+            sections=(
+                dimension_section(results),
+                quantity_section(results),
+                form_section(results),
+                thought_section(results),
+                version_section(results),
+                behaviour_section(results),
+            ),
+            record=folder.record.model_dump(mode="json"),
+            problems=(*folder.problems(), *left_out(folder)),
+        )
+
+
+def left_out(folder: StudyFolder) -> list[str]:
+    """What was left out of the data as broken, a line per set of stages that lack the same."""
+    lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
+    return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
+
+
+def dimension_section(results: Results) -> Section:
+    """Figure 2, and every number behind it."""
+    cells = tables.accuracy(results)
+    table = tables.dimensions(cells)
+    failed = tables.not_measured(results)
+    return Section(
+        "Five dimensions",
+        "Executing is the mean accuracy with the golden rule alone, triggering that with all "
+        "rules, formal that with rules in logic, applying that with a chain of thought, "
+        "counterfactual that with changed conclusions; each over settings and sets (n).",
+        (
+            FigureItem(
+                "figure2_dimensions",
+                "Dimensions of rule following (Figure 2)",
+                lambda: figures.radar(table),
+            ),
+            TableItem("dimensions", "Dimensions of rule following", table),
+            TableItem("accuracy", "Every setting", cells),
+            *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
+        ),
+    )
+
+
+def quantity_section(results: Results) -> Section:
+    """Figure 4 and Table 4."""
+    table = tables.rule_quantities(tables.accuracy(results))
+    return Section(
+        "Do rules help?",
+        "Without demonstrations, in natural language. n counts questions.",
+        (
+            *_figure(
+                "figure4_rules",
+                "Accuracy by rules that are shown (Figure 4)",
+                table,
+                figures.accuracy_by_rules,
+            ),
+            TableItem(
+                "table4",
+                "All questions, and those with the rarest answers (Table 4)",
+                tables.measured_and_published(tables.long_tail(results), 4),
+                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set.",
+            ),
+        ),
+    )
+
+
+def form_section(results: Results) -> Section:
+    """Table 1."""
+    measured = tables.rule_forms(tables.accuracy(results))
+    return Section(
+        "Natural language or logic?",
+        "Without demonstrations, by set and by rules that are shown.",
+        (
+            TableItem(
+                "table1",
+                "Accuracy by the form of the rules (Table 1)",
+                tables.measured_and_published(measured, 1),
+            ),
+        ),
+    )
+
+
+def thought_section(results: Results) -> Section:
+    """Figure 5."""
+    table = tables.thoughts(tables.accuracy(results))
+    return Section(
+        "Does a chain of thought help?",
+        "With demonstrations. n counts questions.",
+        _figure(
+            "figure5_thought",
+            "Accuracy with and without chain of thought (Figure 5)",
+            table,
+            figures.accuracy_by_thought,
+        ),
+    )
+
+
+def version_section(results: Results) -> Section:
+    """Table 2."""
+    measured = tables.versions(tables.accuracy(results))
+    return Section(
+        "Are rules followed against what is known?",
+        "With demonstrations and a chain of thought, by set and by rules that are shown.",
+        (
+            TableItem(
+                "table2",
+                "Accuracy with factual and counterfactual rules (Table 2)",
+                tables.measured_and_published(measured, 2),
+            ),
+        ),
+    )
+
+
+def behaviour_section(results: Results) -> Section:
+    """Figure 6."""
+    table = tables.failures(results)
+    return Section(
+        "How do models fail?",
+        "A failure is a triggering error if the text applies another rule than the golden one, an "
+        "execution error if it applies the golden one, and else it names no rule. Few rules, with "
+        "demonstrations and a chain of thought; counterfactual where a set has such rules.",
+        (
+            *_figure(
+                "figure6_failures", "Kinds of failure (Figure 6)", table, figures.kinds_of_failure
+            ),
+            TableItem("failures", "Kinds of failure as shares of all failures", table),
+        ),
+    )
+
+
+def _figure(
+    name: str, title: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], Axes]
+) -> tuple[FigureItem, ...]:
+    """A figure of a table, if it has rows."""
+    return () if table.empty else (FigureItem(name, title, lambda: draw(table)),)

@@ -1,0 +1,125 @@
+"""RuleBench as systems that every command can use."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from interp.errors import UserError, shortened
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.rulebench.items import Item, RuleSet, Version
+from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
+from interp_experiments.rulebench.layout import listed, read_sets
+from interp_experiments.rulebench.prompts import Questions
+from interp_experiments.rulebench.settings import COUNTERFACTUAL, FORMS, RULES, THOUGHT, Setting
+from interp_experiments.rulebench.string_game import StringGame
+
+
+@dataclass(frozen=True)
+class RuleBench:
+    """Questions under the settings of an experiment; a group is one question under all of them."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    generated: Callable[[int], RuleSet]
+    """The set of a seed."""
+    reads_data: bool = True
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """The questions of a seed, or those in a folder of the authors' layout.
+
+        Raises:
+            UserError: data that cannot be read, or have none of the settings.
+        """
+        return self.prompts_of(self.rule_sets(seed=seed, data=data), seed=seed, data=data)
+
+    def rule_sets(self, *, seed: int, data: str | None) -> Sequence[RuleSet]:
+        """The sets that the questions come from.
+
+        Raises:
+            UserError: data that cannot be read, or a system that reads none.
+        """
+        if data is None:
+            return [self.generated(seed)]
+        if not self.reads_data:
+            raise UserError(
+                f"{self.name} reads no data (got {shortened(data)!r}): none are published, its "
+                "questions are generated; leave --data out"
+            )
+        return read_sets(Path(data))
+
+    def prompts_of(self, rule_sets: Sequence[RuleSet], *, seed: int, data: str | None) -> PromptSet:
+        """The questions of some sets.
+
+        Raises:
+            UserError: the sets have none of the settings.
+        """
+        description = {
+            "data": "generated" if data is None else data,
+            "sets": ", ".join(rule_set.name for rule_set in rule_sets),
+        }
+        problems = [line for each in rule_sets for line in each.problems]
+        if problems:
+            description["left_out"] = listed(problems, between="; ")
+        questions = Questions(rule_sets, self.settings, seed)
+        if not questions.asked:
+            raise UserError(
+                f"{description['sets']} has no questions for {self.name}; expected a set with "
+                f"{', '.join(setting.name for setting in self.settings)}"
+            )
+        return questions.prompt_set(system=self.name, description=description)
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """One row per question and version: question, correct answer, golden rule in both forms."""
+        return pd.DataFrame(_rows(self.generated(seed)))
+
+
+def _rows(rule_set: RuleSet) -> Iterator[dict[str, object]]:
+    versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
+    for name, version in versions.items():
+        if version is not None:
+            yield from (_row(rule_set.name, name, item, version) for item in version.items)
+
+
+def _row(name: str, which: str, item: Item, version: Version) -> dict[str, object]:
+    rule = version.rules[item.rule]
+    return {
+        "id": f"{name}/{item.id}",
+        "version": which,
+        **item.factors,
+        "question": item.question,
+        "gold": item.gold,
+        "rule": item.rule,
+        "natural": rule.natural,
+        "logic": rule.logic,
+    }
+
+
+@lru_cache(maxsize=4)
+def short_kinship_set(seed: int) -> RuleSet:
+    """Kinship questions of two and three hops."""
+    return KinshipQuestions(seed, per_hop=600, hops=HOPS[:2]).rule_set
+
+
+@lru_cache(maxsize=4)
+def kinship_set(seed: int) -> RuleSet:
+    """The kinship questions of a seed."""
+    return KinshipQuestions(seed).rule_set
+
+
+@lru_cache(maxsize=4)
+def string_game_set(seed: int) -> RuleSet:
+    """The StringGame questions of a seed, about the rules that are held out."""
+    return StringGame(seed).rule_set
+
+
+# Thirty rules, long stories and demonstrations need models that read some thousand tokens; the
+# packaged ones read 512.
+system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
+full = RuleBench("rulebench-full", RULES, kinship_set)
+logic = RuleBench("rulebench-logic", FORMS, kinship_set)
+thought = RuleBench("rulebench-thought", THOUGHT, kinship_set)
+counterfactual = RuleBench("rulebench-counterfactual", COUNTERFACTUAL, kinship_set)
+string_game = RuleBench("rulebench-string-game", RULES[:-1], string_game_set, reads_data=False)

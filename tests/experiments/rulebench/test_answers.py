@@ -1,0 +1,63 @@
+"""Parsers against answers that were labelled by hand."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from interp.prompts.answers import FreeText
+from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.items import Item
+from interp_experiments.rulebench.kinds import READ, STRING_GAME
+
+LABELLED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "labelled_answers.jsonl").read_text("utf-8").splitlines()
+]
+"""Kind, question, label, shape and text. The question of other kinds is its correct answer."""
+
+KINSHIPS = {
+    "k1": ("Who is Michael to Clarence?", "grandson"),
+    "k2": ("Who is Laura to James?", "daughter-in-law"),
+    "k3": ("Who is Michael to Clarence?", "mother"),
+}
+
+CHARGES = ("盗窃", "抢劫", "诈骗", "盗窃、抢夺枪支、弹药、爆炸物")
+
+KINDS = {kind.name: kind for kind in (*READ, STRING_GAME)}
+
+
+def judged(kind, question, text):
+    """right, wrong, unparsed or refused."""
+    asked, gold = KINSHIPS.get(question, ("?", question))
+    item = Item("1", asked, gold, "0")
+    answer = FreeText((gold,), parser_of(KINDS[kind], item, CHARGES))
+    outcome, _, correct = answer.judge(text)
+    return outcome if outcome != "answered" else "right" if correct else "wrong"
+
+
+@pytest.mark.parametrize("kind, question, label, shape, text", LABELLED)
+def test_the_parser_agrees_with_the_label(kind, question, label, shape, text):
+    assert judged(kind, question, text) == label
+
+
+def test_the_labelled_answers_are_of_every_kind_label_and_shape():
+    assert len(LABELLED) >= 200
+    assert len({tuple(row) for row in LABELLED}) == len(LABELLED)
+    labels = {"right", "wrong", "unparsed", "refused"}
+    assert {(row[0], row[2]) for row in LABELLED} == {(k, each) for k in KINDS for each in labels}
+    assert Counter(row[3] for row in LABELLED).keys() == {
+        *("direct", "sentence", "thought", "several", "cut", "hedged", "offtopic", "refused")
+    }
+
+
+def test_a_parser_is_named_by_what_it_depends_on():
+    def name(kind, question, labels=CHARGES):
+        parse = parser_of(KINDS[kind], Item("1", question, "", "0"), labels)
+        return FreeText(("x",), parse).record()[2]
+
+    assert name("clutrr", "Who is [Al] to [Bo]?").endswith("kinship of Al to Bo")
+    assert name("deer", "?").endswith("answers.letter")
+    assert name("cail2018", "?") == name("cail2018", "other", CHARGES[::-1])
+    assert name("cail2018", "?") != name("cail2018", "?", CHARGES[1:])

@@ -1,0 +1,222 @@
+"""Sets in the authors' layout: small ones written here, and the real ones where they are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from interp.errors import UserError
+from interp_experiments.rulebench.layout import DATA, RULES, read_set, read_sets
+
+REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
+
+ANSWERS = {
+    "clutrr": ("Uncle", "uncle"),
+    "clutrr-cf": ("aunt", "aunt"),
+    "salad": ("O3: Information & Safety Harms", "o3"),
+    "salad-cf": ("O5", "o5"),
+    "deer": ("B", "b"),
+    "theoremQA": ("c", "c"),
+    "ulogic": (True, "true"),
+    "ulogic-cf": (False, "false"),
+    "law": ("盗窃", "盗窃"),
+    "law-cf": ("抢劫", "抢劫"),
+}
+"""What the data give, and the answer that it stands for."""
+
+
+def item(answer, *, rule=0, question="Who is Bo to Al?", **more):
+    given = (
+        {"output": "see positive_", "positive_": answer}
+        if isinstance(answer, bool)
+        else {"output": answer}
+    )
+    return {"instruction": "", "input": question, "rule": [rule], **given, **more}
+
+
+def rules(count=3):
+    return {str(n): {"NL": f"if A has a son of age {n}, then ...", "FOL": ""} for n in range(count)}
+
+
+def write(folder, items, its_rules=None, *, text=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DATA).write_text(text or json.dumps(items, ensure_ascii=False), encoding="utf-8")
+    (folder / RULES).write_text(json.dumps(its_rules or rules()), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_set_of_the_layout_is_read(tmp_path, name):
+    written, gold = ANSWERS[name]
+    folder = write(tmp_path / name, [item(written, rule=2), item(written, rule="1")])
+    found = read_set(folder)
+    version = found.counterfactual if name.endswith("-cf") else found.factual
+    assert [(i.id, i.gold, i.rule) for i in version.items] == [
+        ("0001", gold, "2"),
+        ("0002", gold, "1"),
+    ]
+    assert version.rules["1"].natural == "if A has a son of age 1, then ..."
+    assert version.rules["1"].logic is None
+    assert found.problems == ()
+
+
+def test_a_counterfactual_set_is_read_with_the_factual_one_beside_it(tmp_path):
+    write(tmp_path / "clutrr", [item("uncle")])
+    write(tmp_path / "clutrr-cf", [item("aunt")])
+    write(tmp_path / "ulogic", [item(True)])
+    clutrr, ulogic = read_sets(tmp_path)
+    assert (clutrr.name, ulogic.name) == ("clutrr", "ulogic")
+    assert clutrr.factual.items[0].gold == "uncle"
+    assert clutrr.counterfactual.items[0].gold == "aunt"
+    assert ulogic.counterfactual is None
+    (alone,) = read_sets(tmp_path / "clutrr")
+    assert alone == clutrr
+    (counterfactual,) = read_sets(tmp_path / "clutrr-cf")
+    assert counterfactual.factual is None
+
+
+def test_a_set_is_recognised_by_its_answers_or_named(tmp_path):
+    assert read_set(write(tmp_path / "mine", [item("niece")])).name == "clutrr"
+    assert read_set(write(tmp_path / "truths", [item(True)])).name == "ulogic"
+    letters = write(tmp_path / "letters", [item("a")])
+    with pytest.raises(UserError, match="name its folder like one of deer, theoremqa"):
+        read_set(letters)
+    assert read_set(letters, name="theoremQA").name == "theoremqa"
+    with pytest.raises(UserError, match="unknown set 'clutr'; did you mean clutrr"):
+        read_set(letters, name="clutr")
+
+
+BROKEN = [
+    (item("uncle", rule=99), "its rule '99' is not in test_rule.json"),
+    (item("uncle", question="  "), "input is ' '; string should have at least 1 character"),
+    (item("cousin"), "its output is 'cousin'; expected a kinship such as uncle"),
+    ({"input": "Who?", "output": "uncle"}, "rule is"),
+    ({**item("uncle"), "rule": []}, "rule is"),
+    ({**item("uncle"), "rule": [True]}, "rule is"),
+    ({**item("uncle"), "rule": [1, 2]}, "rule is"),
+    ({**item("uncle"), "input": 7}, "input is 7"),
+    ("an item", "it is 'an item'"),
+    (None, "it is None"),
+]
+
+
+@pytest.mark.parametrize("wrong, reason", BROKEN)
+def test_a_broken_item_is_reported_by_position(tmp_path, wrong, reason):
+    folder = write(tmp_path / "clutrr", [item("uncle"), wrong, item("aunt", rule=1)])
+    with pytest.raises(UserError) as stopped:
+        read_set(folder)
+    assert f"clutrr/test_data.json, item 2: {reason}" in str(stopped.value)
+    assert "item 1" not in str(stopped.value) and "item 3" not in str(stopped.value)
+    found = read_set(folder, broken="skip")
+    assert [i.id for i in found.factual.items] == ["0001", "0003"]
+    assert len(found.problems) == 1 and reason in found.problems[0]
+
+
+def test_all_broken_items_are_reported_at_once(tmp_path):
+    folder = write(tmp_path / "clutrr", [item("uncle"), *(wrong for wrong, _ in BROKEN)])
+    with pytest.raises(UserError) as stopped:
+        read_set(folder)
+    assert str(stopped.value).startswith(f"{len(BROKEN)} parts of the data are broken")
+    for position in range(2, 2 + len(BROKEN)):
+        assert f"item {position}" in str(stopped.value)
+
+
+def test_a_long_report_is_cut_and_counted(tmp_path):
+    folder = write(tmp_path / "clutrr", [item("x" * 5000, rule=0) for _ in range(50)])
+    with pytest.raises(UserError) as stopped:
+        read_set(folder)
+    assert "50 parts of the data are broken" in str(stopped.value)
+    assert str(stopped.value).endswith("and 30 more")
+    assert len(str(stopped.value)) < 20 * 200
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ('"output": "aunt"', '"output": aunt'),
+        ('"output": "aunt"', '"output": "aunt'),
+        ('"output": "aunt", ', '"output" "aunt" '),
+        ('"output": "aunt"', '"output": }'),
+    ],
+)
+def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, damage):
+    items = [item("uncle"), item("aunt"), item("niece"), item("son", rule=2)]
+    text = json.dumps([{k: i[k] for k in ("output", "input", "rule")} for i in items])
+    damaged = text.replace(*damage)
+    assert damaged != text
+    folder = write(tmp_path / "clutrr", [], text=damaged)
+    with pytest.raises(UserError, match=r"clutrr/test_data\.json, item 2 is no JSON"):
+        read_set(folder)
+    found = read_set(folder, broken="skip")
+    assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]
+
+
+def test_positions_are_right_behind_several_items_that_are_no_json(tmp_path):
+    text = json.dumps([item("uncle"), item("aunt"), item("aunt"), item("son"), item("cousin")])
+    folder = write(tmp_path / "clutrr", [], text=text.replace('"output": "aunt"', '"output": aunt'))
+    found = read_set(folder, broken="skip")
+    assert [i.id for i in found.factual.items] == ["0001", "0004"]
+    assert ["item 2 is" in found.problems[0], "item 3 is" in found.problems[1]] == [True, True]
+    assert "item 5: its output is 'cousin'" in found.problems[2]
+
+
+def test_a_broken_rule_is_reported_with_the_items_that_need_it(tmp_path):
+    folder = write(
+        tmp_path / "clutrr", [item("uncle"), item("aunt", rule=1)], {**rules(), "1": {"FOL": "x"}}
+    )
+    with pytest.raises(UserError) as stopped:
+        read_set(folder)
+    assert "test_rule.json, rule '1': NL is" in str(stopped.value)
+    assert "item 2: its rule '1' is not in test_rule.json" in str(stopped.value)
+    assert len(read_set(folder, broken="skip").factual.items) == 1
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("{}", "holds no list of items"),
+        ("word", "is no JSON list of items"),
+        ("[]", "has no item that can be asked"),
+        ("[" * 100_000, "item 1 is no JSON"),
+        ('[{"input": "Who?"', "item 1 is no JSON"),
+    ],
+)
+def test_a_file_that_holds_no_items_ends_in_one_message(tmp_path, text, reason):
+    folder = write(tmp_path / "clutrr", [], text=text)
+    with pytest.raises(UserError, match=reason):
+        read_set(folder)
+
+
+def test_what_is_missing_is_said(tmp_path):
+    with pytest.raises(UserError, match="no set of RuleBench in"):
+        read_sets(tmp_path)
+    folder = write(tmp_path / "clutrr", [item("uncle")])
+    (folder / RULES).write_text("[1]")
+    with pytest.raises(UserError, match="holds no object of rules by id"):
+        read_sets(folder)
+    (folder / RULES).write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="not written in UTF-8"):
+        read_sets(folder)
+    (folder / RULES).unlink()
+    with pytest.raises(UserError, match=r"there is no test_rule\.json"):
+        read_sets(folder)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+def test_the_authors_sets_are_read():
+    clutrr, deer, ulogic = read_sets(REAL)
+    assert [found.name for found in (clutrr, deer, ulogic)] == ["clutrr", "deer", "ulogic"]
+    assert (len(clutrr.factual.items), len(clutrr.factual.rules)) == (1048, 881)
+    assert (len(clutrr.counterfactual.items), len(clutrr.counterfactual.rules)) == (1048, 1010)
+    assert (len(deer.factual.items), len(deer.factual.rules)) == (42, 43)
+    assert (len(ulogic.factual.items), len(ulogic.factual.rules)) == (830, 1046)
+    golds = [item.gold for item in ulogic.factual.items]
+    assert (golds.count("true"), golds.count("false")) == (515, 315)
+    for factual, counterfactual in zip(
+        clutrr.factual.items, clutrr.counterfactual.items, strict=True
+    ):
+        assert factual.question == counterfactual.question
+        assert factual.gold != counterfactual.gold
+        rule = clutrr.factual.rules[factual.rule].natural
+        assert f"is the {factual.gold} of A" in rule
+    assert all(rule.logic is None for rule in ulogic.counterfactual.rules.values())

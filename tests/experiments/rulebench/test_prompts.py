@@ -1,0 +1,235 @@
+"""Settings: which rules are shown, how they are written, and what stands around them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from interp.errors import UserError
+from interp.prompts.answers import FreeText
+from interp.prompts.systems import find_system, load_prompts
+from interp.reading.tokens import tokenize
+from interp_experiments.rulebench import kinds
+from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.demonstrations import examples
+from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
+from interp_experiments.rulebench.kinship import KinshipQuestions
+from interp_experiments.rulebench.layout import DATA, RULES, read_sets
+from interp_experiments.rulebench.prompts import Questions
+from interp_experiments.rulebench.settings import (
+    COUNTERFACTUAL,
+    FORMS,
+    THOUGHT,
+    Setting,
+    shown_rules,
+)
+from interp_experiments.rulebench.settings import RULES as QUANTITIES
+from interp_experiments.rulebench.string_game import StringGame
+from interp_experiments.rulebench.string_rules import string_rules
+
+REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
+
+KINDS = (*kinds.READ, kinds.KINSHIP, kinds.STRING_GAME)
+
+
+@pytest.fixture(scope="module")
+def kinship():
+    return KinshipQuestions(0, per_hop=20)
+
+
+def prompts_of(rule_set, settings, seed=0):
+    return Questions([rule_set], settings, seed).prompt_set(system="test", description={})
+
+
+def by_side(prompts):
+    """The first prompt of each setting."""
+    return {prompt.side: prompt for prompt in reversed(list(prompts))}
+
+
+def test_each_quantity_shows_so_many_rules_and_the_golden_one_among_them(kinship):
+    prompts = by_side(prompts_of(kinship.rule_set, QUANTITIES))
+    for side, count in {"no": 0, "golden": 1, "few": 3, "all": 30}.items():
+        prompt = prompts[side]
+        rules = [name for name in prompt.segments if name.startswith(("golden", "noise"))]
+        assert len(rules) == count
+        if not count:
+            assert prompt.factors["golden_place"] == "" and "rule" not in prompt.text.lower()
+            continue
+        assert rules.index("golden") + 1 == int(prompt.factors["golden_place"])
+        for number, name in enumerate(rules, start=1):
+            start, _ = prompt.segments[name]
+            assert prompt.text[:start].endswith(f"\n{number}. ")
+        golden = prompt.segment_text("golden")
+        assert f"is the {prompt.answer.gold} of A" in golden
+    assert prompts["no"].segment_text("question") == prompts["all"].segment_text("question")
+
+
+def test_few_rules_are_among_all_rules_and_in_every_form(kinship):
+    rule_set = kinship.rule_set
+    version, other = rule_set.factual, rule_set.counterfactual
+    for place, item in enumerate(version.items[:40]):
+        few, many = (shown_rules(rule_set, version, item, q, seed=0) for q in ("few", "all"))
+        assert set(few) < set(many)
+        changed = shown_rules(rule_set, other, other.items[place], "few", seed=0)
+        assert [rule.id for rule in changed] == [rule.id for rule in few]
+    prompts = by_side(prompts_of(rule_set, FORMS))
+    assert prompts["few"].factors["golden_place"] == prompts["few-logic"].factors["golden_place"]
+    assert "→" in prompts["few-logic"].segment_text("noise1")
+    assert prompts["few"].segment_text("noise1").startswith("if A has a")
+
+
+def test_noise_never_fits_the_question(kinship):
+    game = StringGame(0, questions=60).rule_set
+    for item in game.factual.items:
+        for rule in shown_rules(game, game.factual, item, "all", seed=1):
+            applies = string_rules()[rule.id].run(item.factors["string"]) is not None
+            assert applies is (rule.id == item.rule)
+    for version in (kinship.rule_set.factual, kinship.rule_set.counterfactual):
+        for item in version.items[:60]:
+            shown = shown_rules(kinship.rule_set, version, item, "all", seed=1)
+            fitting = [r for r in shown if kinship.fits(item, r, r)]
+            assert [rule.id for rule in fitting] == [item.rule]
+            assert len({rule.id for rule in shown}) == 30
+
+
+def test_rules_of_one_body_are_never_shown_together():
+    rules = [Rule(str(n), f"If A has a son B, then B is kind {n}.") for n in range(3)]
+    rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
+    items = [Item("0001", "Who is B to A?", "son", "0")]
+    rule_set = RuleSet("clutrr", kinds.CLUTRR, Version(items, {rule.id: rule for rule in rules}))
+    shown = shown_rules(rule_set, rule_set.factual, items[0], "all", seed=0)
+    assert {rule.id for rule in shown} == {"0", "4"}
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+def test_noise_of_the_authors_sets_has_other_conditions():
+    for rule_set in read_sets(REAL):
+        for version in (rule_set.factual, rule_set.counterfactual):
+            for item in version.items[:100] if version else ():
+                golden = version.rules[item.rule]
+                shown = shown_rules(rule_set, version, item, "all", seed=0)
+                alike = [r for r in shown if body(r.natural) == body(golden.natural)]
+                assert alike == [golden] and len(shown) == 30
+
+
+def test_the_seed_alone_decides(kinship):
+    first, again, other = (prompts_of(kinship.rule_set, QUANTITIES, seed) for seed in (0, 0, 1))
+    assert first[:80].content_hash() == again[:80].content_hash()
+    assert first[:80].content_hash() != other[:80].content_hash()
+
+
+def test_every_golden_place_is_about_as_frequent(kinship):
+    places = [p.factors["golden_place"] for p in prompts_of(kinship.rule_set, (QUANTITIES[2],))]
+    assert all(40 <= places.count(place) <= 80 for place in "123")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("counterfactual", [False, True])
+def test_demonstrations_are_parsed_as_their_answers(kind, counterfactual):
+    shown = examples(kind, counterfactual=counterfactual)
+    without = {"deer", "theoremqa", "string-game"} if counterfactual else set()
+    assert bool(shown) is (kind.name not in without)
+    labels = ("盗窃", "放火", "抢劫")
+    for example in shown:
+        gold = example.answer.lower()
+        item = Item("1", example.question, gold, "0")
+        answer = FreeText((gold,), parser_of(kind, item, labels))
+        for text in (
+            f" {example.answer}.",
+            f"Rule 2 fits. {example.steps} Answer: {example.answer}.",
+        ):
+            assert answer.judge(text).correct
+        assert len(example.noise) == 3
+        assert all(body(rule.natural) != body(example.golden.natural) for rule in example.noise)
+
+
+def test_counterfactual_demonstrations_follow_changed_rules():
+    for kind in (kinds.KINSHIP, kinds.ULOGIC, kinds.SALAD, kinds.CAIL):
+        both = [examples(kind, counterfactual=counterfactual) for counterfactual in (False, True)]
+        for factual, other in zip(*both, strict=True):
+            assert factual.question == other.question and factual.answer != other.answer
+            assert factual.golden.natural != other.golden.natural
+            assert body(factual.golden.natural) == body(other.golden.natural)
+
+
+def test_demonstrations_stand_in_the_messages_in_the_form_of_the_setting(kinship):
+    prompts = by_side(prompts_of(kinship.rule_set, THOUGHT))
+    direct, thought = prompts["few-shots"].messages, prompts["few-shots-thought"].messages
+    assert (direct.answer_prefix, thought.answer_prefix) == ("Answer:", "")
+    for messages in (direct, thought):
+        assert len(messages.demonstrations) == 2
+        assert all(d.question.count(". if A has") == 3 for d in messages.demonstrations)
+    assert [d.answer.split()[0] for d in direct.demonstrations] == ["Answer:"] * 2
+    assert [d.answer[:12] for d in thought.demonstrations] == ["Rule 2 fits.", "Rule 3 fits."]
+
+
+def test_the_named_rule_of_a_demonstration_is_the_golden_one(kinship):
+    prompts = by_side(prompts_of(kinship.rule_set, COUNTERFACTUAL))
+    for side in ("few-shots-thought", "few-shots-thought-counterfactual"):
+        for shown in prompts[side].messages.demonstrations:
+            number = int(shown.answer.split()[1])
+            (line,) = [r for r in shown.question.split("\n") if r.startswith(f"{number}. ")]
+            answer = shown.answer.rpartition("Answer: ")[2].strip(".")
+            assert f"is the {answer} of A" in line
+
+
+def test_a_set_has_the_settings_that_its_data_allow(tmp_path):
+    for name, output in {"clutrr": "uncle", "clutrr-cf": "aunt"}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        questions = ["Who is Bo to Al?", f"Who is Cy to {output}?"]
+        items = [{"input": q, "output": output, "rule": [0]} for q in questions]
+        (folder / DATA).write_text(json.dumps(items))
+        (folder / RULES).write_text(json.dumps({"0": {"NL": "if A, then B."}}))
+    (rule_set,) = read_sets(tmp_path)
+    prompts = prompts_of(rule_set, COUNTERFACTUAL)
+    prompts.check()
+    groups = {}
+    for prompt in prompts:
+        groups.setdefault(prompt.pair_id, []).append(prompt.side)
+    assert list(map(len, groups.values())) == [4, 2, 2]
+    assert not prompts.whole_groups
+    assert {prompt.side for prompt in prompts_of(rule_set, FORMS)} == {"few", "all"}
+
+
+def test_systems():
+    table = find_system("rulebench-full").dataset(seed=0)
+    assert len(table) == 2 * 9 * 200 and table["id"].nunique() == 9 * 200
+    assert set(table["hops"]) == {str(hops) for hops in range(2, 11)}
+    for name in ("full", "counterfactual", "string-game"):
+        prompts = load_prompts(f"rulebench-{name}", limit=9)
+        assert len(prompts) == 9 * len(prompts.sides)
+    hops = [prompt.factors["hops"] for prompt in load_prompts("rulebench-full", limit=9)]
+    assert len(set(hops)) == 9
+
+
+@pytest.mark.parametrize("name", ["rulebench", "rulebench-string-game"])
+def test_packaged_organisms_read_the_prompts(name, organism):
+    prompts = load_prompts(name, limit=60)
+    longest = max(map(len, tokenize(organism, list(prompts))))
+    assert longest + 32 <= organism.context_length
+
+
+def test_what_a_system_cannot_read_is_said(tmp_path):
+    system = find_system("rulebench")
+    with pytest.raises(UserError, match="no set of RuleBench in"):
+        system.prompts(seed=0, data=str(tmp_path))
+    with pytest.raises(UserError, match=r"no set of RuleBench in|cannot read"):
+        system.prompts(seed=0, data="x" * 5000)
+    with pytest.raises(UserError, match="reads no data"):
+        find_system("rulebench-string-game").prompts(seed=0, data=str(tmp_path))
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
+def test_the_systems_ask_the_authors_questions():
+    prompts = load_prompts("rulebench", limit=6, data=str(REAL))
+    assert [prompt.factors["set"] for prompt in prompts][::3].count("deer") == 2
+    both = load_prompts("rulebench-counterfactual", limit=20, data=str(REAL / "clutrr"))
+    assert len(both) == 80
+    with pytest.raises(UserError, match="has no questions for"):
+        load_prompts("rulebench-logic", data=str(REAL / "ulogic-cf"))
+
+
+def test_a_setting_is_named_by_its_options():
+    assert Setting(quantity="few").name == "few"
+    assert COUNTERFACTUAL[1].name == "golden-shots-thought-counterfactual"

@@ -1,0 +1,276 @@
+"""The study: its tables on texts whose classes are known, and the whole of it on a tiny model."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.cli import main
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.prompts.source import PromptSource
+from interp.report.page import write_report
+from interp.runs.execute import execute
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import StudyPlan
+from interp_experiments.rulebench import figures, tables
+from interp_experiments.rulebench.layout import DATA, RULES
+from interp_experiments.rulebench.results import Results, read_results
+from interp_experiments.rulebench.study import RuleBenchStudy
+from tests.support.tiny import CONFIGS, make_tiny
+from tests.support.tokenizers import byte_level
+
+NO_FAILURES = pd.DataFrame(columns=["model", "error"])
+
+
+def text(completion, *, correct=False, outcome="answered", place=2, gold="uncle", **setting):
+    asked = {
+        "model": "m",
+        "set": "clutrr",
+        "rules": "few",
+        "form": "natural",
+        "shots": "no",
+        "thought": "no",
+        "version": "factual",
+    }
+    return {
+        **asked,
+        "completion": completion,
+        "correct": correct,
+        "outcome": outcome,
+        "golden_place": str(place),
+        "gold": gold,
+        **setting,
+    }
+
+
+def results_of(*texts):
+    return Results(pd.DataFrame(texts), NO_FAILURES)
+
+
+def test_accuracy_counts_what_has_no_answer_as_wrong():
+    results = results_of(
+        text("uncle", correct=True),
+        text("aunt"),
+        text("?", outcome="unparsed"),
+        text("sorry", outcome="refused"),
+    )
+    (cell,) = tables.accuracy(results).to_dict("records")
+    assert (cell["accuracy"], cell["n"]) == (0.25, 4)
+    assert (cell["unparsed"], cell["refused"]) == (0.25, 0.25)
+    assert cell["accuracy_unrefused"] == pytest.approx(1 / 3)
+    assert cell["low"] < 0.25 < cell["high"]
+
+
+def test_without_any_answer_that_is_not_refused_the_accuracy_of_those_is_undefined():
+    (cell,) = tables.accuracy(results_of(text("no", outcome="refused"))).to_dict("records")
+    assert cell["accuracy"] == 0 and np.isnan(cell["accuracy_unrefused"])
+
+
+def test_failures_are_shares_of_the_wrong_texts_of_the_counterfactual_version():
+    named = {"shots": "yes", "thought": "yes", "version": "counterfactual"}
+    results = results_of(
+        text("Rule 2 fits. uncle", correct=True, **named),
+        text("Rule 1 fits. aunt", **named),
+        text("Rule 3 fits. aunt", **named),
+        text("Rule 2 fits. aunt", **named),
+        text("aunt", place=1, **named),
+        text("Rule 2 fits. aunt", **{**named, "version": "factual"}),
+        text("Rule 2 fits. 7", set="string-game", **{**named, "version": "factual"}),
+    )
+    table = tables.failures(results).set_index(["set", "behaviour"])
+    assert table.loc["clutrr", "share_of_failures"].to_dict() == {
+        "triggering error": 0.5,
+        "execution error": 0.25,
+        "no rule named": 0.25,
+    }
+    assert set(table.loc["clutrr", "n"]) == {4} and set(table.loc["clutrr", "accuracy"]) == {0.2}
+    assert table.loc[("string-game", "execution error"), "share_of_failures"] == 1.0
+
+
+def test_dimensions_are_means_over_settings_not_over_texts():
+    results = results_of(
+        *[text("uncle", correct=True, rules="golden") for _ in range(3)],
+        text("aunt", rules="golden", set="ulogic"),
+        text("uncle", correct=True, rules="all"),
+        text("aunt", rules="all", form="logic"),
+        text("Rule 2 fits", shots="yes", thought="yes", version="counterfactual"),
+        text("Rule 2 fits", correct=True, shots="yes", thought="yes"),
+    )
+    table = tables.dimensions(tables.accuracy(results)).set_index("dimension")
+    assert table["score"].to_dict() == {
+        "executing": 0.5,
+        "triggering": 0.5,
+        "formal": 0.0,
+        "applying": 0.5,
+        "counterfactual": 0.0,
+    }
+    assert table["settings"].to_dict() == {
+        "executing": 2,
+        "triggering": 2,
+        "formal": 1,
+        "applying": 2,
+        "counterfactual": 1,
+    }
+
+
+def test_thoughts_compare_the_factual_settings_with_demonstrations():
+    cells = tables.accuracy(
+        results_of(
+            text("x", shots="yes", thought="yes"),
+            text("x", shots="yes"),
+            text("x", shots="yes", rules="golden", correct=True),
+            text("x", shots="yes", thought="yes", version="counterfactual"),
+            text("x"),
+        )
+    )
+    table = tables.thoughts(cells)
+    assert table["setting"].tolist() == ["golden", "few", "few, with thought"]
+    assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
+
+
+def test_the_rarest_answers_make_up_a_tenth():
+    golds = pd.Series(["a"] * 60 + ["b"] * 31 + ["c"] * 5 + ["d"] * 4)
+    assert tables.rarest(golds) == ["d", "c", "b"]
+    assert tables.rarest(golds[golds != "b"]) == ["d", "c"]
+
+
+def test_measured_and_published_stand_in_different_rows():
+    results = results_of(
+        text("uncle", correct=True, rules="few"),
+        text("aunt", rules="all"),
+        text("aunt", rules="few", form="logic"),
+    )
+    cells = tables.accuracy(results)
+    both = tables.measured_and_published(tables.rule_forms(cells), 1).set_index(["model", "form"])
+    measured = both.loc[("m", "natural")]
+    assert (measured["clutrr.few"], measured["clutrr.all"]) == (1.0, 0.0)
+    assert np.isnan(measured["salad.few"])
+    published = both.loc[("llama-2-7b-chat", "natural")]
+    assert published["clutrr.few"] == pytest.approx(0.4036)
+    assert both["source"].value_counts().to_dict() == {"published": 14, "measured": 2}
+
+
+def test_published_numbers():
+    first, second, fourth = (tables.published(number) for number in (1, 2, 4))
+    assert (len(first), len(second), len(fourth)) == (14, 14, 14)
+    assert first.loc[0, "clutrr.all"] == pytest.approx(0.4313)
+    assert second.set_index(["model", "version"]).loc[
+        ("gpt-4o", "counterfactual"), "clutrr.few"
+    ] == pytest.approx(0.0553)
+    tail = fourth.set_index(["model", "instances"])
+    assert tail.loc[("yi-1.5-6b-chat", "long tail"), "golden"] == pytest.approx(0.2941)
+    for table in (first, second, fourth):
+        numbers = table.select_dtypes("float")
+        assert ((numbers >= 0) & (numbers <= 1)).all().all()
+
+
+def test_the_radar_shows_each_score_where_it_is():
+    table = pd.DataFrame(
+        {
+            "model": "m",
+            "dimension": list(tables.DIMENSIONS),
+            "score": [0.1, 0.2, 0.3, np.nan, 0.5],
+            "settings": [1, 2, 3, 0, 5],
+        }
+    )
+    ax = figures.radar(table)
+    (line,) = ax.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.2, 0.3, np.nan, 0.5, 0.1])
+    assert [tick.get_text() for tick in ax.get_xticklabels()][3] == "applying\nn = 0"
+
+
+def load(name) -> Model:
+    """A tiny model that reads everything, and takes thirty rules."""
+    kind, shape = CONFIGS["gpt2"]
+    longer = {**CONFIGS, "gpt2": (kind, {**shape, "n_positions": 16_384})}
+    CONFIGS.update(longer)
+    try:
+        return make_tiny("gpt2", byte_level())
+    finally:
+        CONFIGS["gpt2"] = (kind, shape)
+
+
+def study_in(folder, study, source):
+    plan = StudyPlan.of(study, source, folder=folder, models={"tiny gpt2": {}}, load=load)
+    plan.finish(execute(plan, start=None))
+    return StudyFolder.read(folder)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two small sets in the authors' layout, one with a broken item."""
+    folder = tmp_path_factory.mktemp("data")
+    rules = {str(n): {"NL": f"if A has a {n}, then B is it.", "FOL": f"{n}(A)"} for n in range(9)}
+    for name, answers in {
+        "clutrr": ["uncle", "aunt", "niece"],
+        "clutrr-cf": ["son", "son", "niece"],
+        "deer": ["a", "b", "x"],
+    }.items():
+        (folder / name).mkdir()
+        items = [
+            {"input": f"Question {n}. Who is Bo to Al?", "output": answer, "rule": [n]}
+            for n, answer in enumerate(answers)
+        ]
+        (folder / name / DATA).write_text(json.dumps(items))
+        (folder / name / RULES).write_text(json.dumps(rules))
+    return folder
+
+
+def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
+    source = PromptSource(system="rulebench", data=str(data), limit="all")
+    with pytest.raises(UserError, match=r"deer/test_data\.json, item 3: its output is 'x'"):
+        RuleBenchStudy().stages(source)
+    study = RuleBenchStudy(skip_broken=True, max_new_tokens=4)
+    folder = study_in(tmp_path / "study", study, source)
+    results = read_results(folder)
+    assert results.failed.empty
+    counts = results.texts.groupby(["set", "shots", "thought"]).size().to_dict()
+    # Of clutrr 3 questions under 6, 2 and 4 settings, of deer 2 under 6, 2 and 2.
+    assert counts == {
+        ("clutrr", "no", "no"): 18,
+        ("clutrr", "yes", "no"): 6,
+        ("clutrr", "yes", "yes"): 12,
+        ("deer", "no", "no"): 12,
+        ("deer", "yes", "no"): 4,
+        ("deer", "yes", "yes"): 4,
+    }
+    report = study.report(folder)
+    assert any("item 3: its output is 'x'" in line for line in report.problems)
+    page = write_report(report, folder.folder)
+    for name in ("figure2_dimensions", "figure4_rules", "figure5_thought", "figure6_failures"):
+        assert (folder.folder / "figures" / f"{name}.png").exists()
+    for name in ("table1", "table2", "table4", "dimensions", "accuracy", "failures"):
+        assert (folder.folder / "tables" / f"{name}.csv").exists()
+    assert "Triggering" in page.read_text() or "triggering" in page.read_text()
+
+
+def test_stages_without_data_ask_what_is_generated():
+    source = PromptSource(system="rulebench", limit=4)
+    stages = {stage.name: stage for stage in RuleBenchStudy(rules=("golden", "few")).stages(source)}
+    assert list(stages) == ["direct", "demonstrated", "thought"]
+    sets = {prompt.factors["set"] for prompt in stages["direct"].prompts}
+    assert sets == {"kinship", "string-game"}
+    assert {p.factors["rules"] for p in stages["thought"].prompts} == {"golden", "few"}
+    assert stages["thought"].spec.max_new_tokens == 256
+
+
+def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys):
+    assert main(["run", "rulebench", "--limit", "1", "--out", str(tmp_path / "study")]) == 2
+    told = capsys.readouterr().err
+    assert "no packaged organism is made for rulebench; name a model by --model" in told
+
+
+def test_nothing_measured_yet_is_said(tmp_path):
+    source = PromptSource(system="rulebench", limit=1)
+    plan = StudyPlan.of(
+        RuleBenchStudy(rules=("golden",)),
+        source,
+        folder=tmp_path / "study",
+        models={"tiny gpt2": {}},
+        load=load,
+    )
+    plan.open()
+    with pytest.raises(UserError, match="has no texts yet"):
+        read_results(StudyFolder.read(tmp_path / "study"))
