@@ -79,12 +79,12 @@ _MARKER = re.compile(
 _SENTENCE_END = re.compile(r"\n|[.!?](?=\s|$)|。")
 _REFUSAL = re.compile(
     r"\bI(?:'m| am) (?:very |truly |so )?(?:sorry|unable|not able|afraid)\b|\bsorry,"
-    r"|\bI (?:cannot|can't|can not|could not|couldn't|won't|will not|do not|don't) (?:\w+ )?"
+    r"|\b(?:I|we) (?:cannot|can't|can not|could not|couldn't|won't|will not|do not|don't) (?:\w+ )?"
     r"(?:answer|determine|tell|say|know|help|assist|provide|conclude|infer|comply|decide|judge"
     r"|classify|calculate|compute|identify|continue|fulfill|engage)\b"
     r"|\b(?:cannot|can't|can not|could not) be "
     r"(?:determined|answered|inferred|concluded|established|known)\b"
-    r"|\bnot (?:have )?enough information\b|\binsufficient information\b"
+    r"|\bnot (?:\w+ )?enough information\b|\binsufficient information\b"
     r"|\b(?:not possible|impossible) to (?:determine|tell|say|answer|know)\b|\bas an AI\b"
     r"|\bno way to (?:determine|tell|know)\b|抱歉|对不起|(?:无法|不能)(?:判断|确定|回答)",
     re.IGNORECASE,
@@ -244,7 +244,7 @@ _OPENING_TRUTH = re.compile(
     rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/\n]|$|or\b))", re.IGNORECASE
 )
 _LOOSE_TRUTH = re.compile(r"(?<!not )\b(true|false)\b", re.IGNORECASE)
-_EITHER_TRUTH = re.compile(r"\b(?:true|yes) ?(?:or|/) ?(?:false|no)\b", re.IGNORECASE)
+_EITHER_TRUTH = re.compile(r"\b(?:true|yes) ?(?:n?or|/) ?(?:false|no)\b", re.IGNORECASE)
 
 
 def _truth_of(word: str) -> str:
