@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from interp.errors import UserError, shortened
+from interp.prompts.answers import FreeText
 from interp.prompts.donors import DonorSource
 from interp.prompts.prompt import Prompt
 
@@ -97,10 +98,20 @@ class PromptSet(Sequence[Prompt]):
 
     def content_hash(self) -> str:
         """A hash over everything in the prompts, in order: the data that results depend on."""
-        digest = hashlib.sha256()
+        return self._content[0]
+
+    def parser_modules(self) -> frozenset[str]:
+        """The modules of the functions that judge generated texts: code that results depend on."""
+        return self._content[1]
+
+    @cached_property
+    def _content(self) -> tuple[str, frozenset[str]]:
+        digest, modules = hashlib.sha256(), set[str]()
         for prompt in self:
             digest.update(prompt_record(prompt).encode())
-        return digest.hexdigest()
+            if isinstance(prompt.answer, FreeText):
+                modules.add(prompt.answer.parse.__module__)
+        return digest.hexdigest(), frozenset(modules)
 
     def check(self) -> None:
         """Check that ids are unique, columns too, and that every group has each side once.

@@ -30,7 +30,7 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
             "data": prompts.description,
             "ratio": None if prompts.ratio is None else list(prompts.ratio),
             "data_hash": prompts.content_hash(),
-            "code": code_version(tuple(spec.modules())),
+            "code": code_version((*spec.modules(), *sorted(prompts.parser_modules()))),
         }
     )
 

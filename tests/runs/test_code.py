@@ -2,7 +2,11 @@
 
 import sys
 
+from interp.measurements.generate import Generate
 from interp.runs.code import closure, code_version
+from interp.runs.identity import run_identity
+from tests.support.prompts import some_prompts
+from tests.support.systems import numbers
 
 ATTRIBUTE = "interp.measurements.attribute"
 
@@ -40,3 +44,13 @@ def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, mon
 def test_a_notebook_has_a_version_without_a_file():
     assert len(code_version(("__main__",))) == 64
     assert closure(["__main__"]) == {"__main__"}
+
+
+def test_a_run_of_generated_texts_depends_on_the_code_of_their_parser():
+    prompts = numbers.prompts(seed=0, data=None)
+    assert prompts.parser_modules() == {"tests.support.systems"}
+    assert some_prompts(2).parser_modules() == frozenset()
+    spec = Generate()
+    code = run_identity(prompts, spec).code
+    assert code == code_version((*spec.modules(), "tests.support.systems"))
+    assert code != code_version(tuple(spec.modules()))
