@@ -22,7 +22,7 @@ from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
 from interp.analysis.mixed.pooling import pooled_table
 from interp.analysis.mixed.r_squared import r_squared
 from interp.errors import UserError
-from interp_experiments.logical_forms.means import clustered_means
+from interp_experiments.logical_forms.means import CLUSTER, clustered_means
 from interp_experiments.logical_forms.results import Results
 
 PERPLEXITY = "relative_perplexity"
@@ -97,6 +97,9 @@ def effects(
 ) -> Effects:
     """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
 
+    With too few models it is fitted by least squares, with errors robust to interpretations: all
+    forms are asked in the same words.
+
     Args:
         rows: rows of `Results.pooled`.
         response: "soft_accuracy" (4) or "relative_positive" (5).
@@ -109,7 +112,7 @@ def effects(
         UserError: no rows, or factors that are collinear in the rows.
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
-    model = fit_mixed_model(rows, formula)
+    model = fit_mixed_model(rows, formula, cluster=CLUSTER)
     means, tests = [], []
     for factor in factors:
         means.append(_means(rows, model, factor, response=response, covariate=covariate))
@@ -155,7 +158,7 @@ def _term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) ->
             formula.varying,
         )
         with suppress(UserError):  # not all combinations occur
-            tested.append((fit_mixed_model(rows, wider), wider, crossed))
+            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), wider, crossed))
     tests = []
     for fitted, written, term in tested:
         ratio = likelihood_ratio_test(rows, written, without=term)

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.transforms import offset_copy
 
 from interp.report.figures import labelled_points, panel_a_model
 from interp.report.formatting import number_text
@@ -35,6 +36,9 @@ _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da":
 
 _MOST_BRACKETS = 7
 """Tests that are drawn beside the levels of a factor; more would cover them."""
+
+_BRACKET = 54
+"""Width of a bracket with its p, in typographic points."""
 
 _OUTLIER = 0.08
 """Difference of planted and measured share of Yes from which on a form is named."""
@@ -82,7 +86,7 @@ def estimated_means(
     with house_style():
         factors = table["factor"].drop_duplicates().tolist()
         places, labels = _rows_of_levels(table, factors)
-        ax = ax or new_axes(width=8.5, height=0.36 * max(labels) + 1.6)
+        ax = ax or new_axes(width=9.5, height=0.36 * max(labels) + 1.6)
         numbers = table[["mean", "low", "high", "raw_mean"]].to_numpy(dtype=float)
         for place, factor, row in zip(places.values(), table["factor"], numbers, strict=True):
             style = look(factors.index(factor))
@@ -206,24 +210,23 @@ def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], in
         for top, bottom, p in sorted(drawn):
             column = next((c for c, end in enumerate(ends) if end < top), len(ends))
             ends[column : column + 1] = [bottom]
-            _bracket(ax, 1.02 + 0.14 * column, (top, bottom), p)
+            _bracket(ax, column, (float(top), float(bottom)), p)
 
 
-def _bracket(ax: Axes, across: float, ends: tuple[float, float], p: float) -> None:
-    text = number_text(p, p_value=True)
-    ax.annotate(
-        "",
-        (across, ends[0]),
-        (across, ends[1]),
-        xycoords=ax.get_yaxis_transform(),
-        annotation_clip=False,
-        arrowprops={"arrowstyle": "|-|,widthA=0.25,widthB=0.25", "color": QUIET},
+def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None:
+    """A line from level to level with its p, at a distance in points: axes shrink to make room."""
+    figure = ax.get_figure(root=True)
+    edge, text = ax.get_yaxis_transform(), number_text(p, p_value=True)
+    line, label = (
+        offset_copy(edge, figure, x=across + _BRACKET * column, units="points")
+        for across in (10, 14)
     )
+    ax.plot([1, 1], ends, color=QUIET, marker="_", linewidth=1, transform=line, clip_on=False)
     ax.text(
-        across + 0.008,
+        1,
         sum(ends) / 2,
         f"p {text}" if "<" in text else f"p = {text}",
-        transform=ax.get_yaxis_transform(),
+        transform=label,
         va="center",
         fontsize=7,
     )

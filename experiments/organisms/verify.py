@@ -1,7 +1,7 @@
 """Measure the figures on an organism's card from its saved weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     facts = planted_facts(folder)
     prompts = system.prompts(seed=0, data=None)
     if pairs is not None:
-        prompts = prompts.spread(pairs)
+        # Each pair of another instance: cards are about entity pairs, of which there are many.
+        prompts = replace(prompts, unit=()).spread(pairs)
     return {**_knowledge(model, facts), **_habits(model, facts, prompts)}
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 from scipy.stats import chi2, f, t
 
 from interp.analysis.mixed.design import Design, MixedFormula, make_design
@@ -33,6 +34,11 @@ from interp.errors import UserError
 MIN_GROUPS = 3
 """With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
 freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
+
+
+MIN_CLUSTERS = 10
+"""With fewer clusters, errors robust to them are too small to be used (Cameron and Miller, 2015,
+Journal of Human Resources 50)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class MixedModel:
     """Values of the grouping, in the order of `fit.random_effects`."""
     note: str
     """Limits of this fit: a fallback, a variance of zero, rows left out."""
+    clusters: int | None = None
+    """How many clusters the errors are robust to, after the fallback; None where they are not."""
 
     @property
     def equation(self) -> str:
@@ -57,9 +65,14 @@ class MixedModel:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of tests: groups - 1, or rows - coefficients after the fallback."""
+        """Degrees of freedom of tests: groups - 1; after the fallback clusters - 1.
+
+        Without clusters, rows - coefficients.
+        """
         if self.design.random_columns:
             return len(self.groups) - 1
+        if self.clusters is not None:
+            return self.clusters - 1
         return len(self.design.response) - len(self.design.columns)
 
     @property
@@ -119,16 +132,26 @@ class MixedModel:
         )
 
 
-def fit_mixed_model(frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = True) -> MixedModel:
+def fit_mixed_model(
+    frame: pd.DataFrame,
+    formula: MixedFormula,
+    *,
+    reml: bool = True,
+    cluster: str | None = None,
+) -> MixedModel:
     """The fitted model of a formula.
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
+    If a column of clusters is given, and there are at least `MIN_CLUSTERS`, the errors are then
+    robust to them (Liang and Zeger, 1986, with the correction of Cameron and Miller, 2015).
 
     Args:
         frame: one row per observation; rows that lack a value are left out, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which models with different fixed effects can be compared by.
+        cluster: column of what rows have in common beside their group, such as the words of a
+            question.
 
     Raises:
         UserError: a column that is missing, no rows, or terms that the rows cannot distinguish.
@@ -155,7 +178,26 @@ def fit_mixed_model(frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = 
         notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
     if np.ptp(design.response) == 0:
         notes.append(f"{formula.response} does not vary, so nothing explains it")
-    return MixedModel(formula, design, fit, groups, "; ".join(notes))
+    clusters = None
+    if not random and cluster is not None and used[cluster].nunique() >= MIN_CLUSTERS:
+        clusters = int(used[cluster].nunique())
+        fit = replace(fit, covariance=_robust(design, fit, pd.factorize(used[cluster])[0]))
+        notes.append(f"errors robust to {clusters} clusters of {cluster}")
+    return MixedModel(formula, design, fit, groups, "; ".join(notes), clusters)
+
+
+def _robust(
+    design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, "columns columns"]:
+    """The covariance of coefficients whose rows hang together in clusters."""
+    residuals = design.response - design.fixed @ fit.coefficients
+    rows, columns = design.fixed.shape
+    count = int(clusters.max()) + 1
+    scores = np.zeros((count, columns))
+    np.add.at(scores, clusters, design.fixed * residuals[:, None])
+    bread = np.linalg.inv(design.fixed.T @ design.fixed)
+    correction = count / (count - 1) * (rows - 1) / (rows - columns)
+    return np.asarray(correction * bread @ scores.T @ scores @ bread)
 
 
 def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without: str) -> pd.Series:

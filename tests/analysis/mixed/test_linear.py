@@ -324,3 +324,25 @@ def test_one_group_has_the_f_test_of_least_squares(sleep):
     assert test["F"] == pytest.approx(float(table.loc["C(phase)", "statistic"]))
     assert test["p"] == pytest.approx(float(table.loc["C(phase)", "pvalue"]))
     assert model.freedom == 6
+
+
+def test_errors_of_least_squares_are_robust_to_clusters():
+    rng = np.random.default_rng(2)
+    frame = between_models(1, models=1, rows=300).assign(item=np.repeat(np.arange(30), 10))
+    frame["x"] = rng.normal(size=30)[frame["item"]]
+    frame["y"] += 0.3 * rng.normal(size=30)[frame["item"]]
+    formula = MixedFormula("y", ("one", "x"), "model")
+    ours = fit_mixed_model(frame, formula, cluster="item")
+    theirs = smf.ols("y ~ one + x", frame).fit(
+        cov_type="cluster", cov_kwds={"groups": frame["item"]}, use_t=True
+    )
+    table = ours.coefficients()
+    assert table["standard_error"].tolist() == pytest.approx(theirs.bse.tolist())
+    assert table["p"].tolist() == pytest.approx(theirs.pvalues.tolist())
+    assert ours.freedom == 29
+    assert ours.note.endswith("errors robust to 30 clusters of item")
+    alone = fit_mixed_model(frame, formula)
+    assert alone.coefficients()["standard_error"][3] < 0.6 * table["standard_error"][3]
+    few = fit_mixed_model(frame[:90], formula, cluster="item")
+    assert few.clusters is None
+    assert few.freedom == 86
