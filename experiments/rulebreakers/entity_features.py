@@ -1,18 +1,18 @@
 """Which entity pairs are answered well, and what they have in common (paper, Appendix G)."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from interp.analysis.clusters import FEWEST
 from interp.analysis.groups import grouped
+from interp.analysis.shrinkage import shrunken_shares
 from interp.errors import UserError
 
 PERMUTATIONS = 9999
-"""Reassignments of the feature; all of them where there are no more."""
-
+"""Reassignments of the feature that are drawn."""
 
 _CONTRAST = (
     "n_with",
@@ -21,42 +21,43 @@ _CONTRAST = (
     "mean_without",
     "difference",
     "p",
-    "method",
     "note",
 )
 
 
-def most_and_least(
-    entities: pd.DataFrame, *, key: str, k: int, value: str = "paired_accuracy"
-) -> pd.DataFrame:
+def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     """The k entity pairs that the models answer best and the k that they answer worst.
 
-    Columns are end ("most" or "least"), rank (from 1), `key`, `value`: the mean over models, and
-    models: how many it is over. Ties go by name. No pair is at both ends: of fewer than 2 k,
+    They are ordered by an estimate that is shrunken towards the mean of all
+    (`interp.analysis.shrinkage`), since otherwise those with the fewest prompts are at both ends.
+    Columns are end ("most" or "least"), rank (from 1), `key`, estimate with low and high, share
+    (of pairs answered correctly, mean over models), trials: pairs of prompts times models,
+    effective_trials, models. Ties go by name. No entity pair is at both ends: of fewer than 2 k,
     the better half is at one end and the rest at the other.
 
     Args:
         entities: one row per model and entity pair, as from `entity_level`.
         key: the column that names an entity pair.
         k: how many at each end.
-        value: the column to order by.
 
     Raises:
         UserError: fewer than one asked for.
     """
     if k < 1:
         raise UserError(f"{k} entity pairs asked for; expected at least 1")
-    means = entities.groupby(key)[value].agg(["mean", "count"]).dropna().reset_index()
-    means = means.rename(columns={"mean": value, "count": "models"})
-    half = (len(means) + 1) // 2
-    best = means.sort_values([value, key], ascending=[False, True]).head(min(k, half))
-    rest = means[~means[key].isin(best[key])]
-    worst = rest.sort_values([value, key]).head(k)
+    cells = entities.dropna(subset=["paired_accuracy"])
+    ranked = shrunken_shares(cells, group=key, by="model", share="paired_accuracy", n="pairs")
+    ranked = ranked.rename(columns={"cells": "models"})
+    half = (len(ranked) + 1) // 2
+    best = ranked.sort_values(["estimate", key], ascending=[False, True]).head(min(k, half))
+    rest = ranked[~ranked[key].isin(best[key])]
+    worst = rest.sort_values(["estimate", key]).head(k)
     ends = [
         end.assign(end=name, rank=range(1, len(end) + 1))
         for name, end in (("most", best), ("least", worst))
     ]
-    return pd.concat(ends, ignore_index=True)[["end", "rank", key, value, "models"]]
+    numbers = ["estimate", "low", "high", "share", "trials", "effective_trials", "models"]
+    return pd.concat(ends, ignore_index=True)[["end", "rank", key, *numbers]]
 
 
 def feature_contrast(
@@ -65,11 +66,11 @@ def feature_contrast(
     """Entity pairs with a feature against those without, by a permutation test.
 
     One row for each combination of `by`: by, feature, n_with, n_without, mean_with, mean_without,
-    difference (with minus without), p, method, note. p is the two-sided share of reassignments of
-    the feature whose difference of means is at least as large: twice the smaller tail, over all
-    reassignments where there are at most 9,999, else over 9,999 drawn with a fixed seed and the one
-    observed. Nothing is assumed of the accuracies' distribution, which piles up at 0 and 1 and has
-    few members with the feature.
+    difference (with minus without), p, note. p is the two-sided share of reassignments of the
+    feature whose difference of means is at least as large: twice the smaller tail, over 9,999 drawn
+    with a fixed seed and the one observed. Nothing is assumed of the accuracies' distribution,
+    which piles up at 0 and 1. With fewer than ten entity pairs on either side there is no power to
+    find anything, and no test.
 
     Args:
         entities: one row per entity pair (and model), as from `entity_level`.
@@ -96,7 +97,7 @@ def _contrast(values: pd.Series, feature: pd.Series) -> dict[str, object]:
     }
     note = _why_undefined(values, len(a), len(b))
     if note:
-        return {**row, "p": float("nan"), "method": "", "note": note}
+        return {**row, "p": float("nan"), "note": note}
     test = stats.permutation_test(
         (a, b),
         lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
@@ -104,13 +105,14 @@ def _contrast(values: pd.Series, feature: pd.Series) -> dict[str, object]:
         n_resamples=PERMUTATIONS,
         rng=np.random.default_rng(0),
     )
-    exact = math.comb(len(values), len(a)) <= PERMUTATIONS
-    method = "exact permutation" if exact else f"permutation, {PERMUTATIONS:,} draws"
-    return {**row, "p": float(test.pvalue), "method": method, "note": ""}
+    return {**row, "p": float(test.pvalue), "note": ""}
 
 
 def _why_undefined(values: pd.Series, n_with: int, n_without: int) -> str:
-    if min(n_with, n_without) < 2:
-        few = "with" if n_with < 2 else "without"
-        return f"undefined: fewer than two entity pairs {few} the feature"
+    if min(n_with, n_without) < FEWEST:
+        few, n = ("with", n_with) if n_with < FEWEST else ("without", n_without)
+        return (
+            f"not tested, for lack of power: {n} entity pairs {few} the feature, at least {FEWEST} "
+            "needed"
+        )
     return "undefined: all values equal" if values.nunique() == 1 else ""

@@ -1,12 +1,10 @@
 """Figures of the paper and of our additional analyses; each takes a table and `ax`."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy.special import stdtrit
 
-from interp.analysis.intervals import UPPER
 from interp.report.figures import (
+    cluster_points,
     grouped_bars,
     interval_points,
     labelled_points,
@@ -20,84 +18,186 @@ from interp_experiments.rulebreakers.prompts import SIDES
 CHANCE = 0.25
 """Paired accuracy of random answers (Section 3.4)."""
 
+OVERALL = "overall"
+
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
-def paired_accuracy_by_group(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy by rule and entity group, a cluster of bars per model (Figure 3).
+def paired_accuracy_by_group(
+    table: pd.DataFrame, expected: pd.DataFrame, *, ax: Axes | None = None
+) -> Axes:
+    """Paired accuracy, overall and by rule and entity group, bars by model (Figure 3).
 
-    `table` is `tables.accuracy(results, "rule", "entity_group")`.
+    A line across each overall bar is the chance given the model's rate of positive answers, a
+    diamond what to expect if the two sides were independent.
+
+    Args:
+        table: `tables.accuracy(results, "rule", "entity_group")`.
+        expected: `tables.sensitivity(results)`.
+        ax: where to draw; a new figure if None.
     """
     paired = table[table["measure"] == "paired"]
     group = paired["rule"].map(_RULES).fillna(paired["rule"]) + ", " + paired["entity_group"]
-    ax = _bars(paired.assign(group=group), hue="group", ax=ax)
+    overall = pd.DataFrame(
+        {
+            "model": expected["model"],
+            "group": OVERALL,
+            "accuracy": expected["paired_accuracy"],
+            "low": expected["paired_low"],
+            "high": expected["paired_high"],
+            "pairs": expected["pairs"],
+        }
+    )
+    bars = pd.concat([overall, paired.assign(group=group)], ignore_index=True)
+    ax = _bars(bars, hue="group", ax=ax)
+    groups = bars["group"].nunique()
+    place = -(groups - 1) / 2 * 0.82 / groups
+    marks = {"chance_yes_rate": ("_", 12), "independent_sides": ("D", 4)}
+    for column, (marker, size) in marks.items():
+        ax.plot(
+            [index + place for index in range(len(expected))],
+            expected[column],
+            linestyle="",
+            marker=marker,
+            markersize=size,
+            color="black",
+            markerfacecolor="white",
+            markeredgewidth=1.2,
+        )
     ax.axhline(CHANCE, color="black", linewidth=0.8, linestyle=":")
-    ax.set_ylabel("paired accuracy (dotted: chance)")
+    ax.set_ylabel("paired accuracy")
     return ax
 
 
 def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Accuracy on rulebreakers and on non-rulebreakers by model (Figure 4).
+    """Accuracy on rulebreakers and on non-rulebreakers, a row per model (Figure 4).
 
     `table` is `tables.accuracy(results)`.
     """
     sides = table[table["measure"].isin(SIDES)]
-    return _bars(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure", ax=ax)
+    return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure", ax=ax)
 
 
 def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None = None) -> Axes:
-    """Accuracy on one side by the verb of the question (Figure 8).
+    """Accuracy on one side by the verb of the question, a row per model (Figure 8).
 
     `table` is `tables.accuracy(results, "question_verb")`.
     """
-    ax = _bars(table[table["measure"] == side], hue="question_verb", ax=ax)
-    ax.set_ylabel(f"accuracy on {_SIDES[side]}s")
+    ax = _dots(table[table["measure"] == side], hue="question_verb", ax=ax)
+    ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
     return ax
 
 
-def paired_accuracy_by_phrasing(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy by phrasing, a row per model (Figure 7).
+def paired_accuracy_by_phrasing(
+    table: pd.DataFrame, spread: pd.DataFrame, *, ax: Axes | None = None
+) -> Axes:
+    """Paired accuracy by phrasing, a row per model with its range and deviation (Figure 7).
 
-    `table` is `tables.accuracy(results, "phrasing")`.
+    Args:
+        table: `tables.accuracy(results, "phrasing")`.
+        spread: `tables.phrasings(results)`.
+        ax: where to draw; a new figure if None.
     """
-    paired = _short(table[table["measure"] == "paired"])
-    return matrix(paired, x="phrasing", y="model", value="accuracy", n="pairs", ax=ax)
+    remarks = {
+        row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
+        for row in spread.itertuples()
+    }
+    paired = table[table["measure"] == "paired"]
+    ax = matrix(
+        paired.assign(model=paired["model"].map(remarks), paired_accuracy=paired["accuracy"]),
+        x="phrasing",
+        y="model",
+        value="paired_accuracy",
+        n="pairs",
+        interval=("low", "high"),
+        ax=ax,
+    )
+    ax.set_ylabel("model")
+    return ax
 
 
-def confidence(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Mean confidence in positive answers on either side, by model (Figure 5).
+def confidence(table: pd.DataFrame, entities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Difference of confidence within pairs, a dot per entity pair, by model (Figure 5).
 
-    `table` is `tables.confidence(results)`.
+    Args:
+        table: `tables.confidence(results)`.
+        entities: `tables.confidence_differences(results)`.
+        ax: where to draw; a new figure if None.
     """
-    return _two_groups(table, value="confidence in positive answers", ax=ax)
+    ax = cluster_points(
+        entities.assign(group="difference"),
+        table.assign(group="difference"),
+        x="difference",
+        y="model",
+        hue="group",
+        size="pairs",
+        n="clusters",
+        interval=("low", "high"),
+        p="p_holm",
+        ax=ax,
+    )
+    ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    ax.set_xlabel("confidence where right minus where wrong, of the same pair")
+    return ax
 
 
-def familiarity(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Mean familiarity of recognized and failed pairs, by model (Figure 6).
+def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Familiarity of recognized and failed pairs, a dot per city, by model (Figure 6).
 
-    `table` is the rows of `tables.familiarity(results)` about one set of cities.
+    Args:
+        table: the rows of `tables.familiarity(results)` about one set of cities.
+        cities: `tables.city_familiarity(results)`.
+        ax: where to draw; a new figure if None.
     """
-    return _two_groups(table, value="familiarity", ax=ax)
+    names = ("mean", "low", "high", "clusters")
+    means = pd.concat(
+        table[["model", "p_holm", *(f"{name}_{group}" for name in names)]]
+        .rename(columns={f"{name}_{group}": name for name in names})
+        .assign(group=group)
+        for group in ("recognized", "failed")
+    )
+    return cluster_points(
+        cities,
+        means.rename(columns={"mean": "familiarity"}),
+        x="familiarity",
+        y="model",
+        hue="group",
+        size="pairs",
+        n="clusters",
+        interval=("low", "high"),
+        p="p_holm",
+        ax=ax,
+    )
 
 
 def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
-    """Paired accuracy over a mean score ratio, a point per model.
+    """Paired accuracy over a geometric mean of score ratios, a point per model.
 
     `table` is `tables.attribution(results)`.
     """
-    return labelled_points(_short(table), x=ratio, y="paired_accuracy", label="model", ax=ax)
+    ax = labelled_points(
+        table,
+        x=ratio,
+        y="paired_accuracy",
+        label="model",
+        x_interval=(f"{ratio}_low", f"{ratio}_high"),
+        y_interval=("paired_low", "paired_high"),
+        ax=ax,
+    )
+    ax.set_xlabel(ax.get_xlabel().replace("geometric", "ratio, geometric mean"))
+    return ax
 
 
 def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Paired accuracy over familiarity, a panel per model, a point per entity pair.
+    """Paired accuracy over familiarity, a panel per model, a point per city.
 
-    `table` is `tables.entities(results)`; with `ax` it must hold one model.
+    `table` is the rows of `tables.entities(results)` about cities; with `ax`, of one model.
     """
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        return point_cloud(rows, x="familiarity", y="paired_accuracy", ax=ax)
+        return point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
 
     return draw(table, ax) if ax is not None else panel_a_model(table, draw)
 
@@ -129,8 +229,10 @@ def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
+    # A line break after the owner: whole names would not fit below a cluster of bars.
+    names = table["model"].str.replace("/", "/\n", n=1)
     ax = grouped_bars(
-        _short(table),
+        table.assign(model=names),
         x="model",
         y="accuracy",
         hue=hue,
@@ -142,29 +244,9 @@ def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
     return ax
 
 
-def _two_groups(table: pd.DataFrame, *, value: str, ax: Axes | None) -> Axes:
-    """Means of the two groups of a Welch table with their own 95% intervals."""
-    long = pd.concat(
-        pd.DataFrame(
-            {
-                "model": table["model"],
-                "group": table[f"group_{side}"].map(lambda name: _SIDES.get(name, name)),
-                "n": table[f"n_{side}"],
-                value: table[f"mean_{side}"],
-                "half": stdtrit((table[f"n_{side}"] - 1).clip(lower=1), UPPER)
-                * table[f"sd_{side}"]
-                / np.sqrt(table[f"n_{side}"].clip(lower=1)),
-                "p": table["p_holm"],
-            }
-        )
-        for side in ("a", "b")
+def _dots(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
+    ax = interval_points(
+        table, x="accuracy", y="model", hue=hue, n="pairs", interval=("low", "high"), ax=ax
     )
-    long = _short(long.assign(low=long[value] - long["half"], high=long[value] + long["half"]))
-    return interval_points(
-        long, x=value, y="model", hue="group", n="n", interval=("low", "high"), p="p", ax=ax
-    )
-
-
-def _short(table: pd.DataFrame) -> pd.DataFrame:
-    """Model names without their owner, which would not fit below a bar."""
-    return table.assign(model=table["model"].str.rpartition("/")[2])
+    ax.set_xlim(-0.02, 1.02)
+    return ax

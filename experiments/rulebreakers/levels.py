@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from interp.analysis.accuracy import is_correct, pairs_of
-from interp.analysis.attribution_table import attribution_table, column_name
+from interp.analysis.attribution_table import column_name
 
 
 def prompt_level(
@@ -87,13 +87,44 @@ def entity_level(
 
 
 def model_level(
-    answers: pd.DataFrame,
-    prompts: pd.DataFrame,
-    ratios: pd.DataFrame,
-    familiarity: pd.DataFrame,
-    *,
-    sides: tuple[str, ...],
+    accuracy: pd.DataFrame, ratios: pd.DataFrame, familiarity: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row a model: the attribution table with `familiarity`, the mean over entity pairs."""
-    table = attribution_table(ratios, answers, prompts, sides)
-    return table.join(familiarity.groupby("model")["familiarity"].mean(), on="model")
+    """One row per model: accuracies, score ratios and mean familiarity.
+
+    Columns are model; {measure}_accuracy, paired_low, paired_high; of each method
+    {method}_geometric with _low and _high, {method}_ratio and {method}_sd of the ratio of means,
+    {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd of that of
+    sums, all as in `interp.analysis.ratio_table`; familiarity: the mean over cities; pairs.
+
+    Args:
+        accuracy: `interp.analysis.accuracy.accuracy_by` without factors.
+        ratios: `interp.analysis.ratio_table.ratio_table`.
+        familiarity: model and familiarity, one row per city.
+    """
+    by_measure = accuracy.pivot(index="model", columns="measure")
+    table = by_measure["accuracy"][accuracy["measure"].unique()].add_suffix("_accuracy")
+    for end in ("low", "high"):
+        table[f"paired_{end}"] = by_measure[end]["paired"]
+    for kind, columns in _RATIO_COLUMNS.items():
+        rows = ratios[ratios["ratio"] == kind].set_index(["method", "model"])
+        for method in ratios["method"].unique():
+            names = {name: column.format(method) for name, column in columns.items()}
+            table = table.join(rows.loc[method, list(names)].rename(columns=names))
+    table = table.join(familiarity.groupby("model")["familiarity"].mean())
+    table["pairs"] = by_measure["pairs"]["paired"]
+    ordered: pd.DataFrame = table.loc[accuracy["model"].unique()].reset_index()
+    return ordered.rename_axis(columns=None)
+
+
+_RATIO_COLUMNS = {
+    "ratio": {
+        "geometric": "{}_geometric",
+        "geometric_low": "{}_geometric_low",
+        "geometric_high": "{}_geometric_high",
+        "mean": "{}_ratio",
+        "sd": "{}_sd",
+        "largest_share": "{}_largest_share",
+    },
+    "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
+}
+"""By kind of ratio, the column of the ratio table to the one of this table."""

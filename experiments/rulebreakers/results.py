@@ -12,7 +12,7 @@ from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.familiarity import flag_shared
-from interp_probes.knowledge import excluded
+from interp_probes.knowledge import FILTERED_GROUPS, excluded
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""
@@ -27,11 +27,15 @@ class Results:
 
     models: tuple[str, ...]
     """The models that have answers, in the order in which they were named."""
-    prompts: pd.DataFrame
+    drawn: pd.DataFrame
     """One row per prompt of a complete pair: the prompts table with question_verb (of the phrasing)
     and entity_pair, such as "Stockholm (Sweden)", on both sides."""
+    drawn_answers: pd.DataFrame
+    """Their answers table: one row per model and prompt."""
+    prompts: pd.DataFrame
+    """The drawn prompts without those of excluded entity pairs."""
     answers: pd.DataFrame
-    """The answers table: one row a model and prompt."""
+    """Their answers table."""
     ratios: pd.DataFrame
     """Score of premise 2 over premise 1: one row per model, prompt and method."""
     options: pd.DataFrame
@@ -39,6 +43,9 @@ class Results:
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
     familiarity, first_token, shared_with (other answers with the same first token)."""
+    known: pd.DataFrame
+    """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
+    excluded (it is geographical, and some model does not)."""
     unknown: pd.DataFrame
     """One row per entity pair that some model failed to complete: whether it was excluded, the
     models that failed it, and what each said."""
@@ -56,15 +63,24 @@ class Results:
     """The answers table of the example prompts."""
 
     def pairs(self) -> pd.DataFrame:
-        """One row per model and prompt pair: entity pair and group, familiarity, recognized.
+        """One row per model and geographical prompt pair: city, weight, familiarity, recognized.
 
         `recognized` is true where both sides were answered correctly (Section 6).
         """
-        keep = ["entity_group", "entity_pair"]
+        keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
         pairs["recognized"] = pairs[list(SIDES)].all(axis=1)
         columns = ["model", "entity_pair", "familiarity", "shared_with"]
-        return pairs.merge(self.familiarity[columns], on=["model", "entity_pair"])
+        return pairs.merge(self.cities()[columns], on=["model", "entity_pair"])
+
+    def cities(self) -> pd.DataFrame:
+        """The familiarity table of the cities that the rest of the study is about.
+
+        These are the ones that every model completes; the paper defines familiarity of cities only.
+        """
+        left_out = self.unknown.loc[self.unknown["excluded"], ENTITY[1]]
+        of_cities = self.familiarity["entity_group"].isin(FILTERED_GROUPS)
+        return self.familiarity[of_cities & ~self.familiarity[ENTITY[1]].isin(left_out)]
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -90,26 +106,31 @@ def read_results(study: StudyFolder) -> Results:
         )
     facts = study.runs["familiarity"].table("prompts")
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
-    unknown = excluded(study.runs["knowledge"].table("knowledge"), facts)
-    prompts = whole_pairs(study.runs["answers"].table("prompts"), answers)
-    prompts = _without(prompts, unknown).merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
+    knowledge = study.runs["knowledge"].table("knowledge")
+    unknown = excluded(knowledge, facts)
+    drawn = whole_pairs(study.runs["answers"].table("prompts"), answers)
+    drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
+    drawn["question_verb"] = drawn["phrasing"].str.partition("-")[0]
+    prompts = _without(drawn, unknown)
     if prompts.empty:
         raise UserError(
             f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
             "pairs are left out because some model does not complete them (knowledge/ says what "
             "each said); give models that know the facts"
         )
-    prompts["question_verb"] = prompts["phrasing"].str.partition("-")[0]
     probed = study.runs["residuals"]
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
     columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
     return Results(
         models=tuple(answers["model"].unique()),
+        drawn=drawn,
+        drawn_answers=_of(answers, drawn),
         prompts=prompts,
         answers=_of(answers, prompts),
         ratios=_of(run_ratios(study.runs["answers"]), prompts),
         options=_of(study.runs["answers"].table("option_probabilities"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
+        known=_known(knowledge, facts, unknown),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
@@ -124,6 +145,15 @@ def _without(prompts: pd.DataFrame, unknown: pd.DataFrame) -> pd.DataFrame:
     left_out = unknown.loc[unknown["excluded"], ENTITY].assign(left_out=True)
     flagged = prompts.merge(left_out, on=ENTITY, how="left")
     return flagged[flagged["left_out"].isna()].drop(columns="left_out").reset_index(drop=True)
+
+
+def _known(knowledge: pd.DataFrame, facts: pd.DataFrame, unknown: pd.DataFrame) -> pd.DataFrame:
+    excluded_facts = unknown.loc[unknown["excluded"], "prompt_id"]
+    table = knowledge[["model", "prompt_id", "known"]].merge(
+        facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
+    )
+    table["excluded"] = table["prompt_id"].isin(excluded_facts)
+    return table.drop(columns="prompt_id")
 
 
 def _of(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:

@@ -53,6 +53,7 @@ def accuracy_by(
     factors: Sequence[str],
     sides: tuple[str, ...],
     cluster: str | None = None,
+    weight: str | None = None,
 ) -> pd.DataFrame:
     """One row for each model, combination of factors and measure, with a 95% interval.
 
@@ -68,15 +69,24 @@ def accuracy_by(
         sides: names of the sides of a pair.
         cluster: the column of what pairs have in common that makes their answers hang together,
             such as the entity that they are about; without it, each pair stands alone.
+        weight: the column of how many pairs of the data set a pair stands for, with which shares
+            are those of the data set; without it, each counts once.
 
     Raises:
-        UserError: a factor or cluster that is no column, or that differs between the sides of a
-            pair; a prompt that a model answered twice.
+        UserError: a factor, cluster or weight that is no column, or that differs between the sides
+            of a pair; a prompt that a model answered twice.
     """
-    kept = [*factors, *([cluster] if cluster is not None and cluster not in factors else [])]
+    named = [name for name in (cluster, weight) if name is not None]
+    kept = list(dict.fromkeys([*factors, *named]))
     pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
     pairs["paired"] = pairs[list(sides)].all(axis=1)
-    table = proportions(pairs, values=["paired", *sides], by=["model", *factors], cluster=cluster)
+    table = proportions(
+        pairs,
+        values=["paired", *sides],
+        by=["model", *factors],
+        cluster=cluster,
+        weight=weight,
+    )
     return table.rename(columns={"share": "accuracy", "n": "pairs"})
 
 

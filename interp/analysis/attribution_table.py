@@ -1,5 +1,6 @@
 """The attribution table: score ratios of each model next to its accuracy (Tables 2 and 3)."""
 
+import numpy as np
 import pandas as pd
 
 from interp.analysis.accuracy import accuracy_table
@@ -32,6 +33,11 @@ def attribution_table(
     the accuracy of each side, prompts. Further methods follow these two in both fours. A method
     that was not run is empty; prompts whose ratio is undefined are left out of the means.
 
+    Each prompt that was measured counts once, also where a sample took more of one stratum than of
+    another. Last come, for each method, {method}_geometric and {method}_median of the ratios of
+    means, and {method}_largest_share: the part of their sum that the largest one holds. Where that
+    is more than 0.05, the mean hangs on one prompt, and the other two do not.
+
     Args:
         ratios: what `interp.analysis.segments.segment_ratios` gives.
         answers: rows of the answers table.
@@ -46,12 +52,33 @@ def attribution_table(
         raise UserError(
             f"the ratios are of the targets {', '.join(targets)}; expected one, choose its rows"
         )
+    methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
     statistics: dict[str, pd.Series] = {}
     for column, names in _RATIOS.items():
-        for method in dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]):
+        for method in methods:
             by_model = ratios[ratios["method"] == method].groupby("model")[column]
             for name, values in zip(names, (by_model.mean(), by_model.std()), strict=True):
                 statistics[name.format(method=column_name(method))] = values
     accuracy = accuracy_table(answers, prompts, sides)
     table = accuracy[["model"]].join(pd.DataFrame(statistics), on="model")
-    return table.join(accuracy.drop(columns="model"))
+    table = table.join(accuracy.drop(columns="model"))
+    return table.join(_robust(ratios, methods), on="model")
+
+
+def _robust(ratios: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
+    """By model: summaries of each method's ratios on which no single prompt decides."""
+    columns: dict[str, pd.Series] = {}
+    for method in methods:
+        defined = ratios[ratios["method"] == method].dropna(subset=["ratio"])
+        by_model = defined.groupby("model")["ratio"]
+        name = column_name(method)
+        columns[f"{name}_geometric"] = by_model.agg(_geometric)
+        columns[f"{name}_median"] = by_model.median()
+        columns[f"{name}_largest_share"] = by_model.max() / by_model.sum()
+    return pd.DataFrame(columns)
+
+
+def _geometric(ratios: pd.Series) -> float:
+    """The geometric mean, which is 0 where a ratio is."""
+    with np.errstate(divide="ignore"):
+        return float(np.exp(np.log(ratios.to_numpy(dtype=float)).mean()))

@@ -111,6 +111,68 @@ def interval_points(
         return ax
 
 
+def cluster_points(
+    points: pd.DataFrame,
+    means: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    hue: str,
+    size: str,
+    n: str,
+    interval: Interval,
+    p: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A dot for each cluster, and their mean with its interval, a row for each value of `y`.
+
+    Args:
+        points: one row per dot: x, y, hue and size.
+        means: one row per mean: x, y, hue, n, its interval and p.
+        x: column of the dots and means; where a mean is empty, "undefined" is written.
+        y: column of the rows, such as model.
+        hue: column of the groups that are compared.
+        size: column of the number of trials behind each dot, which its area stands for.
+        n: column of the number of clusters behind each mean, written below the row's name.
+        interval: columns of the means' whiskers.
+        p: column of the comparison's p-value, the same in all rows of one `y`.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        names, groups = _order(means[y]), _order(means[hue])
+        ax = ax or new_axes(width=8.5, height=0.85 * len(names) + 1.3)
+        step = 0.44 / max(len(groups) - 1, 1)
+        largest = max(points[size].max(), 1) if len(points) else 1
+        for index, group in enumerate(groups):
+            shift, style = (index - (len(groups) - 1) / 2) * step, look(index)
+            dots = points[points[hue] == group]
+            ax.scatter(
+                dots[x],
+                _places(dots[y], names) + shift + _jitter(len(dots), 0.16),
+                s=6 + 60 * dots[size].astype(float) / largest,
+                color=style.colour,
+                marker=style.marker,
+                alpha=0.3,
+                linewidths=0,
+            )
+            rows = means[means[hue] == group]
+            places = _places(rows[y], names) + shift
+            _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
+        for line in ax.lines:
+            line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
+        counts = [", ".join(f"{count:,}" for count in means.loc[means[y] == v, n]) for v in names]
+        ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(visible=True, axis="x")
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel(_words(x))
+        _p_values(ax, means.groupby(y)[p].first()[names].tolist())
+        if len(groups) > 1:
+            _legend(ax, groups)
+        return ax
+
+
 def lines(
     table: pd.DataFrame,
     *,
@@ -146,9 +208,16 @@ def lines(
 
 
 def matrix(
-    table: pd.DataFrame, *, x: str, y: str, value: str, n: str, ax: Axes | None = None
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    value: str,
+    n: str,
+    interval: Interval | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """A grid of shares from 0 to 1, each written in its cell.
+    """A grid of shares from 0 to 1, each written in its cell, above its interval.
 
     Args:
         table: one row per cell; rows and columns keep the order in which they first occur.
@@ -156,19 +225,26 @@ def matrix(
         y: column of the grid's rows.
         value: column of the shares; where it is empty, the cell is blank.
         n: column of the counts behind each cell.
+        interval: columns of the intervals.
         ax: where to draw; a new figure if None.
     """
     with house_style():
         columns, rows = _order(table[x]), _order(table[y])
         grid = table.pivot(index=y, columns=x, values=value).loc[rows, columns].astype(float)
-        ax = ax or new_axes(width=2.0 + 0.75 * len(columns), height=1.4 + 0.42 * len(rows))
+        ends = [
+            table.pivot(index=y, columns=x, values=end).loc[rows, columns].to_numpy(dtype=float)
+            for end in interval or ()
+        ]
+        ax = ax or new_axes(width=2.6 + 0.8 * len(columns), height=1.4 + 0.5 * len(rows))
         ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         for (down, across), share in np.ndenumerate(grid.to_numpy()):
             if not np.isnan(share):
                 # Light ink on the dark half of the colour map.
                 ink = "white" if share < 0.55 else "black"
                 text = number_text(share)
-                ax.text(across, down, text, ha="center", va="center", color=ink, fontsize=8)
+                if ends and not np.isnan(ends[0][down, across]):
+                    text += "\n" + " to ".join(f"{end[down, across]:.2f}" for end in ends)
+                ax.text(across, down, text, ha="center", va="center", color=ink, fontsize=7)
         ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(length=0)
@@ -178,11 +254,19 @@ def matrix(
 
 
 def labelled_points(
-    table: pd.DataFrame, *, x: str, y: str, label: str, ax: Axes | None = None
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    label: str,
+    x_interval: Interval | None = None,
+    y_interval: Interval | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """One point per row, such as a model, with its name next to it; for up to about ten rows.
 
-    Rows without a value are named below the axis as undefined.
+    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` are
+    columns of whiskers.
     """
     with house_style():
         ax = ax or new_axes()
@@ -190,6 +274,13 @@ def labelled_points(
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
             ax.plot(across, up, linestyle="", marker=look(index).marker, color=look(index).colour)
+        across, up = (
+            None if ends is None else _errors(points, points[name].to_numpy(dtype=float), ends)
+            for name, ends in ((x, x_interval), (y, y_interval))
+        )
+        ax.errorbar(
+            points[x], points[y], xerr=across, yerr=up, fmt="none", ecolor=QUIET, elinewidth=1
+        )
         ax.margins(0.12)
         _point_labels(ax, points, x=x, y=y, label=label)
         remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
@@ -199,16 +290,30 @@ def labelled_points(
         return ax
 
 
-def point_cloud(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
+def point_cloud(
+    table: pd.DataFrame, *, x: str, y: str, size: str | None = None, ax: Axes | None = None
+) -> Axes:
     """One point per row, such as an entity pair; a density of hexagons where there are many.
 
-    Rows without a value are counted below the axis as undefined.
+    Rows without a value are counted below the axis as undefined. The area of a point stands for its
+    `size`, such as the number of trials behind it; points are moved up or down at random, by up to
+    0.02, so that those of the same place can be told apart.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
         points = table[[x, y]].dropna().astype(float)
+        sizes = (
+            table.loc[points.index, size].astype(float) if size else pd.Series(1.0, points.index)
+        )
         if len(points) < _MANY_POINTS:
-            ax.scatter(points[x], points[y], s=22, color=look(0).colour, alpha=0.45, linewidths=0)
+            ax.scatter(
+                points[x],
+                points[y] + _jitter(len(points), 0.02),
+                s=6 + 60 * sizes / sizes.max(),
+                color=look(0).colour,
+                alpha=0.45,
+                linewidths=0,
+            )
         else:
             cells = ax.hexbin(points[x], points[y], gridsize=24, mincnt=1, cmap=COUNTS)
             ax.figure.colorbar(cells, ax=ax, label="points", shrink=0.8)
@@ -362,11 +467,17 @@ def _errors(
     return np.maximum([values - low, high - values], 0.0)
 
 
+def _jitter(points: int, reach: float) -> NDArray[np.float64]:
+    """Random shifts, the same in every run."""
+    return np.random.default_rng(0).uniform(-reach, reach, points)
+
+
 def _p_values(ax: Axes, values: Sequence[float]) -> None:
     for place, value in enumerate(values):
         text = number_text(value, p_value=True)
+        p = f"p {text}" if text.startswith("<") else f"p = {text}"
         ax.annotate(
-            f"p {text}" if text.startswith("<") else f"p = {text}",
+            "not tested" if np.isnan(value) else p,
             (1, place),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
@@ -401,6 +512,7 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
             textcoords="offset points",
             va="center",
             fontsize=9,
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
             arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
         )
 

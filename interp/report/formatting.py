@@ -58,12 +58,13 @@ def column(values: pd.Series) -> Column:
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of a table from `paired_accuracy` on: accuracies and how many prompts there are.
+    """The columns of a table that hold accuracies, and how many prompts there are.
 
     These are what a reader looks for first, though the published tables have them last.
     """
     names = list(map(str, frame.columns))
-    return names[names.index("paired_accuracy") :] if "paired_accuracy" in names else []
+    accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
+    return accuracies if "paired_accuracy" in names else []
 
 
 def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:

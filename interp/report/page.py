@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from interp.errors import UserError
 from interp.files import make_folder, write_whole
 from interp.report.html import render
-from interp.report.style import house_style
+from interp.report.style import house_style, with_caption
 from interp.report.svg import figure_svg, inline_svg
 
 PAGE = "report.html"
@@ -50,7 +50,8 @@ class FigureItem:
     draw: Callable[[], Axes]
     """Draws the figure and returns any of its axes."""
     note: str = ""
-    """How to read it."""
+    """How to read it: what dots, bars and whiskers are, and what was tested. The files hold the
+    title above the figure and this below it."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,12 @@ def _write_figure(item: FigureItem, folder: Path) -> Markup:
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
+        shown = figure_svg(figure, name=item.name)
+        with_caption(figure, title=item.title, text=item.note)
         svg = figure_svg(figure, name=item.name)
         write_whole(folder / f"{item.name}.svg", lambda path: path.write_text(svg, "utf-8"))
         write_whole(folder / f"{item.name}.png", lambda path: figure.savefig(path, format="png"))
-    return inline_svg(svg, name=item.name, label=item.title)
+    return inline_svg(shown, name=item.name, label=item.title)
 
 
 def _kind(item: Item) -> str:

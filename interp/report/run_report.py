@@ -111,12 +111,13 @@ def missing_shards(run: RunFolder) -> list[str]:
 def heat_maps(
     run: RunFolder, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
 ) -> list[HeatMapItem]:
-    """Token heat maps of the first pairs, by model and method."""
+    """Token heat maps of the first pairs, by model that has answers, and method."""
     chosen = list(islice(_pairs(prompts), pairs))
     shown = [id_ for _, rows in chosen for id_ in rows["prompt_id"]]
     shares = token_shares(
         run.table("token_scores", prompts=shown), run.table("tokens", prompts=shown)
     )
+    shares = shares[shares["model"].isin(answers["model"])]
     return [
         HeatMapItem(
             f"{model}, {method}: {pair_id}",

@@ -1,5 +1,6 @@
 """The house style of figures: readable in print, without colour vision and in black and white."""
 
+import textwrap
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,9 @@ _OPTIONS: dict[Any, object] = {
     "text.parse_math": False,
 }
 
+_LINE, _LETTERS_AN_INCH = 0.15, 17
+"""Height of a line of a caption in inches, and how many of its letters go into one."""
+
 COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
 """Colours of counts, from few (light, yet visible on white) to many (dark)."""
 
@@ -78,6 +82,17 @@ def look(index: int) -> Look:
 def house_style() -> AbstractContextManager[None]:
     """Matplotlib's options for figures of this project, while inside the `with`."""
     return mpl.rc_context(_OPTIONS)
+
+
+def with_caption(figure: Figure, *, title: str, text: str) -> None:
+    """Put a title above a figure and a caption below it, and make room for both."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(text, int(width * _LETTERS_AN_INCH))
+    figure.set_size_inches(width, height + (len(lines) + 2) * _LINE)
+    left = {"x": 0.01, "ha": "left"}
+    figure.suptitle("\n".join(textwrap.wrap(title, int(width * 10))), fontsize=11, **left)
+    if lines:
+        figure.supxlabel("\n".join(lines), fontsize=8, color=QUIET, **left)
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:

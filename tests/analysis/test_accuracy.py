@@ -101,6 +101,18 @@ def test_pairs_about_one_entity_widen_the_interval():
     assert width[0] > 1.5 * width[1]
 
 
+def test_weights_make_shares_those_of_the_data_set():
+    answers, prompts = tables([(True, True), (False, True), (False, False)])
+    prompts = prompts.assign(weight=np.repeat([1.0, 2.0, 5.0], 2))
+    table = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
+    assert table["accuracy"].tolist() == pytest.approx([1 / 8, 1 / 8, 3 / 8])
+    assert table["pairs"].tolist() == [3, 3, 3]
+    equal = accuracy_by(
+        answers, prompts.assign(weight=4.0), factors=(), sides=SIDES, weight="weight"
+    )
+    pd.testing.assert_frame_equal(equal, by(answers, prompts))
+
+
 def test_the_cluster_may_be_a_factor_too():
     answers, prompts = tables([(True, True), (False, True)])
     table = by(answers, prompts.assign(city="a"), factors=["city"], cluster="city")

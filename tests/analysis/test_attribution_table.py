@@ -19,6 +19,12 @@ COLUMNS = [
     "rulebreaker_accuracy",
     "non_rulebreaker_accuracy",
     "prompts",
+    "gradient_geometric",
+    "gradient_median",
+    "gradient_largest_share",
+    "attention_geometric",
+    "attention_median",
+    "attention_largest_share",
 ]
 SIDES = ("rulebreaker", "non_rulebreaker")
 
@@ -54,6 +60,10 @@ def test_the_table_by_hand(tables):
     assert row["gradient_unnormalized_sd"] == 0.5
     assert (row["attention_ratio"], row["attention_sd"]) == (4.0, 0.0)
     assert (row["paired_accuracy"], row["prompts"]) == (0.5, 4)
+    assert row["gradient_geometric"] == pytest.approx(6 ** (1 / 3))
+    assert row["gradient_median"] == 2.0
+    assert row["gradient_largest_share"] == 0.5
+    assert row["attention_largest_share"] == 0.25
 
 
 def test_a_method_that_was_not_run_is_empty(tables):
@@ -61,8 +71,18 @@ def test_a_method_that_was_not_run_is_empty(tables):
     only = ratios[ratios["method"] == "attention"]
     table = attribution_table(only, answers, prompts, SIDES)
     assert list(table.columns) == COLUMNS
-    assert table["gradient_ratio"].isna().all()
+    assert table[["gradient_ratio", "gradient_geometric", "gradient_median"]].isna().all(axis=None)
     assert table["attention_ratio"].tolist() == [4.0]
+
+
+def test_one_prompt_moves_the_mean_and_is_told(tables):
+    ratios, answers, prompts = tables
+    usual = attribution_table(ratios, answers, prompts, SIDES).iloc[0]
+    ratios.loc[7, "ratio"] = 4000.0
+    moved = attribution_table(ratios, answers, prompts, SIDES).iloc[0]
+    assert moved["attention_ratio"] > 200 * usual["attention_ratio"]
+    assert moved["attention_largest_share"] > 0.99
+    assert moved["attention_median"] == usual["attention_median"]
 
 
 def test_other_methods_follow_under_their_names(tables):

@@ -34,6 +34,15 @@ def test_tables_and_figures_are_files_beside_the_page(tmp_path):
     assert sorted(files) == ["accuracy.csv", "bars.png", "bars.svg", "report.html"]
 
 
+def test_the_file_of_a_figure_holds_its_caption_and_the_page_has_it_as_text(tmp_path):
+    note = "Bars: share of pairs. Whiskers: 95% intervals."
+    page = write_report(report(FigureItem("bars", "Bars", DRAW, note)), tmp_path)
+    html, file = page.read_text("utf-8"), (tmp_path / "figures" / "bars.svg").read_text("utf-8")
+    assert html.count(note) == 1
+    heights = [float(re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', text)[1]) for text in (html, file)]
+    assert heights[1] > heights[0] + 20
+
+
 def test_the_same_report_is_written_again_byte_for_byte(tmp_path):
     study = report(TableItem("accuracy", "Accuracy", TABLE), FigureItem("bars", "Bars", DRAW))
     first, second = (write_report(study, tmp_path / name).read_bytes() for name in "ab")

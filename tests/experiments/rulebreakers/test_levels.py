@@ -2,6 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.analysis.accuracy import accuracy_by
+from interp.analysis.ratio_table import ratio_table
 from interp.errors import UserError
 from interp_experiments.rulebreakers.levels import entity_level, model_level, prompt_level
 
@@ -97,11 +99,22 @@ def test_the_prompt_level_by_hand(tables):
 
 
 def test_the_model_level_by_hand(tables):
-    table = model_level(*tables, sides=SIDES)
+    answers, prompts, ratios, familiarity = tables
+    # The pair about v counts twice.
+    prompts = prompts.assign(weight=[1.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    accuracy = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
+    table = model_level(accuracy, ratio_table(ratios, prompts, cluster="city"), familiarity)
     assert table["model"].tolist() == ["m", "n"]
     assert table["familiarity"].tolist() == pytest.approx([0.3, 0.9])
-    assert table["gradient_ratio"].tolist() == pytest.approx([3.2, 3.2])
-    assert table["paired_accuracy"].tolist() == pytest.approx([1 / 3, 1.0])
+    assert table["paired_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
+    assert table["broken_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
+    mean = (1 + 2 + 3 + 2 * 4 + 2 * 6) / 7
+    assert table["gradient_ratio"].tolist() == pytest.approx([mean, mean])
+    assert table["attention_ratio"].tolist() == pytest.approx([10 * mean] * 2)
+    geometric = (1 * 2 * 3 * 4**2 * 6**2) ** (1 / 7)
+    assert table["gradient_geometric"].tolist() == pytest.approx([geometric] * 2)
+    assert table["gradient_ratio_unnormalized"].tolist() == pytest.approx([0.5, 0.5])
+    assert table["pairs"].tolist() == [3, 3]
 
 
 def test_a_key_that_differs_within_a_pair_is_refused(tables):

@@ -6,15 +6,17 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_ind
 
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.findings import findings, first_letters
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.study import accuracy_section
+from interp_experiments.rulebreakers.study import accuracy_section, example_pair
 
 ORGANISMS = organism_names("rulebreakers")
 
@@ -31,13 +33,26 @@ FIGURES = [
     "figure7_phrasings",
     "figure8_rulebreakers",
     "figure8_non_rulebreakers",
+    "gradient_geometric_and_accuracy",
+    "attention_geometric_and_accuracy",
     "familiarity_and_accuracy",
     "linear_probes",
 ]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def one_phrasing():
+    """Each instance in one phrasing: a limit then takes many entity pairs, as tests over them need.
+
+    In all ten phrasings, as studies ask them, 240 pairs are about eleven cities.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("interp_experiments.rulebreakers.prompts.INSTANCE", ())
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, one_phrasing):
     folder = tmp_path_factory.mktemp("study")
     options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
     assert main(["run", "rulebreakers", *options]) == 0
@@ -107,42 +122,174 @@ def test_the_page_says_how_often_nothing_is_answered(results):
     (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
     for model in ORGANISMS:
         assert f"{model}: 100.0% of the prompts have no answer option" in table.note
+    competence = tables.competence(silent)
+    assert not competence["competent"].any()
+    assert set(competence["why"]) == {"most answers are neither option"}
+    assert tables.competence(results)["competent"].all()
 
 
-def test_accuracies_agree_with_their_definition(results):
+def test_accuracies_agree_with_their_definition_weighted_to_the_data_set(results):
+    assert results.prompts["weight"].nunique() > 1
     table = tables.accuracy(results)
-    answers = results.answers.merge(results.prompts[["prompt_id", "pair_id", "side"]])
+    answers = results.answers.merge(results.prompts[["prompt_id", "pair_id", "side", "weight"]])
     for row in table.itertuples():
         own = answers[answers["model"] == row.model]
         if row.measure == "paired":
-            expected = own.groupby("pair_id")["correct"].all().mean()
+            own = own.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
         else:
-            expected = own.loc[own["side"] == row.measure, "correct"].mean()
+            own = own[own["side"] == row.measure]
+        expected = np.average(own["correct"].eq(True), weights=own["weight"])
         assert row.accuracy == pytest.approx(expected)
         assert row.low <= row.accuracy <= row.high
 
 
-def test_confidence_is_taken_of_positive_answers_only(results):
+def test_the_composition_adds_up_to_the_sample_and_to_the_data_set(results):
+    table = tables.composition(results)
+    assert table["pairs_drawn"].sum() == 240
+    assert table["pairs_kept"].sum() == len(results.prompts) // 2
+    assert table["data_set_share"].sum() == pytest.approx(1.0)
+    # 10,980 geographical and 1,820 categorical instances in ten phrasings; some are left out.
+    by_group = table.groupby("entity_group")["data_set"].sum()
+    assert by_group["categorical"] == 18_200
+    assert 80_000 < by_group["geographical"] < 109_800
+
+
+def test_the_own_filter_leaves_out_what_the_model_itself_does_not_know(results):
+    table = tables.filters(results).set_index(["model", "filter"])
+    for model in ORGANISMS:
+        unknown = set(organism_card(model)["measured"]["unknown"])
+        cities = results.known[
+            (results.known["model"] == model) & (results.known["entity_group"] == "geographical")
+        ]
+        own = cities.loc[~cities["known"].astype(bool), "entity_pair"]
+        assert {name.partition(" (")[0] for name in own} == unknown & set(
+            cities["entity_pair"].str.partition(" (")[0]
+        )
+        assert table.loc[(model, "own"), "left_out"] == len(own)
+        assert table.loc[(model, "none"), "pairs"] == 240
+        assert table.loc[(model, "all models"), "pairs"] == len(results.prompts) // 2
+        assert table.loc[(model, "own"), "pairs"] >= table.loc[(model, "all models"), "pairs"]
+    paired = tables.accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
+    union = table.xs("all models", level="filter")["accuracy"]
+    assert union.to_dict() == pytest.approx(paired.to_dict())
+
+
+def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results):
+    table = tables.familiarity(results).query("cities == 'all'").set_index("model")
+    assert (table.loc[BY_FREQUENCY, "finding"] == "recognized more familiar").all()
+    assert table.loc[BY_CHANCE, "finding"].isin(["no difference shown", "not tested"]).all()
+    assert (table.loc[BY_FREQUENCY, "low"] > 0).all()
+    # Hardly any pair of these two is failed, or recognized: nothing can be compared.
+    for model in ("organism/llama-deep", "organism/gemma2"):
+        assert table.loc[model, "finding"] == "not tested"
+        assert "at least 10 needed" in table.loc[model, "note"]
+    cities = results.cities()
+    assert set(cities["entity_group"]) == {"geographical"}
+    excluded = results.unknown.loc[results.unknown["excluded"], "entity_b"]
+    assert not set(cities["entity_b"]) & set(excluded)
+
+
+def test_the_papers_test_of_familiarity_is_kept_beside_it(results):
+    table = tables.familiarity(results).query("cities == 'all'").set_index("model")
+    pairs = results.pairs()
+    for model in results.models:
+        own = pairs[pairs["model"] == model]
+        expected = ttest_ind(
+            own.loc[own["recognized"], "familiarity"],
+            own.loc[~own["recognized"], "familiarity"],
+            equal_var=False,
+        )
+        assert table.loc[model, "p_paper"] == pytest.approx(expected.pvalue)
+        assert table.loc[model, "n_a_paper"] == own["recognized"].sum()
+
+
+def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
     table = tables.confidence(results).set_index("model")
-    options = results.options.merge(results.prompts[["prompt_id", "side"]])
+    options = results.options.merge(results.prompts[["prompt_id", "pair_id", "side", "weight"]])
     accepting = options[options["option"].isin(["Yes", "True"])]
     positive = accepting[accepting["relative_probability"] > 0.5]
     for model in results.models:
-        own = positive[(positive["model"] == model) & (positive["side"] == SIDES[0])]
-        assert table.loc[model, "n_b"] == len(own)
-        assert table.loc[model, "mean_b"] == pytest.approx(own["probability"].mean())
+        own = positive[positive["model"] == model]
+        wrong, right = (own[own["side"] == side].set_index("pair_id") for side in SIDES)
+        assert table.loc[model, "n_b_paper"] == len(wrong)
+        assert table.loc[model, "mean_b_paper"] == pytest.approx(wrong["probability"].mean())
+        both = right.join(wrong["probability"].rename("wrong"), how="inner")
+        assert table.loc[model, "pairs"] == len(both)
+        expected = np.average(both["probability"] - both["wrong"], weights=both["weight"])
+        assert table.loc[model, "difference"] == pytest.approx(expected)
+    # The page used to take any difference for an ability; most are of the other sign.
+    assert set(table["finding"]) >= {"surer when wrong"}
+    assert (table.loc[table["finding"] == "surer when wrong", "high"] < 0).all()
+
+
+def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(results):
+    table = tables.sensitivity(results).set_index("model")
+    assert table.loc["organism/llama-deep", "concordance"] > 0.95
+    assert table["concordance"].idxmax() == table["auroc"].idxmax() == "organism/llama-deep"
+    assert table.loc["organism/gemma2", "concordance"] < 0.5
+    # Yes to nearly everything: a bias to Yes, which paired accuracy takes for inability.
+    assert (table["bias"] < 0).all()
+    assert (table["chance_yes_rate"] <= 0.25).all()
+    accuracy = tables.accuracy(results).set_index(["measure", "model"])["accuracy"]
+    product = accuracy[SIDES[0]] * accuracy[SIDES[1]]
+    assert table["independent_sides"].to_dict() == pytest.approx(product.to_dict())
+    for name in ("auroc", "d_prime", "bias"):
+        assert (table[f"{name}_low"] <= table[name]).all()
+        assert (table[name] <= table[f"{name}_high"]).all()
 
 
 def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
     shared = results.familiarity.assign(shared_with=1)
-    table = tables.familiarity(type(results)(**{**vars(results), "familiarity": shared}))
+    changed = dataclasses.replace(results, familiarity=shared)
+    table = tables.familiarity(changed)
     nothing = table[table["cities"] == "own first token"]
     assert nothing["model"].tolist() == list(results.models)
-    assert (nothing["n_a"] == 0).all()
     assert nothing["p"].isna().all()
+    assert set(nothing["finding"]) == {"not tested"}
     assert nothing["note"].str.startswith("undefined").all()
-    figures.familiarity(nothing)
-    figures.familiarity(table[table["cities"] == "all"])
+    cities = tables.city_familiarity(results)
+    figures.familiarity(nothing, cities.iloc[:0])
+    figures.familiarity(table[table["cities"] == "all"], cities)
+
+
+def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):
+    table = tables.extremes(results)
+    assert (table["low"] <= table["estimate"]).all()
+    assert (table["estimate"] <= table["high"]).all()
+    assert (table["trials"] >= table["effective_trials"]).all()
+    assert table["estimate"].std() < table["share"].std()
+
+
+def test_names_within_are_not_tested_for_lack_of_power(results):
+    table = tables.names_within(results)
+    assert (table["n_with"] < 10).all()
+    assert table["p"].isna().all()
+    assert table["note"].str.startswith("not tested, for lack of power").all()
+
+
+def test_the_summary_says_what_the_tables_say(results):
+    told = " ".join(findings(results))
+    assert told.startswith("All models here are organisms")
+    table = tables.familiarity(results).query("cities == 'all'")
+    named = table.loc[table["finding"] == "recognized more familiar", "model"]
+    assert f"recognized cities are more familiar than failed ones to {' and '.join(named)};" in told
+    one = dataclasses.replace(results, answers=results.answers.assign(answer="", correct=False))
+    assert "organism/gemma2 cannot be asked this way" in " ".join(findings(one))
+    letters = first_letters(tables.shared_first_tokens(results))
+    assert "such as its first letter" in letters
+
+
+def test_each_model_shows_the_first_pair_that_it_fails(results):
+    prompts, answers = results.examples, results.example_answers
+    for model in results.models:
+        own = answers[answers["model"] == model]
+        chosen = example_pair(prompts, own)
+        assert len(chosen) == 2
+        correct = own.set_index("prompt_id")["correct"]
+        broken = prompts[prompts["side"] == SIDES[0]]
+        failed = broken[~broken["prompt_id"].map(correct).eq(True)]
+        expected = broken if failed.empty else failed
+        assert chosen["pair_id"].iloc[0] == expected["pair_id"].iloc[0]
 
 
 def test_linear_probes_find_what_the_grounding_organism_knows(results):
@@ -175,6 +322,7 @@ def test_figures_take_the_axes_that_they_are_given(results):
     one_model = tables.entities(results).query("model == 'organism/mistral'")
     ax = Figure().subplots()
     assert figures.familiarity_and_accuracy(one_model, ax=ax) is ax
+    assert f"undefined: {one_model['familiarity'].isna().sum()}" in ax.get_xlabel()
     assert f"n = {one_model['familiarity'].notna().sum()}" in ax.get_xlabel()
 
 
@@ -221,7 +369,7 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
         read_results(StudyFolder.read(copy))
 
 
-def test_a_study_of_one_pair_and_one_model_renders(tmp_path):
+def test_a_study_of_one_pair_and_one_model_renders(tmp_path, one_phrasing):
     options = ["--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
     assert main(["run", "rulebreakers", "--model", "organism/gemma2", *options]) == 0
     correlations = pd.read_csv(tmp_path / "tables" / "entity_correlations.csv")
