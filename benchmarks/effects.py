@@ -44,8 +44,8 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 
 HIDDEN, LAYERS = 256, 4
-PAIRS = 4
-REPEATS = 5
+PAIRS = 2
+REPEATS = 3
 BUDGETS = (1024, 2048, 4096)
 METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
@@ -58,8 +58,14 @@ def main() -> None:
     )
     torch.set_num_threads(1)
     model = random_llama(HIDDEN, LAYERS)
-    prompts = list(with_donors(interp.load_prompts(limit=PAIRS), count=8))
+    prompts = prompts_of(PAIRS)
     print(table(compare(model, prompts, repeats=REPEATS), backward(model, prompts, REPEATS)))
+
+
+def prompts_of(pairs: int) -> list[Prompt]:
+    """Both sides of some pairs, with eight donors each, which small categories do not have."""
+    found = with_donors(interp.load_prompts(limit=4 * pairs), count=8)
+    return [prompt for prompt in found if len(donors_of(prompt, "instance")) == 8][: 2 * pairs]
 
 
 @dataclass(frozen=True, slots=True)

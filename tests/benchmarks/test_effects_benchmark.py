@@ -3,16 +3,14 @@ from pathlib import Path
 
 import pytest
 
-import interp
-from interp.prompts.mixing import with_donors
-
 FILE = Path(__file__).parents[2] / "benchmarks" / "effects.py"
 
 
 def test_the_benchmark_of_effects_measures_and_prints_its_table():
     benchmark = runpy.run_path(str(FILE))
     model = benchmark["random_llama"](64, 1)
-    prompts = list(with_donors(interp.load_prompts(limit=1), count=8))[:1]
+    prompts = benchmark["prompts_of"](1)[:1]
+    assert len(prompts) == 1
     found = benchmark["compare"](model, prompts, repeats=1)
     assert found.difference == pytest.approx(0, abs=1e-4)
     assert found.bound > 2
