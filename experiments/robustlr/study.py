@@ -73,9 +73,9 @@ class RobustLRStudy(Study):
                 f"{counted(len(results.models), 'model')} on {theories:,} theories with their "
                 "variants. Scores are weighted F1 of the answers to a theory and its variants, "
                 "averaged over theories; a theory is consistent if all of its answers are right. "
-                "Intervals are 95%, theories being independent. Every table has the constant "
-                "guesses: a score is worth what it is above them. Published numbers stand in rows "
-                "of their own; the paper's theories are others than these."
+                "Intervals are 95%, with each theory as one trial. Every table has the constant "
+                "guesses, to compare scores with. Published numbers are in rows of their own; they "
+                "were measured on other theories."
             ),
             sections=(
                 contrast_section(results),

@@ -8,6 +8,7 @@ import pandas as pd
 
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.scores import LABELS, score_table, with_baselines
 
@@ -33,12 +34,14 @@ def published(*tables: int) -> pd.DataFrame:
 
 
 def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Every score with its interval, models and constant guesses: one row for each and set.
+    """Every score with its interval: one row per set (in the paper's order), model and guess.
 
     Args:
         rows: rows of a stage of the results.
         by: further columns whose values are scored separately.
     """
+    order = {name: place for place, name in enumerate(EVALUATION_SETS)}
+    rows = rows.sort_values("set", key=lambda names: names.map(order), kind="stable")
     return score_table(with_baselines(rows), ["source", "model", "set", *by])
 
 

@@ -12,6 +12,7 @@ from interp.runs.schemas import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.results import SETS, answered, read_results
 from interp_experiments.robustlr.scores import BASELINES
 from interp_experiments.robustlr.study import RobustLRStudy
@@ -108,6 +109,7 @@ def test_a_model_that_reads_no_edit_scores_as_the_guess_of_the_base(rows):
     assert groups["C-CS base"] == 1.0
     assert groups["C-CS conj+neg"] == 0.0
     scores = tables.scores(rows).set_index(["model", "set"])
+    assert list(scores.loc["right"].index) == list(EVALUATION_SETS)
     assert scores.loc[("same", "N-CS"), "consistency"] == 0.0
     assert scores.loc[("right", "N-CS"), "theories"] == EACH
 
