@@ -52,7 +52,7 @@ def proportions(
         squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table))
         effective = _effective(share, n, clusters, squares=squares)
         quantile = stdtrit(clusters - 1, UPPER)
-    low, high = _wilson(share, effective, quantile)
+    low, high = wilson(share, effective, quantile)
     table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
     table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
     return table[[*by, "measure", "share", "low", "high", "n", "clusters", "note"]]
@@ -86,12 +86,12 @@ def _effective(
     return np.clip(np.where(squares > 0, effective, clusters), clusters, trials)
 
 
-def _wilson(
+def wilson(
     share: Float[np.ndarray, " cells"],
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Phase 3 (Wilson, 1927).
+    """The interval of a share of so many trials (Wilson, 1927), with the quantile of its level.
 
     Not statsmodels' `proportion_confint`: that takes a level, not the quantile, and only the
     normal's quantile of it.

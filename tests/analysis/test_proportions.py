@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from interp.analysis.proportions import _wilson, proportions
+from interp.analysis.proportions import proportions, wilson
 
 
 def trials(clusters):
@@ -35,7 +35,7 @@ clustered = st.lists(
 
 
 @pytest.mark.parametrize("hits", [0, 1, 7, 20])
-def test_without_clusters_the_interval_is_that_of_wilson(hits):
+def test_without_clusters_the_interval_is_that_ofwilson(hits):
     row = interval([(hits, 20)], cluster=None)
     assert (row.low, row.high) == pytest.approx(proportion_confint(hits, 20, method="wilson"))
     assert (row.share, row.n) == (hits / 20, 20)
@@ -52,7 +52,7 @@ def test_the_interval_of_a_broken_number_of_trials_is_that_of_statsmodels(share,
     expected = proportion_confint(
         share * trials, trials, alpha=2 * stats.norm.sf(quantile), method="wilson"
     )
-    low, high = _wilson(*(np.array([x]) for x in (share, trials, quantile)))
+    low, high = wilson(*(np.array([x]) for x in (share, trials, quantile)))
     assert (low[0], high[0]) == pytest.approx(expected, abs=1e-12)
 
 
