@@ -1,31 +1,50 @@
 """Intervals of proportions whose trials come in clusters.
 
-1. Estimate the variance of the proportion from the clusters' deviations (the linearised variance of
-   a ratio of sums).
-2. Turn it into an effective number of independent trials, between the number of clusters and the
-   number of trials.
-3. Take Wilson's interval with that number, and Student's t for the number of clusters.
+Each end is a quantile of the share over random weights of the clusters (exponential, as in the
+Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added: without a hit for
+the lower end, with nothing but hits for the upper end. With a weight of one this is the bound of
+Gaffke (2005; Learned-Miller and Thomas, 2020), which for clusters of one trial is that of Clopper and
+Pearson; here the added cluster's weight is one half on average. Because the weights do not depend on
+the outcomes, one more error lowers both ends or leaves them: an interval from a variance that is
+estimated from the errors does not do that, and is narrowest where there is one error.
 
-Why not a bootstrap over clusters: it is too narrow when clusters are few or the proportion is near
-0 or 1, and has no width at all at 0 and 1, where many cells lie. In simulations of 9 clusters of 40
-trials with an intraclass correlation of 0.1, the percentile bootstrap's 95% interval held the true
-proportion in 89% of 2,000 samples at 0.5, 87% at 0.1 and 80% at 0.97; this interval in 95%, 95% and
-92%; Wilson's interval that ignores clusters in 59%, 65% and 66%. With 183 clusters of 60 trials the
-bootstrap held it in 95%, 95% and 93%, this one in 95%, 96% and 94%.
-"""
+How often the 95% interval held the true proportion, of 300 simulated samples or more, and its mean
+width; beside it Wilson's interval for the clusters' effective number of trials (at least the number
+of clusters), in brackets:
+
+| clusters x trials | correlation | 0.5 | 0.9 | 0.97 | 0.995 |
+|---|---|---|---|---|---|
+| 9 x 40 | 0.1 | 1.00, 0.30 (0.93, 0.25) | 1.00, 0.27 (0.95, 0.16) | 0.99, 0.26 (0.92, 0.10) | 0.99, 0.25 (0.97, 0.20) |
+| 9 x 40 | 0.5 | 0.96, 0.46 (0.96, 0.48) | 0.99, 0.32 (0.84, 0.29) | 0.99, 0.27 (0.88, 0.24) | 0.99, 0.25 (0.93, 0.33) |
+| 30 x 20 | 0.1 | 0.99, 0.16 (0.96, 0.14) | 0.97, 0.12 (0.94, 0.09) | 0.98, 0.10 (0.92, 0.05) | 0.97, 0.09 (0.96, 0.04) |
+| 30 x 20 | 0.5 | 0.96, 0.27 (0.95, 0.26) | 0.99, 0.17 (0.96, 0.16) | 0.99, 0.12 (0.85, 0.09) | 0.99, 0.09 (0.93, 0.10) |
+| 183 x 60 | 0.1 | 0.96, 0.05 (0.94, 0.05) | 0.97, 0.03 (0.95, 0.03) | 0.98, 0.02 (0.94, 0.02) | 0.99, 0.02 (0.92, 0.01) |
+| 183 x 60 | 0.5 | 0.95, 0.11 (0.95, 0.10) | 0.96, 0.06 (0.94, 0.06) | 0.96, 0.04 (0.93, 0.04) | 0.99, 0.02 (0.81, 0.02) |
+"""  # noqa: E501 (a table)
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.special import stdtrit
 
-from interp.analysis.intervals import UPPER, Z
+from interp.analysis.intervals import Z, percentile_interval
+
+DRAWS = 4000
+"""Random weights of the clusters."""
+
+_ADDED = 0.5
+"""Mean weight of the added cluster."""
 
 
 def proportions(
-    outcomes: pd.DataFrame, *, values: Sequence[str], by: Sequence[str], cluster: str | None
+    outcomes: pd.DataFrame,
+    *,
+    values: Sequence[str],
+    by: Sequence[str],
+    cluster: str | None,
+    weights: str | None = None,
 ) -> pd.DataFrame:
     """One row for each combination of `by` and column of outcomes.
 
@@ -39,51 +58,87 @@ def proportions(
         values: the boolean columns that are counted; NA is no trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
+        weights: the column that says how many trials of the population each stands for. The
+            interval is for the effective number of trials, or of clusters (Kish, 1965).
     """
-    sums = _sums(outcomes, values=values, keys=[*by, *([cluster] if cluster else [])])
-    cells = sums.groupby([*by, "measure"], sort=False, dropna=False)
-    table = cells.agg(hits=("hits", "sum"), n=("n", "sum"), clusters=("n", "size")).reset_index()
-    share, n = table["hits"].to_numpy() / table["n"].to_numpy(), table["n"].to_numpy(dtype=float)
-    if cluster is None:
-        clusters, effective, quantile = n, n, np.full(len(n), Z)
-    else:
-        clusters = table["clusters"].to_numpy(dtype=float)
-        deviations = sums["hits"] - share[cells.ngroup()] * sums["n"]
-        squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table))
-        effective = _effective(share, n, clusters, squares=squares)
-        quantile = stdtrit(clusters - 1, UPPER)
-    low, high = wilson(share, effective, quantile)
-    table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
-    table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
-    return table[[*by, "measure", "share", "low", "high", "n", "clusters", "note"]]
+    sums = _sums(outcomes, values=values, by=by, cluster=cluster, weights=weights)
+    rows = [
+        {**dict(zip([*by, "measure"], key, strict=True)), **_row(cell, cluster is not None)}
+        for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
+    ]
+    columns = [*by, "measure", "share", "low", "high", "n", "clusters", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def _sums(outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
-    """One row per measure and combination of keys: keys, n, measure, hits."""
-    keys = list(dict.fromkeys(keys))
-    grouped = outcomes.groupby(keys, sort=False, observed=True, dropna=False)
-    hits, n = (
-        sums.reset_index().melt(keys, list(values), var_name="measure", value_name=name)
-        for name, sums in (
-            ("hits", grouped[list(values)].sum().astype(float)),
-            ("n", grouped[list(values)].count()),
-        )
-    )
-    return hits.assign(n=n["n"])[n["n"] > 0].reset_index(drop=True)
-
-
-def _effective(
-    share: Float[np.ndarray, " cells"],
-    trials: Float[np.ndarray, " cells"],
-    clusters: Float[np.ndarray, " cells"],
+def _sums(
+    outcomes: pd.DataFrame,
     *,
-    squares: Float[np.ndarray, " cells"],
-) -> Float[np.ndarray, " cells"]:
-    """Phases 1 and 2; where all trials agree, each cluster counts once."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = clusters / (clusters - 1) * squares / trials**2
-        effective = share * (1 - share) / variance
-    return np.clip(np.where(squares > 0, effective, clusters), clusters, trials)
+    values: Sequence[str],
+    by: Sequence[str],
+    cluster: str | None,
+    weights: str | None,
+) -> pd.DataFrame:
+    """One row per measure, combination of `by` and cluster: n, and weighted hits, trials, squares.
+
+    Without a cluster, squares are those of the single trials' weights.
+    """
+    keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
+    weight = outcomes[weights].astype(float) if weights else pd.Series(1.0, outcomes.index)
+    parts = []
+    for name in values:
+        judged = outcomes[name].notna()
+        hit = outcomes.loc[judged, name].astype(float)
+        part = outcomes.loc[judged, keys].assign(
+            n=1,
+            hits=hit * weight[judged],
+            trials=weight[judged],
+            squares=weight[judged] ** 2,
+        )
+        grouped = part.groupby(keys, sort=False, observed=True, dropna=False) if keys else part
+        sums = grouped[["n", "hits", "trials", "squares"]].sum()
+        frame = sums.reset_index() if keys else sums.to_frame().T
+        parts.append(frame.assign(measure=name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
+    """The numbers of one measure, from its clusters."""
+    hits, trials = (cell[name].to_numpy(dtype=float) for name in ("hits", "trials"))
+    n, share = int(cell["n"].sum()), float(hits.sum() / trials.sum())
+    note = ""
+    if not clustered:
+        kish = trials.sum() ** 2 / cell["squares"].sum()
+        low, high = (float(end[0]) for end in wilson(*map(np.atleast_1d, (share, kish, Z))))
+    elif len(cell) > 1:
+        low, high = _clustered(hits, trials)
+    else:
+        low, high, note = np.nan, np.nan, "interval undefined: one cluster"
+    clusters = len(cell) if clustered else n
+    numbers = {"share": share, "low": low, "high": high, "n": n, "clusters": clusters}
+    return {**numbers, "note": note}
+
+
+def _clustered(
+    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"]
+) -> tuple[float, float]:
+    """The ends of the interval, from the hits and trials of each cluster."""
+    weights, added = _weights(len(hits))
+    # As many trials as the cluster of the average trial has.
+    added = added * (trials**2).sum() / trials.sum()
+    drawn, all_ = weights @ hits, weights @ trials + added
+    low, _ = percentile_interval(drawn / all_)
+    _, high = percentile_interval((drawn + added) / all_)
+    share = float(hits.sum() / trials.sum())
+    return min(low, share), max(high, share)
+
+
+@lru_cache(maxsize=8)
+def _weights(
+    clusters: int,
+) -> tuple[Float[np.ndarray, "draws clusters"], Float[np.ndarray, " draws"]]:
+    """Random weights of the clusters and of the added one, always the same."""
+    chance = np.random.default_rng(0)
+    return chance.standard_exponential((DRAWS, clusters)), chance.gamma(_ADDED, size=DRAWS)
 
 
 def wilson(
