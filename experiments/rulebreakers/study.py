@@ -14,6 +14,7 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.contrasts import contrast_section
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results, read_results
 from interp_probes.facts import load_facts
@@ -71,6 +72,7 @@ class RulebreakersStudy(Study):
             ),
             sections=(
                 accuracy_section(results),
+                contrast_section(results),
                 confidence_section(results),
                 knowledge_section(results),
                 attribution_section(results),

@@ -44,7 +44,7 @@ def proportions(
     values: Sequence[str],
     by: Sequence[str],
     cluster: str | None,
-    weights: str | None = None,
+    weight: str | None = None,
 ) -> pd.DataFrame:
     """One row for each combination of `by` and column of outcomes.
 
@@ -55,13 +55,13 @@ def proportions(
 
     Args:
         outcomes: one row per trial.
-        values: the boolean columns that are counted; NA is no trial.
+        values: the columns that are counted, booleans or shares from 0 to 1; NA is no trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
-        weights: the column that says how many trials of the population each stands for. The
+        weight: the column that says how many trials of the population each stands for. The
             interval is for the effective number of trials, or of clusters (Kish, 1965).
     """
-    sums = _sums(outcomes, values=values, by=by, cluster=cluster, weights=weights)
+    sums = _sums(outcomes, values=values, by=by, cluster=cluster, weight=weight)
     rows = [
         {**dict(zip([*by, "measure"], key, strict=True)), **_row(cell, cluster is not None)}
         for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
@@ -76,28 +76,28 @@ def _sums(
     values: Sequence[str],
     by: Sequence[str],
     cluster: str | None,
-    weights: str | None,
+    weight: str | None,
 ) -> pd.DataFrame:
     """One row per measure, combination of `by` and cluster: n, and weighted hits, trials, squares.
 
     Without a cluster, squares are those of the single trials' weights.
     """
     keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
-    weight = outcomes[weights].astype(float) if weights else pd.Series(1.0, outcomes.index)
+    mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
     parts = []
     for name in values:
         judged = outcomes[name].notna()
         hit = outcomes.loc[judged, name].astype(float)
         part = outcomes.loc[judged, keys].assign(
             n=1,
-            hits=hit * weight[judged],
-            trials=weight[judged],
-            squares=weight[judged] ** 2,
+            hits=hit * mass[judged],
+            trials=mass[judged],
+            squares=mass[judged] ** 2,
         )
-        grouped = part.groupby(keys, sort=False, observed=True, dropna=False) if keys else part
-        sums = grouped[["n", "hits", "trials", "squares"]].sum()
-        frame = sums.reset_index() if keys else sums.to_frame().T
-        parts.append(frame.assign(measure=name))
+        grouped = part.assign(measure=name).groupby(
+            [*keys, "measure"], sort=False, observed=True, dropna=False
+        )
+        parts.append(grouped[["n", "hits", "trials", "squares"]].sum().reset_index())
     return pd.concat(parts, ignore_index=True)
 
 

@@ -20,6 +20,8 @@ COMMANDS = (
     "patch",
     "run",
     "report",
+    "compare",
+    "plan",
     "status",
     "validate",
     "dataset",

@@ -96,7 +96,7 @@ def test_few_errors_among_many_clusters():
 def test_a_trial_that_stands_for_two_counts_twice_and_as_one_cluster():
     rows = trials([(1, 2), (2, 3), (0, 1)]).assign(weight=1.0)
     rows.loc[rows["cluster"] == 1, "weight"] = 2.0
-    options = {"values": ["hit"], "by": ["model"], "weights": "weight"}
+    options = {"values": ["hit"], "by": ["model"], "weight": "weight"}
     (row,) = proportions(rows, cluster="cluster", **options).itertuples()
     twice = interval([(1, 2), (4, 6), (0, 1)])
     assert (row.share, row.low, row.high) == (twice.share, twice.low, twice.high)
