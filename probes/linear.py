@@ -2,13 +2,19 @@
 
 1. Split the prompts into two halves that share no entity (`probes.halves`).
 2. Read the vectors of one model, position and layer.
-3. Cross-fit: a logistic regression trained on either half predicts the other.
-4. Do the same with shuffled labels, the control task (Hewitt and Liang 2019).
-5. Count: accuracy on all prompts and on those whose pair the model recognized or failed, bootstrap
-   intervals over entity pairs, and selectivity.
+3. Cross-fit: a ridge regression of the label on either half predicts the other by its sign.
+4. Do the same with labels that are swapped at random, entity pair by entity pair, many times: this
+   is the control task (Hewitt and Liang, 2019), and a permutation test of the accuracy.
+5. Count: accuracy on all prompts and on those whose pair the model recognized or failed, its
+   interval, selectivity and p.
+
+Why ridge regression: it has a closed form, so there is no solver to converge, and all label vectors
+share one factorisation, so every control is a full refit of the same probe. On 60 cells of six
+organisms (960 pairs) a thousand refits took 11 s, one logistic regression 5 s. Ridge regression is
+the first Newton step of a logistic regression with C = 4 / `RIDGE`: the accuracies of the two
+differed by 0.016 at most in these cells, and by -0.0004 on average.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,24 +23,22 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from scipy.special import stdtrit
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from interp.analysis.intervals import percentile_interval
-from interp.analysis.resampling import bootstrap_sums
+from interp.analysis.intervals import UPPER
+from interp.analysis.proportions import wilson
 from interp.errors import UserError
-from interp_probes.halves import DROPPED, entity_halves
+from interp_probes.halves import DROPPED, GROUP, entity_halves
 
-REGULARIZATION = 0.01
-"""scikit-learn's C for standardised features: strong, for there are more features than entities."""
+RIDGE = 400.0
+"""scikit-learn's alpha for standardised features: strong, for there are more features than
+entities."""
 
-ITERATIONS = 2000
-"""Most steps of the solver; a fit that needs more is named in `note`."""
-
-RESAMPLES = 1000
-"""Bootstrap resamples of the entity pairs."""
+CONTROLS = 999
+"""Draws of the control labels."""
 
 SUBSETS = ("all", "recognized", "failed")
 """All held-out prompts; both sides of the pairs that the model answers correctly on both sides;
@@ -50,7 +54,9 @@ class Task:
     """The prompts of one model that a probe is trained and tested on."""
 
     prompts: pd.DataFrame
-    """prompt_id, entity_b, half, label, control and recognized; dropped prompts are left out."""
+    """prompt_id, entity_b, group, half, label and recognized; dropped prompts are left out."""
+    labels: Booleans
+    """(prompt, 1 + draw): the label, then the control labels."""
     dropped: int
     """Prompts whose entities lie in both halves."""
 
@@ -66,35 +72,40 @@ def linear_probes(
 
     Args:
         residuals: files of the residuals table (`probes.residuals`); read layer by layer.
-        prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b.
+        prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
+            an entity_group, each group is in both halves and has rows of its own.
         answers: the answers table, with model, prompt_id and correct.
-        seed: decides the control labels and the bootstrap samples.
+        seed: decides the control labels.
 
     Returns:
-        One row per model, position, layer and subset of the prompts (`prompts`: all, recognized or
-        failed). accuracy is a share of prompts, chance 0.5; accuracy_low and accuracy_high bound
-        its 95% bootstrap interval, which resamples entity pairs and does not train again. Near
-        chance it is too narrow, because both folds' errors depend on the same two halves: of 240
-        intervals on noise (60 entity pairs, 8 dimensions) 87% held 0.5.
-        control_accuracy is that of labels swapped at random, both sides of an entity pair together;
-        selectivity = accuracy - control_accuracy. n_prompts and n_entities (distinct B) were
-        counted; n_dropped prompts were left out because their entities lie in both halves. Where a
-        number is undefined it is NaN and `note` says why.
+        One row per model, position, layer and subset of the prompts (`prompts`: all, recognized,
+        failed, and each entity group if the prompts name one). accuracy is a share of prompts,
+        chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
+        control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
+        of an entity pair together, and control_sd their standard deviation; selectivity =
+        accuracy - control_accuracy. p: that swapped labels are read as well, one-sided (share of
+        draws, the observed one among them); p_family: that they are read as well at any position
+        and layer of the model (the largest of each draw; Westfall and Young, 1993). n_prompts and
+        n_entities (distinct B) were counted; n_dropped prompts were left out because their entities
+        lie in both halves. Where a number is undefined it is NaN and `note` says why.
 
     Raises:
         UserError: prompts that do not have two sides, a model without answers, or no residuals.
     """
     halves = entity_halves(prompts)
-    rows: list[dict[str, object]] = []
+    tables = []
     for model, cells in _cells(residuals):
         task = _task(model, prompts, answers, halves, seed=seed)
+        rows, drawn = [], []
         for position, layer in cells:
             vectors = _vectors(residuals, model, position, layer, task)
-            key = {"model": model, "position": position, "layer": layer}
-            rows += [{**key, **row} for row in _probe(task, vectors, seed=seed)]
-    if not rows:
+            for row, controls in _probe(task, vectors):
+                rows.append({"model": model, "position": position, "layer": layer, **row})
+                drawn.append(controls)
+        tables.append(_tested(pd.DataFrame(rows), np.array(drawn)))
+    if not tables:
         raise UserError("no prompt could be measured; the errors of the answers table say why")
-    return pd.DataFrame(rows)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _task(
@@ -108,21 +119,22 @@ def _task(
     correct = answers.loc[answers["model"] == model].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
         raise UserError(f"{model} has no answers to some of the prompts; measure it on all of them")
-    table = prompts[["prompt_id", "pair_id", "entity_b"]].copy()
+    table = prompts[["prompt_id", "entity_b"]].assign(group=prompts.get(GROUP))
     table["half"] = prompts["prompt_id"].map(halves)
     table["label"] = prompts["side"] == sides[0]
-    table["control"] = table["label"] ^ table["entity_b"].isin(_swapped(prompts, seed))
     right = prompts["prompt_id"].map(correct).astype(bool)
     table["recognized"] = right.groupby(prompts["pair_id"]).transform("all")
     kept = table["half"] != DROPPED
-    return Task(table[kept].reset_index(drop=True), int((~kept).sum()))
+    table = table[kept].reset_index(drop=True)
+    return Task(table, _labels(table, seed), int((~kept).sum()))
 
 
-def _swapped(prompts: pd.DataFrame, seed: int) -> list[str]:
-    """The entities whose two sides swap labels in the control task, each with probability 1/2."""
-    entities = sorted(prompts["entity_b"].unique())
-    coins = np.random.default_rng(seed).random(len(entities)) < 0.5
-    return [entity for entity, swapped in zip(entities, coins, strict=True) if swapped]
+def _labels(prompts: pd.DataFrame, seed: int) -> Booleans:
+    """The labels, and as many draws of labels that entities swap, each with probability 1/2."""
+    entity, entities = pd.factorize(prompts["entity_b"], sort=True)
+    swapped = np.random.default_rng(seed).random((len(entities), CONTROLS)) < 0.5
+    label = prompts["label"].to_numpy(dtype=bool)[:, None]
+    return np.hstack([label, label ^ swapped[entity]])
 
 
 def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]:
@@ -151,70 +163,107 @@ def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task:
     return np.array(vectors, dtype=np.float32).reshape(-1, size)
 
 
-def _probe(task: Task, vectors: Vectors, *, seed: int) -> Iterator[dict[str, object]]:
-    """The rows of one model, position and layer, one per subset."""
-    prompts = task.prompts
-    half = prompts["half"].to_numpy()
-    right, note = _held_out(vectors, prompts["label"].to_numpy(), half)
-    control, control_note = _held_out(vectors, prompts["control"].to_numpy(), half)
-    held_out = prompts.assign(right=right, control_right=control)
-    notes = [note, f"control: {control_note}" if control_note else ""]
-    for name, subset in zip(SUBSETS, _subsets(held_out), strict=True):
-        yield {"prompts": name, **_accuracies(subset, notes, task, seed=seed)}
+def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Numbers]]:
+    """The rows of one model, position and layer, one per subset, with their control accuracies."""
+    right, why = _held_out(vectors, task.labels, task.prompts["half"].to_numpy())
+    held_out = task.prompts.assign(right=right[:, 0])
+    for name, inside in _subsets(task.prompts):
+        subset = held_out[inside]
+        note = why or _why_undefined(subset)
+        shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
+        low, high = (np.nan, np.nan) if note else _interval(subset)
+        if np.isnan(low) and not note:
+            note = "no interval: a half has one entity pair only"
+        accuracy, controls = float(shares[0]), shares[1:]
+        row = {
+            "prompts": name,
+            "accuracy": accuracy,
+            "accuracy_low": low,
+            "accuracy_high": high,
+            "control_accuracy": float(controls.mean()),
+            "control_sd": float(controls.std()),
+            "selectivity": accuracy - float(controls.mean()),
+            "n_prompts": len(subset),
+            "n_entities": subset["entity_b"].nunique(),
+            "n_dropped": task.dropped,
+            "note": note,
+        }
+        yield row, controls
 
 
-def _subsets(held_out: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    recognized = held_out["recognized"].astype(bool)
-    return held_out, held_out[recognized], held_out[~recognized]
+def _why_undefined(subset: pd.DataFrame) -> str:
+    if subset.empty:
+        return "undefined: no such prompts"
+    return "" if subset["label"].nunique() == 2 else "undefined: one label only"
+
+
+def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
+    """The subsets by name, as masks of the prompts."""
+    recognized = prompts["recognized"].to_numpy(dtype=bool)
+    yield from zip(SUBSETS, (np.ones_like(recognized), recognized, ~recognized), strict=True)
+    for group in prompts["group"].dropna().unique():
+        yield group, (prompts["group"] == group).to_numpy()
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the other half's probe predicts each label: 1, 0 or NaN; and a note."""
-    undefined = np.full(len(labels), np.nan)
-    if any(len(set(labels[half == side])) < 2 for side in (0, 1)):
-        return undefined, "undefined: a half lacks one of the labels"
+    """Whether the other half's probe predicts each label: 1, 0 or NaN, as `labels`; and a note."""
+    right = np.full(labels.shape, np.nan)
+    if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
+        return right, "undefined: a half lacks one of the labels"
     if not np.isfinite(vectors).all():
-        return undefined, "undefined: some vectors are not finite"
-    right, converged = undefined.copy(), True
+        return right, "undefined: some vectors are not finite"
+    numbers, signs = vectors.astype(float), np.where(labels, 1.0, -1.0)
     for trained in (0, 1):
         inside = half == trained
-        probe = LogisticRegression(C=REGULARIZATION, max_iter=ITERATIONS)
-        pipeline = make_pipeline(StandardScaler(), probe)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            pipeline.fit(vectors[inside], labels[inside])
-        converged &= bool((probe.n_iter_ < ITERATIONS).all())
-        right[~inside] = pipeline.predict(vectors[~inside]) == labels[~inside]
-    return right, "" if converged else "the fit did not converge"
+        probe = make_pipeline(StandardScaler(), Ridge(alpha=RIDGE, solver="cholesky"))
+        probe.fit(numbers[inside], signs[inside])
+        predicted = probe.predict(numbers[~inside]).reshape(-1, labels.shape[1])
+        right[~inside] = (predicted > 0) == labels[~inside]
+    return right, ""
 
 
-def _accuracies(
-    subset: pd.DataFrame, notes: list[str], task: Task, *, seed: int
-) -> dict[str, object]:
-    if subset["label"].nunique() < 2:
-        subset = subset.assign(right=np.nan, control_right=np.nan)
-        notes = [f"undefined: {'one label only' if len(subset) else 'no such prompts'}"]
-    accuracy, control = float(subset["right"].mean()), float(subset["control_right"].mean())
-    low, high = _interval(subset, seed=seed)
-    if np.isnan(low) and not np.isnan(accuracy):
-        notes = [*notes, "no interval: one entity pair only"]
-    return {
-        "accuracy": accuracy,
-        "accuracy_low": low,
-        "accuracy_high": high,
-        "control_accuracy": control,
-        "selectivity": accuracy - control,
-        "n_prompts": len(subset),
-        "n_entities": subset["entity_b"].nunique(),
-        "n_dropped": task.dropped,
-        "note": "; ".join(note for note in notes if note),
-    }
+def _interval(subset: pd.DataFrame) -> tuple[float, float]:
+    """The 95% interval of the share of right predictions; NaN where a half has one entity pair.
+
+    The errors of both halves depend on the same two halves, and near chance hang together entirely:
+    the standard error is the mean of the halves' own, each clustered by entity pair, and Student's
+    t has the degrees of freedom of the half with fewer entity pairs. The interval is Wilson's for
+    as many independent trials as have that error; where all or none are right, for as many as that
+    half has entity pairs. In simulations of 60 entity pairs with 4 prompts and 8 dimensions the
+    interval held an expected accuracy of 0.50, 0.53, 0.59, 0.70, 0.86 and 0.97 in 98%, 97%, 98%,
+    98%, 98% and 97% of 400 samples; one of equal width to both sides in 93% at 0.97.
+    """
+    halves = [_clustered(rows) for _, rows in subset.groupby("half")]
+    weights = subset.groupby("half").size().to_numpy() / len(subset)
+    share, clusters = float(subset["right"].mean()), min(clusters for _, clusters in halves)
+    if clusters < 2:
+        return np.nan, np.nan
+    error = sum(weight * error for weight, (error, _) in zip(weights, halves, strict=True))
+    variance = share * (1 - share)
+    trials = clusters if not variance else variance / error**2 if error else np.inf
+    numbers = (np.array([x], dtype=float) for x in (share, trials, stdtrit(clusters - 1, UPPER)))
+    low, high = wilson(*numbers)
+    return float(low[0]), float(high[0])
 
 
-def _interval(subset: pd.DataFrame, *, seed: int) -> tuple[float, float]:
-    """Percentiles of the accuracy over samples of entity pairs; NaN where there is only one."""
-    by_entity = subset.groupby("entity_b")["right"].agg(["sum", "size"]).to_numpy(dtype=float)
-    if len(by_entity) < 2 or subset["right"].isna().any():
-        return float("nan"), float("nan")
-    right, prompts = bootstrap_sums(by_entity, resamples=RESAMPLES, seed=seed).T
-    return percentile_interval(right / prompts)
+def _clustered(rows: pd.DataFrame) -> tuple[float, int]:
+    """The standard error of a half's share, clustered by entity pair, and how many these are."""
+    by_entity = rows.groupby("entity_b")["right"].agg(["sum", "size"])
+    clusters = len(by_entity)
+    deviations = by_entity["sum"] - rows["right"].mean() * by_entity["size"]
+    squares = clusters / max(clusters - 1, 1) * float((deviations**2).sum())
+    return float(np.sqrt(squares)) / len(rows), clusters
+
+
+def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
+    """The rows of one model with p and p_family, by their control accuracies, (row, draw)."""
+    observed = rows["accuracy"].to_numpy()
+    largest = np.empty_like(controls)
+    for subset in rows["prompts"].unique():
+        inside = (rows["prompts"] == subset).to_numpy()
+        largest[inside] = np.fmax.reduce(controls[inside])
+    place = list(rows.columns).index("selectivity") + 1
+    for name, draws in (("p_family", largest), ("p", controls)):
+        p = (1 + (draws >= observed[:, None]).sum(axis=1)) / (1 + CONTROLS)
+        rows.insert(place, name, np.where(np.isnan(observed), np.nan, p))
+    return rows

@@ -1,5 +1,7 @@
 """The small tables of what a probe measured."""
 
+from functools import partial
+
 import pandas as pd
 
 from interp.errors import UserError
@@ -7,6 +9,7 @@ from interp.report.results import Results
 from interp.report.summary import summarize
 from interp.runs.folder import RunFolder
 from interp_probes.familiarity import flag_shared
+from interp_probes.figures import probe_accuracy
 from interp_probes.knowledge import excluded
 from interp_probes.linear import linear_probes
 from interp_probes.specs import ENTITIES
@@ -46,13 +49,14 @@ def of_knowledge(run: RunFolder) -> Results:
 
 def of_residuals(run: RunFolder) -> Results:
     """The accuracy of linear probes of the prompt's side, by model, position and layer."""
-    prompts = run.table("prompts", ["prompt_id", "pair_id", "side", *ENTITIES])
+    prompts = run.table("prompts")
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     files = run.files("residuals", run.models())
     table = linear_probes(files, prompts, answers, seed=run.record.run.seed)
-    title = "Accuracy of linear probes of the prompt's side; control: labels shuffled"
+    title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
     summary = summarize(answers, answers[answers["error"] != ""])
-    return Results({"linear_probes": table}, [(title, _for_people(table))], summary)
+    figures = {"linear_probes": partial(probe_accuracy, table)}
+    return Results({"linear_probes": table}, [(title, _for_people(table))], summary, figures)
 
 
 def _measured(run: RunFolder, name: str) -> pd.DataFrame:
@@ -70,9 +74,11 @@ def _measured(run: RunFolder, name: str) -> pd.DataFrame:
 
 
 def _for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, position and layer: accuracy on each subset, and the control's on all."""
+    """One row per model, position and layer: accuracy on each subset; interval and p on all."""
     key = ["model", "position", "layer"]
     shown = table.pivot(index=key, columns="prompts", values="accuracy")
     everything = table[table["prompts"] == "all"].set_index(key)
-    shown = shown[["all", "recognized", "failed"]].assign(control=everything["control_accuracy"])
+    interval = everything[["accuracy_low", "accuracy_high"]].set_axis(["low", "high"], axis=1)
+    shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
+    shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
     return shown.loc[everything.index].reset_index()

@@ -8,7 +8,6 @@ from interp.report.figures import (
     grouped_bars,
     interval_points,
     labelled_points,
-    lines,
     matrix,
     panel_a_model,
     point_cloud,
@@ -22,7 +21,6 @@ OVERALL = "overall"
 
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
-_POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def paired_accuracy_by_group(
@@ -200,32 +198,6 @@ def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> 
         return point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
 
     return draw(table, ax) if ax is not None else panel_a_model(table, draw)
-
-
-def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Accuracy of linear probes by layer, a panel per model.
-
-    `table` is `tables.residual_probes(results)`; with `ax` it must hold one model.
-    """
-    position = table["position"].map(_POSITIONS).fillna(table["position"])
-    shown = table.assign(probe=position + ", " + table["prompts"] + " pairs")
-    shown = shown[shown["prompts"] != "recognized"]
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        ax = lines(
-            rows,
-            x="layer",
-            y="accuracy",
-            hue="probe",
-            n="n_prompts",
-            interval=("accuracy_low", "accuracy_high"),
-            ax=ax,
-        )
-        ax.set_ylim(0.3, 1.02)
-        ax.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
-        return ax
-
-    return draw(shown, ax) if ax is not None else panel_a_model(shown, draw)
 
 
 def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:

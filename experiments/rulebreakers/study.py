@@ -16,11 +16,13 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers.contrasts import contrast_section
 from interp_experiments.rulebreakers.findings import findings, first_letters
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results, read_results
 from interp_probes.facts import load_facts
+from interp_probes.figures import probe_accuracy
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 2400
@@ -82,6 +84,7 @@ class RulebreakersStudy(Study):
                 sample_section(results),
                 accuracy_section(results),
                 sensitivity_section(results),
+                contrast_section(results),
                 knowledge_section(results),
                 attribution_section(results),
                 correlation_section(results),
@@ -357,19 +360,23 @@ def probe_section(results: Results) -> Section:
         "Linear probes",
         "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
         "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those of which the model itself answers a side incorrectly.",
+        "pairs are those of which the model itself answers a side incorrectly. Cities are in both "
+        "halves of the data; each other kind, such as animals, is in one, so that its probe was "
+        "trained on other kinds.",
         (
             FigureItem(
                 "linear_probes",
                 "Accuracy of linear probes by layer",
-                lambda: figures.probe_accuracy(table),
+                lambda: probe_accuracy(table),
+                "Subsets of fewer than 50 prompts are not drawn.",
             ),
             TableItem(
                 "linear_probes",
                 "Linear probes with their control task",
                 table,
-                "Selectivity is accuracy minus that of the control task, whose labels are shuffled "
-                "by entity pair.",
+                "Selectivity is accuracy minus that of the control task, whose labels are swapped "
+                "by entity pair, on average over draws. p is the share of draws that are read as "
+                "well, p_family at any layer and position of the model.",
             ),
         ),
     )

@@ -8,12 +8,18 @@ from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.facts import entity_group, fact_set, published_groups
 from interp_experiments.rulebreakers.instances import generate
+from interp_experiments.rulebreakers.named import NAMED
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import load_located, load_published
 
 
 class Rulebreakers:
     """The rulebreakers and their counterparts (paper, Section 3)."""
+
+    cluster = "entity_b"
+    """What makes answers hang together: B, which names the entity pair."""
+
+    contrasts = NAMED
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""

@@ -1,4 +1,7 @@
-"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact ones."""
+"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact ones.
+
+Pairs of one cluster, such as those about one city, are resampled together and change sign together.
+"""
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
@@ -7,6 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.analysis.corrections import holm
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import percentile_interval
 from interp.analysis.resampling import bootstrap_sums, random_sign_sums
@@ -14,11 +18,19 @@ from interp.analysis.spearman import spearman
 from interp.tables import NO_GAP
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the pairs, and random signs of the test."""
+"""Bootstrap resamples of the clusters."""
+
+SIGNS = 20_000
+"""Random signs of the clusters in a test: enough for a p-value to survive the correction over a few
+hundred cells."""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 """Values of the column `recognized`: all pairs, those where the model prefers the correct answer on
 both sides, and the others."""
+
+SHARED = "yes"
+"""The group whose recovered share is defined: where the model fails, the difference between the two
+prompts is no more than a remainder, whose mean may be zero or of the wrong sign."""
 
 CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
 """What identifies a group of patches whose effects are averaged over pairs."""
@@ -29,31 +41,49 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 """A table, whole or in parts of whole pairs that are processed one after the other."""
 
 
-def effect_table(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
+def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
     """One row per model, direction, method, site, layer, head, role and group of pairs.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
-    over pairs in logits, with its percentile bootstrap interval; recovered, recovered_low,
-    recovered_high: mean effect over mean difference between the two prompts, which, unlike a mean
-    of shares, no pair with a small difference dominates; p: two-sided, that effects are as often
-    positive as negative (random signs); flipped: share of pairs whose preferred answer changes;
-    pairs; note: why a statistic is undefined (NaN). Where a role's tokens were patched one by one,
-    a pair counts with their mean.
+    over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
+    recovered_low, recovered_high: mean effect over mean difference between the two prompts, of the
+    pairs that the model recognizes, where that mean is at least the standard deviation of the
+    differences; p: two-sided, that effects are as often positive as negative (random signs of
+    clusters); p_holm: corrected over the cells of a model, direction, method and group; flipped:
+    share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic is
+    undefined (NaN). Where a role's tokens were patched one by one, a pair counts with their mean.
 
     Only two numbers per cell and pair are kept of each part of `patches`.
+
+    Args:
+        patches: rows of the patches table.
+        pairs: rows of the pairs table.
+        cluster: the column of pairs that says which depend on each other.
     """
-    gaps = pairs.set_index(_KEY)[["recognized"]].assign(
-        gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy()
+    about = pairs.set_index(_KEY)[["recognized"]].assign(
+        gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy(),
+        cluster=pairs[cluster].to_numpy(),
     )
-    found = _by_cell(in_parts(patches), gaps.index)
+    found = _by_cell(in_parts(patches), about.index)
     rows = []
     for cell in _ordered(list(found)):
         members = pd.concat(found.pop(cell), ignore_index=True)
-        members = members.join(gaps.reset_index(drop=True), on="pair")
+        members = members.join(about.reset_index(drop=True), on="pair")
         for group, values in GROUPS.items():
             chosen = members[members["recognized"].isin(values)]
-            rows.append({**_named(cell), "recognized": group, **_statistics(chosen)})
-    return pd.DataFrame(rows, columns=[*CELL, "recognized", *_NUMBERS, "pairs", "note"])
+            numbers = _statistics(chosen, shared=group == SHARED)
+            rows.append({**_named(cell), "recognized": group, **numbers})
+    table = pd.DataFrame(rows, columns=[*CELL, "recognized", *_NUMBERS, *_COUNTS, "note"])
+    return _corrected(table)
+
+
+def _corrected(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with p_holm; the family is the cells of a model, direction, method and group."""
+    families = [
+        holm(rows, family="cells").drop(columns=["family", "family_size"])
+        for _, rows in grouped(table, ["model", "direction", "method", "recognized"])
+    ]
+    return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
 
 
 def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
@@ -104,31 +134,6 @@ def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
     )
 
 
-def _statistics(rows: pd.DataFrame) -> dict[str, object]:
-    """Mean effect, recovered share and their intervals, over one row per pair."""
-    n = len(rows)
-    if not n:
-        return {**dict.fromkeys(_NUMBERS, math.nan), "pairs": 0, "note": "no such pairs"}
-    values = rows[["effect", "gap"]].to_numpy(dtype=float)
-    means = bootstrap_sums(values, resamples=RESAMPLES) / n
-    effects = values[:, 0]
-    low, high = percentile_interval(means[:, 0]) if n > 1 else (math.nan, math.nan)
-    share, share_low, share_high = _recovered(values, means)
-    notes = ["one pair has no interval"] * (n == 1)
-    notes += ["the prompts' metrics are alike on average"] * math.isnan(share)
-    numbers = (
-        float(effects.mean()),
-        low,
-        high,
-        share,
-        share_low,
-        share_high,
-        _sign_test(effects),
-        float(rows["flipped"].astype(float).mean()),
-    )
-    return {**dict(zip(_NUMBERS, numbers, strict=True)), "pairs": n, "note": "; ".join(notes)}
-
-
 _NUMBERS = (
     "effect",
     "effect_low",
@@ -140,27 +145,70 @@ _NUMBERS = (
     "flipped",
 )
 
+_COUNTS = ("pairs", "clusters")
 
-def _recovered(
-    values: Float[np.ndarray, "pairs effect_gap"], means: Float[np.ndarray, "resamples effect_gap"]
-) -> tuple[float, float, float]:
-    """The mean effect over the mean gap, and its interval, from pairs and resampled means."""
-    effect, gap = values.mean(axis=0)
-    if abs(gap) < NO_GAP:
-        return math.nan, math.nan, math.nan
-    share = float(effect / gap) + 0.0
-    if len(values) < 2 or (np.abs(means[:, 1]) < NO_GAP).any():
-        return share, math.nan, math.nan
-    return share, *percentile_interval(means[:, 0] / means[:, 1])
+_ONLY = "no recovered share: only of recognized pairs"
 
 
-def _sign_test(effects: Float[np.ndarray, " n"]) -> float:
-    """The share of random signs under which the mean is at least as far from zero."""
-    if len(effects) < 2:
+def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
+    """Mean effect, its interval and test, and the recovered share, over one row per pair."""
+    counts = {"pairs": len(rows), "clusters": rows["cluster"].nunique()}
+    if rows.empty:
+        return {**dict.fromkeys(_NUMBERS, math.nan), **counts, "note": "no such pairs"}
+    clusters = rows.assign(n=1).groupby("cluster", sort=False)[["effect", "gap", "n"]].sum()
+    values = clusters.to_numpy(dtype=float)
+    resampled = _resampled(values)
+    effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
+    why = _why_no_share(rows["gap"]) if shared else _ONLY
+    notes = ["one cluster has no interval"] * (len(values) == 1) + [why] * bool(why)
+    shares = (
+        (math.nan,) * 3
+        if why
+        else (effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1]))
+    )
+    numbers = (
+        effect,
+        *percentile_interval(resampled[:, 0] / resampled[:, 2]),
+        *shares,
+        _sign_test(values[:, 0]),
+        float(rows["flipped"].astype(float).mean()),
+    )
+    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": "; ".join(notes)}
+
+
+def _resampled(
+    values: Float[np.ndarray, "clusters columns"],
+) -> Float[np.ndarray, "resamples columns"]:
+    """Sums over resampled clusters; missing if there is only one."""
+    if len(values) < 2:
+        return np.full((1, values.shape[1]), np.nan)
+    return bootstrap_sums(values, resamples=RESAMPLES)
+
+
+def _why_no_share(gaps: pd.Series) -> str:
+    """Why the mean difference of the prompts is no denominator; empty if it is one.
+
+    A mean that is smaller than the standard deviation says little of any pair.
+    """
+    spread = float(gaps.std()) if len(gaps) > 1 else 0.0
+    small = abs(float(gaps.mean())) < max(spread, NO_GAP)
+    return "no recovered share: the mean difference is below its standard deviation" * small
+
+
+def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
+    """The share of random signs of the clusters under which the sum is at least as far from zero.
+
+    Few signs suffice where p is large; only small p-values are found by many.
+    """
+    if len(sums) < 2:
         return math.nan
-    means = random_sign_sums(effects, resamples=RESAMPLES) / len(effects)
-    as_far = int((np.abs(means) >= abs(effects.mean()) * (1 - 1e-12)).sum())
-    return (1 + as_far) / (1 + RESAMPLES)
+    observed = abs(sums.sum()) * (1 - 1e-12)
+    for signs in (SIGNS // 10, SIGNS):
+        as_far = int((np.abs(random_sign_sums(sums, resamples=signs)) >= observed).sum())
+        p = (1 + as_far) / (1 + signs)
+        if p > 0.02:
+            break
+    return p
 
 
 def verification_table(patches: Parts) -> pd.DataFrame:

@@ -1,27 +1,41 @@
 """Intervals of proportions whose trials come in clusters.
 
-1. Estimate the variance of the proportion from the clusters' deviations (the linearised variance of
-   a ratio of sums).
-2. Turn it into an effective number of independent trials, between the number of clusters and the
-   number of trials.
-3. Take Wilson's interval with that number, and Student's t for the number of clusters.
+Each end is a quantile of the share over random weights of the clusters (exponential, as in the
+Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added: without a hit for
+the lower end, with nothing but hits for the upper end. With a weight of one this is the bound of
+Gaffke (2005; Learned-Miller and Thomas, 2020), which for clusters of one trial is that of Clopper and
+Pearson; here the added cluster's weight is one half on average. Because the weights do not depend on
+the outcomes, one more error lowers both ends or leaves them: an interval from a variance that is
+estimated from the errors does not do that, and is narrowest where there is one error.
 
-Why not a bootstrap over clusters: it is too narrow when clusters are few or the proportion is near
-0 or 1, and has no width at all at 0 and 1, where many cells lie. In simulations of 9 clusters of 40
-trials with an intraclass correlation of 0.1, the percentile bootstrap's 95% interval held the true
-proportion in 89% of 2,000 samples at 0.5, 87% at 0.1 and 80% at 0.97; this interval in 95%, 95% and
-92%; Wilson's interval that ignores clusters in 59%, 65% and 66%. With 183 clusters of 60 trials the
-bootstrap held it in 95%, 95% and 93%, this one in 95%, 96% and 94%.
-"""
+How often the 95% interval held the true proportion, of 300 simulated samples or more, and its mean
+width; beside it Wilson's interval for the clusters' effective number of trials (at least the number
+of clusters), in brackets:
+
+| clusters x trials | correlation | 0.5 | 0.9 | 0.97 | 0.995 |
+|---|---|---|---|---|---|
+| 9 x 40 | 0.1 | 1.00, 0.30 (0.93, 0.25) | 1.00, 0.27 (0.95, 0.16) | 0.99, 0.26 (0.92, 0.10) | 0.99, 0.25 (0.97, 0.20) |
+| 9 x 40 | 0.5 | 0.96, 0.46 (0.96, 0.48) | 0.99, 0.32 (0.84, 0.29) | 0.99, 0.27 (0.88, 0.24) | 0.99, 0.25 (0.93, 0.33) |
+| 30 x 20 | 0.1 | 0.99, 0.16 (0.96, 0.14) | 0.97, 0.12 (0.94, 0.09) | 0.98, 0.10 (0.92, 0.05) | 0.97, 0.09 (0.96, 0.04) |
+| 30 x 20 | 0.5 | 0.96, 0.27 (0.95, 0.26) | 0.99, 0.17 (0.96, 0.16) | 0.99, 0.12 (0.85, 0.09) | 0.99, 0.09 (0.93, 0.10) |
+| 183 x 60 | 0.1 | 0.96, 0.05 (0.94, 0.05) | 0.97, 0.03 (0.95, 0.03) | 0.98, 0.02 (0.94, 0.02) | 0.99, 0.02 (0.92, 0.01) |
+| 183 x 60 | 0.5 | 0.95, 0.11 (0.95, 0.10) | 0.96, 0.06 (0.94, 0.06) | 0.96, 0.04 (0.93, 0.04) | 0.99, 0.02 (0.81, 0.02) |
+"""  # noqa: E501 (a table)
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.special import stdtrit
 
-from interp.analysis.intervals import UPPER, Z
+from interp.analysis.intervals import Z, percentile_interval
+
+DRAWS = 4000
+"""Random weights of the clusters."""
+
+_ADDED = 0.5
+"""Mean weight of the added cluster."""
 
 
 def proportions(
@@ -37,95 +51,102 @@ def proportions(
     Columns are those of `by`, measure (the column's name), share (the proportion of true values),
     low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are treated
     as dependent; without `cluster`, all are independent, and the interval is Wilson's. With one
-    cluster the interval is undefined (NaN) and `note` says so. Weights that differ make trials
-    worth fewer: as many as Kish's effective sample size (1965, Survey Sampling, 11.7) is of n.
+    cluster the interval is undefined (NaN) and `note` says so.
 
     Args:
         outcomes: one row per trial.
-        values: the columns that are counted: booleans, or shares from 0 to 1; NA is no trial.
+        values: the columns that are counted, booleans or shares from 0 to 1; NA is no trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
-        weight: the trials' weights; each counts once without them.
+        weight: the column that says how many trials of the population each stands for. The
+            interval is for the effective number of trials, or of clusters (Kish, 1965).
     """
-    sums = _sums(
-        outcomes, values=values, keys=[*by, *([cluster] if cluster else [])], weight=weight
-    )
-    cells = sums.groupby([*by, "measure"], sort=False, dropna=False)
-    table = cells[["hits", "mass", "squared", "n"]].sum().assign(clusters=cells.size())
-    table = table.reset_index()
-    n, mass = (table[name].to_numpy(dtype=float) for name in ("n", "mass"))
-    share = table["hits"].to_numpy() / mass
-    kish = mass**2 / table["squared"].to_numpy() / n
-    if cluster is None:
-        clusters, effective, quantile = n, n * kish, np.full(len(n), Z)
-    else:
-        clusters = table["clusters"].to_numpy(dtype=float)
-        deviations = sums["hits"] - share[cells.ngroup()] * sums["mass"]
-        squares = np.bincount(cells.ngroup(), deviations**2, minlength=len(table)) / mass**2
-        effective = _effective(share, n, clusters, squares=squares, kish=kish)
-        quantile = stdtrit(clusters - 1, UPPER)
-    low, high = _wilson(share, effective, quantile)
-    table = table.assign(share=share, low=low, high=high, clusters=clusters.astype(int))
-    table["note"] = np.where(np.isnan(low), "interval undefined: one cluster", "")
-    return table[[*by, "measure", "share", "low", "high", "n", "clusters", "note"]]
+    sums = _sums(outcomes, values=values, by=by, cluster=cluster, weight=weight)
+    rows = [
+        {**dict(zip([*by, "measure"], key, strict=True)), **_row(cell, cluster is not None)}
+        for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
+    ]
+    columns = [*by, "measure", "share", "low", "high", "n", "clusters", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _sums(
-    outcomes: pd.DataFrame, *, values: Sequence[str], keys: Sequence[str], weight: str | None
-) -> pd.DataFrame:
-    """One row per measure and combination of keys: keys, measure, n, and sums over the trials.
-
-    hits is the sum of weights times values, mass that of weights, squared that of their squares.
-    """
-    keys = list(dict.fromkeys(keys))
-    shares = outcomes[list(values)].astype("Float64")
-    weights = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
-    trials = shares.notna().astype(float)
-    columns = {
-        "hits": shares.fillna(0.0).astype(float).mul(weights, axis=0),
-        "mass": trials.mul(weights, axis=0),
-        "squared": trials.mul(weights**2, axis=0),
-        "n": trials.astype(int),
-    }
-    by_key = (
-        sums.groupby([outcomes[key] for key in keys], sort=False, observed=True, dropna=False)
-        .sum()
-        .reset_index()
-        .melt(keys, list(values), var_name="measure", value_name=name)
-        for name, sums in columns.items()
-    )
-    first, *others = by_key
-    sums = first.assign(
-        **{name: part[name] for name, part in zip([*columns][1:], others, strict=True)}
-    )
-    return sums[sums["n"] > 0].reset_index(drop=True)
-
-
-def _effective(
-    share: Float[np.ndarray, " cells"],
-    trials: Float[np.ndarray, " cells"],
-    clusters: Float[np.ndarray, " cells"],
+    outcomes: pd.DataFrame,
     *,
-    squares: Float[np.ndarray, " cells"],
-    kish: Float[np.ndarray, " cells"],
-) -> Float[np.ndarray, " cells"]:
-    """Phases 1 and 2; where all trials agree, each cluster counts once.
+    values: Sequence[str],
+    by: Sequence[str],
+    cluster: str | None,
+    weight: str | None,
+) -> pd.DataFrame:
+    """One row per measure, combination of `by` and cluster: n, and weighted hits, trials, squares.
 
-    `squares` is the sum of squared deviations of clusters over the square of the sum of weights,
-    `kish` what a trial is worth where weights differ: 1 where they do not.
+    Without a cluster, squares are those of the single trials' weights.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effective = share * (1 - share) / (clusters / (clusters - 1) * squares)
-    fewest = clusters * kish
-    return np.asarray(np.clip(np.where(squares > 0, effective, fewest), fewest, trials * kish))
+    keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
+    mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
+    parts = []
+    for name in values:
+        judged = outcomes[name].notna()
+        hit = outcomes.loc[judged, name].astype(float)
+        part = outcomes.loc[judged, keys].assign(
+            n=1,
+            hits=hit * mass[judged],
+            trials=mass[judged],
+            squares=mass[judged] ** 2,
+        )
+        grouped = part.assign(measure=name).groupby(
+            [*keys, "measure"], sort=False, observed=True, dropna=False
+        )
+        parts.append(grouped[["n", "hits", "trials", "squares"]].sum().reset_index())
+    return pd.concat(parts, ignore_index=True)
 
 
-def _wilson(
+def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
+    """The numbers of one measure, from its clusters."""
+    hits, trials = (cell[name].to_numpy(dtype=float) for name in ("hits", "trials"))
+    n, share = int(cell["n"].sum()), float(hits.sum() / trials.sum())
+    note = ""
+    if not clustered:
+        kish = trials.sum() ** 2 / cell["squares"].sum()
+        low, high = (float(end[0]) for end in wilson(*map(np.atleast_1d, (share, kish, Z))))
+    elif len(cell) > 1:
+        low, high = _clustered(hits, trials)
+    else:
+        low, high, note = np.nan, np.nan, "interval undefined: one cluster"
+    clusters = len(cell) if clustered else n
+    numbers = {"share": share, "low": low, "high": high, "n": n, "clusters": clusters}
+    return {**numbers, "note": note}
+
+
+def _clustered(
+    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"]
+) -> tuple[float, float]:
+    """The ends of the interval, from the hits and trials of each cluster."""
+    weights, added = _weights(len(hits))
+    # As many trials as the cluster of the average trial has.
+    added = added * (trials**2).sum() / trials.sum()
+    drawn, all_ = weights @ hits, weights @ trials + added
+    low, _ = percentile_interval(drawn / all_)
+    _, high = percentile_interval((drawn + added) / all_)
+    share = float(hits.sum() / trials.sum())
+    return min(low, share), max(high, share)
+
+
+@lru_cache(maxsize=8)
+def _weights(
+    clusters: int,
+) -> tuple[Float[np.ndarray, "draws clusters"], Float[np.ndarray, " draws"]]:
+    """Random weights of the clusters and of the added one, always the same."""
+    chance = np.random.default_rng(0)
+    return chance.standard_exponential((DRAWS, clusters)), chance.gamma(_ADDED, size=DRAWS)
+
+
+def wilson(
     share: Float[np.ndarray, " cells"],
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Phase 3 (Wilson, 1927).
+    """The interval of a share of so many trials (Wilson, 1927), with the quantile of its level.
 
     Not statsmodels' `proportion_confint`: that takes a level, not the quantile, and only the
     normal's quantile of it.

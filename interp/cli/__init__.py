@@ -21,6 +21,8 @@ COMMANDS = (
     "effects",
     "run",
     "report",
+    "compare",
+    "plan",
     "status",
     "validate",
     "dataset",

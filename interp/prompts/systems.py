@@ -38,6 +38,14 @@ def find_system(name: str) -> System:
     return system
 
 
+def cluster_factor(system: str) -> str | None:
+    """The factor of prompts that hang together, such as the entity that they are about.
+
+    It is the system's attribute `cluster`; None of a system without one, or that is not installed.
+    """
+    return getattr(find_system(system), "cluster", None) if system in system_names() else None
+
+
 def load_prompts(
     system: str = "rulebreakers",
     *,

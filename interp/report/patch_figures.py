@@ -24,7 +24,7 @@ _FEW_CELLS = 150
 def layers_by_roles(
     table: pd.DataFrame, *, recognized: str = "all", head: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The share that patching each role at each layer recovers, mean over pairs.
+    """The effect of patching each role at each layer, in logits, mean over pairs.
 
     Args:
         table: rows of one model, direction, method and site of `effect_table`.
@@ -34,13 +34,13 @@ def layers_by_roles(
     """
     shown = table[table["recognized"] == recognized]
     shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
-    grid = shown.pivot(index="role", columns="layer", values="recovered")
+    grid = shown.pivot(index="role", columns="layer", values="effect")
     grid = grid.reindex(shown["role"].drop_duplicates())
     counts = dict.fromkeys([shown["pairs"].min(), shown["pairs"].max()])
     n = f"n = {' to '.join(f'{count:,}' for count in counts)} pairs" if len(shown) else "no pairs"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
-        _heat_map(ax, grid.to_numpy(dtype=float), label="recovered share")
+        _heat_map(ax, grid.to_numpy(dtype=float), label="effect in logits")
         ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
         ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
         ax.set_xlabel("layer")

@@ -9,15 +9,23 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.analysis.groups import grouped
-from interp.analysis.patching_effects import Parts, effect_table, in_parts, verification_table
+from interp.analysis.patching_effects import (
+    SHARED,
+    Parts,
+    effect_table,
+    in_parts,
+    verification_table,
+)
+from interp.prompts.systems import cluster_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens
 from interp.report.run_report import counted, missing_shards, run_record
 from interp.runs.folder import RunFolder
 
-_EFFECTS = """Mean over pairs, in logits, with 95% bootstrap intervals. recovered: mean effect over
-mean difference between the two prompts; 1 is the metric of the prompt that the activations come
-from."""
+_EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
+recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the
+metric of the prompt that the activations come from. p_holm: corrected over the cells of a model and
+group of pairs."""
 
 
 _FIGURE = ["model", "method", "site", "head"]
@@ -25,8 +33,8 @@ _FIGURE = ["model", "method", "site", "head"]
 
 
 _TERMINAL = 79
-_SHARE = 7
-"""Characters of a line, and of a column of shares such as "-0.123"."""
+_NUMBER = 8
+"""Characters of a line, and of a column of numbers such as "-10.123"."""
 
 
 def report_of_patching(run: RunFolder) -> Report:
@@ -36,8 +44,10 @@ def report_of_patching(run: RunFolder) -> Report:
         UserError: nothing was measured yet.
     """
     pairs = run.table("pairs")
-    effects = effect_table(asked_patches(run), pairs)
-    tables = [TableItem("effect_table", "Effects by role", effects, note=_EFFECTS)]
+    effects = run_effects(run)
+    clusters = f" of one {factor}" if (factor := cluster_factor(run.record.run.system)) else ""
+    note = _EFFECTS.format(clusters=clusters)
+    tables = [TableItem("effect_table", "Effects by role", effects, note=note)]
     if run.record.run.parameters.get("verify"):
         verified = verification_table(run.parts("patches"))
         tables.append(TableItem("verification_table", "Estimates against exact effects", verified))
@@ -52,6 +62,16 @@ def report_of_patching(run: RunFolder) -> Report:
         record=run_record(run),
         problems=tuple(missing_shards(run)),
     )
+
+
+def run_effects(run: RunFolder) -> pd.DataFrame:
+    """The effect table of a run; pairs hang together by the system's factor, if it has one."""
+    pairs, factor = run.table("pairs"), cluster_factor(run.record.run.system)
+    if factor is None:
+        return effect_table(asked_patches(run), pairs)
+    of_pair = run.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
+    clustered = pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
+    return effect_table(asked_patches(run), clustered, cluster="cluster")
 
 
 def asked_patches(run: RunFolder) -> Iterator[pd.DataFrame]:
@@ -83,29 +103,38 @@ def _first_pairs(patches: Parts) -> Iterator[tuple[dict[str, object], pd.DataFra
                 yield cell, rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
 
 
-def shares_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Titled tables of recovered shares that fit a terminal, one or more per model and site.
+def effects_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Titled tables that fit a terminal, one or more per model and site.
 
-    All pairs; roles down, layers across, as many of them as fit side by side.
+    Effects of all pairs, and recovered shares of recognized ones where they are defined; roles
+    down, layers across, as many of them as fit side by side.
     """
-    shown = effects[effects["recognized"] == "all"]
-    for cell, rows in grouped(shown, ["model", "direction", "method", "site"]):
-        title = "Recovered share, mean over pairs: " + ", ".join(map(str, cell.values()))
-        index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
-        heads = rows["head"].astype("Int64")
-        shares = rows.assign(head=heads, share=rows["recovered"].map(_share_text))
-        table = shares.pivot(index=index, columns="layer", values="share").fillna("")
-        table = table.loc[list(shares[index].drop_duplicates().itertuples(index=False, name=None))]
-        names = table.index.to_frame(index=False)
-        beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _SHARE)
-        for first in range(0, table.shape[1], beside):
-            layers = table.iloc[:, first : first + beside].reset_index(drop=True)
-            yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
+    for cell, rows in grouped(effects, ["model", "direction", "method", "site"]):
+        where = ", ".join(map(str, cell.values()))
+        every = rows[rows["recognized"] == "all"]
+        yield from _titled(f"Effect in logits, mean over pairs: {where}", every, "effect")
+        recognized = rows[rows["recognized"] == SHARED]
+        if recognized["recovered"].notna().any():
+            title = f"Recovered share, recognized pairs: {where}"
+            yield from _titled(title, recognized, "recovered")
 
 
-def _share_text(share: float) -> str:
+def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """A title and a table of one column of the effect table for each width of a terminal."""
+    index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
+    shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
+    table = shown.pivot(index=index, columns="layer", values="text").fillna("")
+    table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
+    names = table.index.to_frame(index=False)
+    beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _NUMBER)
+    for first in range(0, table.shape[1], beside):
+        layers = table.iloc[:, first : first + beside].reset_index(drop=True)
+        yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
+
+
+def _number_text(number: float) -> str:
     # + 0.0 turns -0.0 into 0.0.
-    return "-" if math.isnan(share) else f"{round(share, 3) + 0.0:.3f}"
+    return "-" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"
 
 
 def _width(column: tuple[Hashable, pd.Series]) -> int:

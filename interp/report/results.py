@@ -14,14 +14,19 @@ from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.analysis.attribution_table import attribution_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
-from interp.analysis.patching_effects import effect_table, verification_table
+from interp.analysis.patching_effects import verification_table
 from interp.analysis.segment_effects import COLUMNS, segment_effect_table
 from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.measurements.spec import Spec
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.patch_figures import scores_and_effects
-from interp.report.patching_report import asked_patches, heat_map_items, shares_for_people
+from interp.report.patching_report import (
+    asked_patches,
+    effects_for_people,
+    heat_map_items,
+    run_effects,
+)
 from interp.report.run_report import run_ratios
 from interp.report.summary import note_errors, summarize
 from interp.runs.folder import RunFolder
@@ -141,8 +146,8 @@ def _shares(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def of_patches(run: RunFolder) -> Results:
     """Effects of patches by role, and estimates next to exact effects where both were measured."""
     pairs = run.table("pairs")
-    effects = effect_table(asked_patches(run), pairs)
-    tables, shown = {"effect_table": effects}, list(shares_for_people(effects))
+    effects = run_effects(run)
+    tables, shown = {"effect_table": effects}, list(effects_for_people(effects))
     if run.record.run.parameters.get("verify"):
         tables["verification_table"] = verification_table(run.parts("patches"))
         title = "Estimates against exact effects, in logits"

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from interp.analysis.patching_attribution import agreement_table, premise_effects
 from interp.analysis.patching_effects import effect_table, verification_table
@@ -48,13 +49,53 @@ def only(table, recognized="all"):
 
 
 def test_means_shares_and_flips():
-    row = only(effect_table(patches_of([1.0, 2.0, 3.0]), pairs_of([2.0, 4.0, 6.0])))
-    assert row["effect"] == pytest.approx(2)
+    table = effect_table(patches_of([1.0, 2.0, 3.0]), pairs_of([2.0, 4.0, 6.0]))
+    row = only(table, "yes")
+    assert row["effect"] == only(table)["effect"] == pytest.approx(2)
     assert row["recovered"] == pytest.approx(0.5)
     assert (row["recovered_low"], row["recovered_high"]) == pytest.approx((0.5, 0.5))
     assert row["flipped"] == pytest.approx(2 / 3)
-    assert row["pairs"] == 3
+    assert row["pairs"] == row["clusters"] == 3
     assert row["note"] == ""
+    assert np.isnan(only(table)["recovered"])
+    assert only(table)["note"] == "no recovered share: only of recognized pairs"
+
+
+def test_pairs_that_the_model_fails_do_not_share_in_what_is_recovered():
+    """Their differences are small and of the other sign: over all pairs the share would be 3.1."""
+    gaps = np.r_[np.full(20, -5.4), np.full(28, 0.22)]
+    recognized = np.arange(48) < 20
+    table = effect_table(patches_of(np.full(48, -5.34)), pairs_of(gaps, recognized))
+    assert only(table, "yes")["recovered"] == pytest.approx(5.34 / 5.4)
+    assert only(table)["effect"] == pytest.approx(-5.34)
+    assert np.isnan([only(table, group)["recovered"] for group in ("all", "no")]).all()
+
+
+def test_clusters_are_resampled_and_tested_whole():
+    effects = np.repeat(np.random.default_rng(3).normal(0.4, 1.0, size=12), 10)
+    pairs = pairs_of(np.full(120, 2.0)).assign(city=np.repeat(range(12), 10))
+    row = only(effect_table(patches_of(effects), pairs, cluster="city"))
+    once = only(effect_table(patches_of(effects[::10]), pairs_of(np.full(12, 2.0))))
+    assert (row["pairs"], row["clusters"]) == (120, 12)
+    # Ten pairs of a city that agree are worth one.
+    for name in ("effect", "effect_low", "effect_high", "p"):
+        assert row[name] == pytest.approx(once[name])
+    alone = only(effect_table(patches_of(effects), pairs_of(np.full(120, 2.0))))
+    assert alone["effect_high"] - alone["effect_low"] < 0.5 * (
+        row["effect_high"] - row["effect_low"]
+    )
+
+
+def test_p_is_corrected_over_the_cells_of_a_group():
+    rng = np.random.default_rng(5)
+    patches = pd.concat(
+        patches_of(rng.normal(1.2 * (layer == 0), 1.0, size=40), layer=layer) for layer in range(8)
+    )
+    table = effect_table(patches, pairs_of(np.full(40, 2.0)))
+    rows = table[table["recognized"] == "all"]
+    expected = multipletests(rows["p"], method="holm")[1]
+    np.testing.assert_allclose(rows["p_holm"], expected)
+    assert (rows["p_holm"] < 0.05).tolist() == [True] + [False] * 7
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():
@@ -79,15 +120,16 @@ def test_pairs_are_split_by_recognition():
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
     assert only(table, "yes")["effect"] == pytest.approx(1)
     assert only(table, "no")["effect"] == pytest.approx(5)
-    assert only(table, "yes")["note"] == "one pair has no interval"
+    assert only(table, "yes")["note"] == "one cluster has no interval"
     assert np.isnan(only(table, "yes")["effect_low"])
 
 
 def test_what_is_undefined_is_said():
     table = effect_table(patches_of([1.0, 2.0]), pairs_of([1.0, -1.0]))
-    row = only(table)
+    row = only(table, "yes")
     assert np.isnan(row["recovered"])
-    assert row["note"] == "the prompts' metrics are alike on average"
+    note = "no recovered share: the mean difference is below its standard deviation"
+    assert row["note"] == note
     assert only(table, "no")["note"] == "no such pairs"
     assert only(table, "no")["pairs"] == 0
 

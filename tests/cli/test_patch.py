@@ -86,7 +86,8 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     assert main([*options, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert widest(shown) <= 80
-    tables = shown.split("Recovered share")[1:]
+    parts = shown.split("Effect in logits")[1:]
+    tables = [part.partition("Recovered share")[0] for part in parts]
     titles = [" ".join(table.split()).partition(" layer")[0] for table in tables]
     assert [title.rpartition(", ")[2] for title in titles] == ["z", "resid_pre"]
     by_head, whole = (
@@ -96,7 +97,7 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     effects = pd.read_csv(tmp_path / "out" / "effect_table.csv")
     heads, layers = int(effects["head"].max()) + 1, effects["layer"].nunique()
     assert [line[0] for line in by_head] == [str(head) for head in range(heads)]
-    assert [len(line) for line in whole] == [2 + layers]  # role, pairs and a share a layer
+    assert [len(line) for line in whole] == [2 + layers]  # role, pairs and an effect a layer
 
 
 def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):

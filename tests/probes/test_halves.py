@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interp.prompts.systems import load_prompts
 from interp_experiments.rulebreakers.instances import generate
 from interp_probes.halves import DROPPED, entity_halves
 
@@ -63,11 +64,32 @@ def test_the_generated_data_is_halved_with_few_pairs_dropped():
     )
     halves = entity_halves(prompts)
     check(prompts, halves)
-    # Two cities, at the cuts of one cycle, have 60 pairs each.
-    assert (halves == DROPPED).sum() == 2 * 60 * 2
+    # Four cities, at the cuts of two cycles, have 60 pairs each.
+    assert (halves == DROPPED).sum() == 2 * 60 * 4
     assert 0.45 < (halves == 0).mean() < 0.55
     by_category = pd.Series(halves.to_numpy()).groupby(prompts["category"]).nunique()
     assert by_category.drop("cities").eq(1).all()
+
+
+def test_cities_are_in_both_halves_however_many_others_there_are(sample):
+    prompts = sample.to_frame()
+    halves = pd.Series(entity_halves(prompts).to_numpy())
+    cities = halves[(prompts["category"] == "cities").to_numpy() & (halves != DROPPED).to_numpy()]
+    assert 0.45 < cities.mean() < 0.55
+    assert 0.35 < halves[halves != DROPPED].mean() < 0.65
+
+
+def test_a_short_cycle_is_cut_where_nothing_else_is_there():
+    prompts = pairs_table([(f"A{i}", f"A{(i + 1) % 8}", f"B{i}") for i in range(8)])
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    assert {0, 1} <= set(halves)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """As many pairs as the default study probes, equally many of each stratum."""
+    return load_prompts("rulebreakers", limit=960, seed=0)
 
 
 @pytest.mark.parametrize("pairs", [1, 5, 12])

@@ -29,7 +29,7 @@ def test_layers_by_roles_shows_every_cell_and_states_n():
     assert image.norm.vmin == -image.norm.vmax
     chosen = table[(table["recognized"] == "all") & (table["role"] == "last")]
     row = [text.get_text() for text in ax.get_yticklabels()].index("last")
-    np.testing.assert_allclose(image.get_array()[row], chosen["recovered"])
+    np.testing.assert_allclose(image.get_array()[row], chosen["effect"])
 
 
 def test_layers_by_tokens_shows_one_pair():
@@ -43,7 +43,7 @@ def test_layers_by_tokens_shows_one_pair():
 
 def test_figures_take_axes_and_nothing_to_show():
     ax = Figure().add_subplot()
-    columns = ["model", "site", "head", "role", "layer", "recovered", "pairs", "recognized"]
+    columns = ["model", "site", "head", "role", "layer", "effect", "pairs", "recognized"]
     assert layers_by_roles(pd.DataFrame(columns=columns), ax=ax) is ax
     assert any("no pairs" in text for text in drawn(ax))
 
@@ -73,7 +73,7 @@ def test_a_heat_map_without_effects_can_be_drawn(value):
             "head": None,
             "role": "last",
             "layer": [0, 1],
-            "recovered": value,
+            "effect": value,
             "pairs": 3,
             "recognized": "all",
         }

@@ -1,0 +1,56 @@
+"""Two models, or two runs, on the same prompts."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from interp.analysis.contrasts import difference, mcnemar
+
+
+def comparison_table(
+    a: pd.DataFrame, b: pd.DataFrame, *, measures: Sequence[str], cluster: str
+) -> pd.DataFrame:
+    """One row per measure: how often a and b are right, and the difference a - b.
+
+    Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
+    p, two-sided, both with clusters as the unit (`interp.analysis.contrasts`); detectable, the
+    difference that would be found with a power of 80%; only_a and only_b, pairs that one alone has
+    right, and p_mcnemar, McNemar's exact test, which takes pairs as independent; pairs, clusters,
+    note.
+
+    Args:
+        a: one row per pair, with pair_id, the measures (booleans) and the cluster.
+        b: the same pairs.
+        measures: what is compared.
+        cluster: the column of what makes pairs hang together.
+    """
+    both = a.merge(b.drop(columns=cluster), on="pair_id", suffixes=("_a", "_b"))
+    return pd.DataFrame([_row(both, measure, cluster) for measure in measures])
+
+
+def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
+    judged = both.dropna(subset=[f"{measure}_a", f"{measure}_b"])
+    right = [judged[f"{measure}_{side}"].astype(bool) for side in ("a", "b")]
+    sums = [
+        pd.DataFrame({"hits": side.astype(float), "trials": 1.0})
+        .groupby(judged[cluster].to_numpy())
+        .sum()
+        for side in right
+    ]
+    found = difference(*sums)
+    return {
+        "measure": measure,
+        "accuracy_a": found.share_a,
+        "accuracy_b": found.share_b,
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "detectable": found.detectable,
+        "only_a": int((right[0] & ~right[1]).sum()),
+        "only_b": int((right[1] & ~right[0]).sum()),
+        "p_mcnemar": mcnemar(right[0].tolist(), right[1].tolist()),
+        "pairs": len(judged),
+        "clusters": found.clusters,
+        "note": found.note,
+    }

@@ -1,0 +1,118 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+
+from interp.analysis.contrasts import Contrast, contrast_table, difference, mcnemar, spread
+
+
+def study(entities=40, *, rng, effect=0.0, group=0.0, models=("a", "b")):
+    """Pairs of prompts about entities, each entity of one group and asked by both rules."""
+    level = rng.normal(0, 1, entities)
+    rows = [
+        (model, f"{entity}/{rule}", f"e{entity}", rule, ("one", "two")[entity % 2])
+        for model in models
+        for entity in range(entities)
+        for rule in ("mt", "ds", "mt2", "ds2")
+    ]
+    pairs = pd.DataFrame(rows, columns=["model", "pair_id", "entity", "rule", "group"])
+    pairs["rule"] = pairs["rule"].str[:2]
+    entity = pairs["entity"].str[1:].astype(int)
+    logit = level[entity] + effect * (pairs["rule"] == "mt") + group * (pairs["group"] == "one")
+    return pairs.assign(paired=rng.random(len(pairs)) < 1 / (1 + np.exp(-logit)))
+
+
+def sums(hits, trials):
+    return pd.DataFrame({"hits": np.array(hits, float), "trials": np.array(trials, float)})
+
+
+def test_a_paired_difference_of_equal_clusters_is_a_t_interval():
+    rng = np.random.default_rng(0)
+    a, b = (sums(rng.integers(0, 98, 30), [97] * 30) for _ in range(2))
+    found = difference(a, b)
+    change = (a["hits"] - b["hits"]) / 97
+    test = stats.ttest_1samp(change, 0)
+    interval = test.confidence_interval()
+    assert found.paired
+    assert found.difference == pytest.approx(change.mean())
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.p == pytest.approx(test.pvalue, abs=0.03)
+    # The effect that a t-test of this spread finds with a power of 80%.
+    error = change.std(ddof=1) / np.sqrt(30)
+    expected = (stats.t.ppf(0.975, 29) + stats.t.ppf(0.8, 29)) * error
+    assert found.detectable == pytest.approx(expected)
+
+
+def test_clusters_of_one_level_each_are_relabelled():
+    rng = np.random.default_rng(1)
+    a, b = sums(rng.integers(2, 6, 20), [5] * 20), sums(rng.integers(0, 6, 25), [5] * 25)
+    b.index += 100
+    found = difference(a, b)
+    assert not found.paired
+    assert found.clusters == 45
+    exact = stats.permutation_test(
+        (a["hits"] / 5, b["hits"] / 5),
+        lambda x, y: np.mean(x) - np.mean(y),
+        n_resamples=9999,
+        rng=2,
+    )
+    assert found.p == pytest.approx(exact.pvalue, abs=0.02)
+
+
+def test_few_clusters_are_not_tested():
+    found = difference(sums([1] * 9, [2] * 9), sums([0] * 9, [2] * 9))
+    assert found.difference == 0.5
+    assert np.isnan([found.p, found.low, found.detectable]).all()
+    assert found.note == "no test: fewer than 10 clusters"
+
+
+def test_extremes_are_tested_as_extremes():
+    """Ten phrasings that are alike: best against worst, as if named before, would be a finding."""
+    rng = np.random.default_rng(4)
+    found, naive = [], []
+    for _ in range(40):
+        levels = {str(k): sums(rng.binomial(4, 0.5, 30), [4] * 30) for k in range(10)}
+        name, result = spread(levels)
+        found.append(result.p)
+        best, worst = name.split(" - ")
+        naive.append(difference(levels[best], levels[worst]).p)
+        assert 0 <= result.low < result.difference < result.high
+    assert np.mean(np.array(found) <= 0.05) <= 0.15
+    assert np.mean(np.array(naive) <= 0.05) > 0.4
+
+
+def test_named_contrasts_are_corrected_and_others_are_not():
+    pairs = study(rng=np.random.default_rng(2), effect=2.5)
+    table = contrast_table(
+        pairs,
+        named=(Contrast("rule", ("mt", "ds")), Contrast("model")),
+        exploratory=(Contrast("group"),),
+        cluster="entity",
+    )
+    assert table["status"].tolist() == ["named"] * 3 + ["exploratory"] * 2
+    assert table["contrast"].tolist()[:3] == ["mt - ds", "mt - ds", "a - b"]
+    assert table["model"].tolist() == ["a", "b", "", "a", "b"]
+    named = table[table["status"] == "named"]
+    assert (named["p_holm"] >= named["p"]).all()
+    assert (named["p_holm"].iloc[:2] < 0.05).all()
+    assert table["p_holm"].iloc[3:].isna().all()
+    assert (table["low"] <= table["difference"]).all()
+
+
+def test_weights_count_trials():
+    pairs = study(rng=np.random.default_rng(3), models=("a",)).assign(weight=1.0)
+    heavy = pairs["rule"].eq("mt") & pairs["paired"]
+    twice = pd.concat([pairs, pairs[heavy]])
+    options = {"named": (Contrast("rule", ("mt", "ds")),), "cluster": "entity"}
+    pairs.loc[heavy, "weight"] = 2.0
+    weighted = contrast_table(pairs, weight="weight", **options)
+    pd.testing.assert_frame_equal(weighted, contrast_table(twice, **options))
+
+
+@pytest.mark.parametrize(("only_a", "only_b"), [(0, 0), (3, 9), (20, 20), (1, 0)])
+def test_mcnemar_is_that_of_statsmodels(only_a, only_b):
+    a = [True] * 10 + [True] * only_a + [False] * only_b
+    b = [True] * 10 + [False] * only_a + [True] * only_b
+    expected = statsmodels_mcnemar([[10, only_a], [only_b, 0]], exact=True).pvalue
+    assert mcnemar(a, b) == pytest.approx(expected if only_a + only_b else 1.0)

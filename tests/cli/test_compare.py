@@ -1,0 +1,88 @@
+import shutil
+
+import pandas as pd
+import pytest
+
+from interp.analysis.comparison import comparison_table
+from interp.analysis.contrasts import mcnemar
+from interp.cli import main
+
+MODELS = ("organism/llama-deep", "organism/gemma2")
+EVALUATE = ["evaluate", "--device", "cpu", "--limit"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A run of two models, and two runs of one model each, one of them on other prompts."""
+    home = tmp_path_factory.mktemp("runs")
+    assert main([*EVALUATE, "24", "--model", *MODELS, "--out", str(home / "both")]) == 0
+    assert main([*EVALUATE, "24", "--model", MODELS[0], "--out", str(home / "one")]) == 0
+    assert main([*EVALUATE, "20", "--model", MODELS[0], "--out", str(home / "other")]) == 0
+    return home
+
+
+def compared(capsys, *arguments):
+    code = main(["compare", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, " ".join(out.split()), err
+
+
+def test_two_models_of_one_run(folders, capsys):
+    code, out, err = compared(capsys, folders / "both", "--model", *MODELS)
+    assert code == 0
+    assert "a: organism/llama-deep" in err
+    assert "paired" in out
+    answers = pd.read_parquet(folders / "both" / "answers.parquet")
+    right = answers.groupby("model")["correct"].sum()
+    assert right[MODELS[0]] > right[MODELS[1]]
+
+
+def test_a_run_and_itself_do_not_differ(folders, capsys):
+    code, out, _ = compared(capsys, folders / "both", folders / "one", "--model", MODELS[0])
+    assert code == 0
+    assert "0.000" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["one", "other"], "the prompts differ"),
+        (["both"], "--model is needed to choose from the models of"),
+        (["one"], "was named twice"),
+        (["both", "--model", MODELS[0]], "one model of one folder was named"),
+        (["both", "--model", *MODELS, "x/y"], "more than two were named"),
+        (["both", "one", "other"], "more than two were named"),
+        (["both", "--model", "x/y", MODELS[0]], "x/y is not among the models of"),
+        (["nowhere", "one"], "nowhere"),
+    ],
+)
+def test_bad_input_is_named(folders, capsys, arguments, message):
+    names = {"one", "other", "both", "nowhere"}
+    code, _, err = compared(
+        capsys, *(folders / name if name in names else name for name in arguments)
+    )
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_changed_texts_are_refused(folders, capsys, tmp_path):
+    for name in ("one", "both"):
+        shutil.copytree(folders / name, tmp_path / name)
+    prompts = pd.read_parquet(tmp_path / "one" / "prompts.parquet")
+    prompts.loc[0, "text"] = "another"
+    prompts.to_parquet(tmp_path / "one" / "prompts.parquet")
+    code, _, err = compared(capsys, tmp_path / "one", tmp_path / "both", "--model", MODELS[0])
+    assert code == 2
+    assert err
+
+
+def test_the_table_by_hand():
+    a = pd.DataFrame({"pair_id": range(40), "city": [k % 20 for k in range(40)]})
+    b = a.assign(paired=[k % 4 == 0 for k in range(40)])
+    a = a.assign(paired=[k % 2 == 0 for k in range(40)])
+    (row,) = comparison_table(a, b, measures=["paired"], cluster="city").itertuples()
+    assert (row.accuracy_a, row.accuracy_b, row.difference) == (0.5, 0.25, 0.25)
+    assert (row.only_a, row.only_b, row.pairs, row.clusters) == (10, 0, 40, 20)
+    assert row.p_mcnemar == mcnemar(a["paired"].tolist(), b["paired"].tolist()) == 2 / 2**10
+    assert row.low < 0.25 < row.high

@@ -1,0 +1,52 @@
+import pandas as pd
+
+from interp_probes.figures import ENOUGH, probe_accuracy
+
+
+def rows(model, layers, failed):
+    """Two positions of one model."""
+    return pd.DataFrame(
+        {
+            "model": model,
+            "position": position,
+            "layer": layer,
+            "prompts": prompts,
+            "accuracy": 0.7,
+            "accuracy_low": 0.6,
+            "accuracy_high": 0.8,
+            "control_accuracy": 0.5,
+            "control_sd": 0.03,
+            "n_prompts": n,
+        }
+        for position in ("last_token", "premise2")
+        for layer in range(layers)
+        for prompts, n in (("all", 400), ("recognized", 400 - failed), ("failed", failed))
+    )
+
+
+def lines(ax):
+    return {line.get_label().split()[0] for line in ax.get_lines()}
+
+
+def test_a_row_per_position_and_a_column_per_model_with_its_own_layers():
+    table = pd.concat([rows("a/one", 4, failed=80), rows("a/two", 7, failed=ENOUGH - 1)])
+    panels = probe_accuracy(table).figure.axes
+    assert len(panels) == 4
+    assert [ax.get_xlim()[1] > 4 for ax in panels] == [False, True, False, True]
+    assert [ax.get_ylabel() for ax in panels[::2]] == [
+        "accuracy\nlast token",
+        "accuracy\nend of premise 2",
+    ]
+    # Few prompts are neither drawn nor counted.
+    assert [lines(ax) for ax in panels[:2]] == [{"all", "failed", "control"}, {"all", "control"}]
+    assert [ax.texts[0].get_text() for ax in panels[:2]] == [
+        "all: n = 400\nfailed: n = 80",
+        "all: n = 400",
+    ]
+
+
+def test_one_position_of_one_model_is_one_panel():
+    table = rows("a/one", 4, failed=80)
+    ax = probe_accuracy(table[table["position"] == "premise2"])
+    assert len(ax.figure.axes) == 1
+    assert ax.get_legend() is not None
