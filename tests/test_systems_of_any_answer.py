@@ -166,6 +166,7 @@ def test_accuracy_of_groups_of_unequal_size_by_hand():
     members = [("a", side) for side in SIDES] + [("b", "base"), ("b", "other"), ("c", "base")]
     prompts = pd.DataFrame(members, columns=["pair_id", "side"])
     prompts["prompt_id"] = prompts["pair_id"] + prompts["side"]
+    prompts["weight"] = 1.0
     answers = pd.DataFrame(
         {
             "model": "m",

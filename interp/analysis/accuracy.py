@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.proportions import proportions
+from interp.analysis.weighted import weighted_mean
 from interp.errors import UserError
 
 
@@ -14,31 +15,37 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, .
 
     Args:
         answers: the model's rows of the answers table.
-        prompts: the prompts table, with prompt_id, pair_id and side.
+        prompts: the prompts table, with prompt_id, pair_id, side and weight.
         sides: names of the sides of a pair.
 
     Returns:
         paired_accuracy (1): share of pairs with both sides correct, or of groups with all members
         correct; one {side}_accuracy for each side (2, 3): share of its prompts that are correct;
-        prompts: how many there are. A prompt whose most probable token is no answer, or that has an
-        error, counts as wrong. What only a generated text answers is not judged here: where nothing
-        is, the accuracy is NaN.
+        prompts: how many there are. Each prompt counts by its weight: the shares are those of the
+        whole data set where a sample took more of one stratum than of another. A prompt whose most
+        probable token is no answer, or that has an error, counts as wrong. What only a generated
+        text answers is not judged here: where nothing is, the accuracy is NaN.
     """
-    joined = prompts[["prompt_id", "pair_id", "side"]].merge(
+    joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
     judged = joined[joined["correct"].notna()]
-    correct = is_correct(judged)
-    by_side = correct.groupby(judged["side"]).mean()
-    values = {"paired_accuracy": correct.groupby(judged["pair_id"]).all().mean()}
-    values |= {f"{side}_accuracy": by_side.get(side, np.nan) for side in sides}
+    judged = judged.assign(correct=is_correct(judged))
+    pairs = judged.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
+    values = {"paired_accuracy": _share(pairs)}
+    values |= {f"{side}_accuracy": _share(judged[judged["side"] == side]) for side in sides}
     return pd.Series({**values, "prompts": len(joined)}, dtype=object)
+
+
+def _share(rows: pd.DataFrame) -> float:
+    """The share that is correct, by weight."""
+    return weighted_mean(*(rows[name].to_numpy(dtype=float) for name in ("correct", "weight")))
 
 
 def accuracy_table(
     answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]
 ) -> pd.DataFrame:
-    """One row a model: model, paired_accuracy, accuracy of each side, prompts."""
+    """One row per model: model, paired_accuracy, accuracy of each side, prompts."""
     rows = {
         model: accuracies(rows, prompts, sides)
         for model, rows in answers.groupby("model", sort=False)
@@ -65,7 +72,7 @@ def accuracy_by(
     Args:
         answers: rows of the answers table, of any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and a column a factor.
-        factors: columns that say what a pair is; none gives one row a model and measure.
+        factors: columns that say what a pair is; none gives one row per model and measure.
         sides: names of the sides of a pair.
         cluster: the column of what pairs have in common that makes their answers hang together,
             such as the entity that they are about; without it, each pair stands alone.

@@ -1,17 +1,41 @@
 """The attribution table: score ratios of each model next to its accuracy (Tables 2 and 3)."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from interp.analysis.accuracy import accuracy_table
+from interp.analysis.weighted import (
+    geometric_mean,
+    largest_share,
+    weighted_mean,
+    weighted_quantile,
+    weighted_sd,
+)
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 
-_RATIOS = {
-    "ratio": ("{method}_ratio", "{method}_sd"),
-    "ratio_unnormalized": ("{method}_ratio_unnormalized", "{method}_unnormalized_sd"),
+Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
+"""A number of values and their weights."""
+
+_RATIOS: Mapping[str, Mapping[str, Summary]] = {
+    "ratio": {"{method}_ratio": weighted_mean, "{method}_sd": weighted_sd},
+    "ratio_unnormalized": {
+        "{method}_ratio_unnormalized": weighted_mean,
+        "{method}_unnormalized_sd": weighted_sd,
+    },
 }
 """Column of the ratios to its mean and standard deviation in this table."""
+
+_ROBUST: Mapping[str, Summary] = {
+    "{method}_geometric": geometric_mean,
+    "{method}_median": partial(weighted_quantile, share=0.5),
+    "{method}_largest_share": largest_share,
+}
+"""Summaries on which no single prompt decides, and whether one decides on the mean."""
 
 
 def column_name(method: str) -> str:
@@ -33,10 +57,11 @@ def attribution_table(
     the accuracy of each side, prompts. Further methods follow these two in both fours. A method
     that was not run is empty; prompts whose ratio is undefined are left out of the means.
 
-    Each prompt that was measured counts once, also where a sample took more of one stratum than of
-    another. Last come, for each method, {method}_geometric and {method}_median of the ratios of
-    means, and {method}_largest_share: the part of their sum that the largest one holds. Where that
-    is more than 0.05, the mean hangs on one prompt, and the other two do not.
+    Each prompt counts by its weight, so that the numbers are those of the whole data set where a
+    sample took more of one stratum than of another. Last come, for each method, {method}_geometric
+    and {method}_median of the ratios of means, and {method}_largest_share: the part of their sum
+    that the largest one holds. Where that is more than 0.05, the mean hangs on one prompt, and the
+    other two do not.
 
     Args:
         ratios: what `interp.analysis.segments.segment_ratios` gives.
@@ -53,32 +78,34 @@ def attribution_table(
             f"the ratios are of the targets {', '.join(targets)}; expected one, choose its rows"
         )
     methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
-    statistics: dict[str, pd.Series] = {}
-    for column, names in _RATIOS.items():
-        for method in methods:
-            by_model = ratios[ratios["method"] == method].groupby("model")[column]
-            for name, values in zip(names, (by_model.mean(), by_model.std()), strict=True):
-                statistics[name.format(method=column_name(method))] = values
+    weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
+    statistics = [
+        _by_model(weighed[weighed["method"] == method], column, summaries, column_name(method))
+        for column, summaries in _RATIOS.items()
+        for method in methods
+    ]
+    robust = [
+        _by_model(weighed[weighed["method"] == method], "ratio", _ROBUST, column_name(method))
+        for method in methods
+    ]
     accuracy = accuracy_table(answers, prompts, sides)
-    table = accuracy[["model"]].join(pd.DataFrame(statistics), on="model")
+    table = accuracy[["model"]].join(pd.concat(statistics, axis="columns"), on="model")
     table = table.join(accuracy.drop(columns="model"))
-    return table.join(_robust(ratios, methods), on="model")
+    return table.join(pd.concat(robust, axis="columns"), on="model")
 
 
-def _robust(ratios: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
-    """By model: summaries of each method's ratios on which no single prompt decides."""
-    columns: dict[str, pd.Series] = {}
-    for method in methods:
-        defined = ratios[ratios["method"] == method].dropna(subset=["ratio"])
-        by_model = defined.groupby("model")["ratio"]
-        name = column_name(method)
-        columns[f"{name}_geometric"] = by_model.agg(_geometric)
-        columns[f"{name}_median"] = by_model.median()
-        columns[f"{name}_largest_share"] = by_model.max() / by_model.sum()
-    return pd.DataFrame(columns)
-
-
-def _geometric(ratios: pd.Series) -> float:
-    """The geometric mean, which is 0 where a ratio is."""
-    with np.errstate(divide="ignore"):
-        return float(np.exp(np.log(ratios.to_numpy(dtype=float)).mean()))
+def _by_model(
+    ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
+) -> pd.DataFrame:
+    """One row per model: the summaries of the ratios that are defined."""
+    rows = {
+        model: {
+            name.format(method=method): summary(
+                *(members[name].to_numpy(dtype=float) for name in (column, "weight"))
+            )
+            for name, summary in summaries.items()
+        }
+        for model, members in ratios.dropna(subset=[column]).groupby("model")
+    }
+    names = [name.format(method=method) for name in summaries]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names, dtype=float)

@@ -4,6 +4,8 @@ A ratio has no upper end. One prompt whose denominator is nearly nothing can car
 thousands, which says "more than one" where nearly all ratios are below it.
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
@@ -14,6 +16,7 @@ from interp.analysis.clusters import FEWEST, NAN, standard_error, too_few
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import UPPER, percentile_interval
 from interp.analysis.resampling import bootstrap_sums
+from interp.analysis.weighted import largest_share, weighted_quantile, weighted_sd
 
 LARGE_SHARE = 0.05
 """A prompt that holds more of the sum of all ratios carries their mean."""
@@ -70,9 +73,8 @@ def _summary(rows: pd.DataFrame) -> dict[str, object]:
     count = int(clusters.max()) + 1
     means = (_mean(column, weights, clusters) for column in (logarithms, values))
     (geometric, mean), median = means, _median(values, weights, clusters)
-    parts = values * weights
-    largest = parts.max() / parts.sum() if parts.sum() > 0 else NAN
-    numbers = (largest, *np.exp(geometric), *median, *mean, _sd(values, weights))
+    largest, sd = largest_share(values, weights), weighted_sd(values, weights)
+    numbers = (largest, *np.exp(geometric), *median, *mean, sd)
     found = dict(zip(_NUMBERS, map(float, numbers), strict=True))
     return {
         **found,
@@ -104,12 +106,7 @@ def _median(
     clusters: Int[np.ndarray, " prompts"],
 ) -> tuple[float, float, float]:
     """The weighted median and its interval."""
-    order = np.argsort(values)
-    below = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
-
-    def quantile(share: float) -> float:
-        return float(np.interp(share, below, values[order]))
-
+    quantile = partial(weighted_quantile, values, weights)
     median = quantile(0.5)
     count = int(clusters.max() + 1)
     if count < FEWEST:
@@ -118,12 +115,3 @@ def _median(
     deviations = np.bincount(clusters, weights * (shares - np.average(shares, weights=weights)))
     half = float(stdtrit(count - 1, UPPER)) * standard_error(deviations, weights.sum())
     return median, quantile(0.5 - half), quantile(0.5 + half)
-
-
-def _sd(values: Float[np.ndarray, " prompts"], weights: Float[np.ndarray, " prompts"]) -> float:
-    """The weighted standard deviation; with equal weights that of a sample, over n - 1."""
-    if len(values) < 2:
-        return NAN
-    deviations = values - np.average(values, weights=weights)
-    bias = len(values) / (len(values) - 1)
-    return float(np.sqrt(bias * np.average(deviations**2, weights=weights)))

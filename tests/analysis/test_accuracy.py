@@ -21,7 +21,7 @@ def tables(correct):
     """Prompts and answers for pairs of (rulebreaker correct, counterpart correct)."""
     prompts = pd.DataFrame(
         [
-            {"prompt_id": f"{pair}/{side}", "pair_id": str(pair), "side": side}
+            {"prompt_id": f"{pair}/{side}", "pair_id": str(pair), "side": side, "weight": 1.0}
             for pair in range(len(correct))
             for side in SIDES
         ]

@@ -32,7 +32,12 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 @pytest.fixture
 def tables():
     prompts = pd.DataFrame(
-        {"prompt_id": ["1r", "1n", "2r", "2n"], "pair_id": list("1122"), "side": SIDES * 2}
+        {
+            "prompt_id": ["1r", "1n", "2r", "2n"],
+            "pair_id": list("1122"),
+            "side": SIDES * 2,
+            "weight": 1.0,
+        }
     )
     answers = pd.DataFrame(
         {"model": "m", "prompt_id": prompts["prompt_id"], "correct": [True, True, False, True]}
@@ -64,6 +69,18 @@ def test_the_table_by_hand(tables):
     assert row["gradient_median"] == 2.0
     assert row["gradient_largest_share"] == 0.5
     assert row["attention_largest_share"] == 0.25
+
+
+def test_prompts_count_by_their_weight(tables):
+    ratios, answers, prompts = tables
+    weighed = attribution_table(ratios, answers, prompts.assign(weight=[3.0, 3.0, 1.0, 1.0]), SIDES)
+    (row,) = weighed.to_dict("records")
+    assert row["gradient_ratio"] == pytest.approx((3 * 1 + 3 * 2 + 3) / 7)
+    assert row["paired_accuracy"] == row["rulebreaker_accuracy"] == 0.75
+    assert row["gradient_largest_share"] == pytest.approx(6 / 12)
+    # As if each prompt of the first pair were there three times.
+    thrice = np.array([1.0, 1, 1, 2, 2, 2, 3])
+    assert row["gradient_geometric"] == pytest.approx(np.exp(np.log(thrice).mean()))
 
 
 def test_a_method_that_was_not_run_is_empty(tables):
