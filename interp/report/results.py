@@ -64,7 +64,7 @@ def resolved(place: str) -> Callable[..., Any]:
 def of_answers(run: RunFolder) -> Results:
     """Accuracy, one row per model."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
     table = accuracy_table(answers, prompts, _sides(prompts))
     summary = summarize(answers, answers[answers["error"] != ""])
     return Results({"accuracy_table": table}, [("Accuracy", table)], summary)
@@ -73,7 +73,7 @@ def of_answers(run: RunFolder) -> Results:
 def of_completions(run: RunFolder) -> Results:
     """Accuracy of generated texts, and what they answer, one row per model."""
     completions = run.table("completions")
-    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
     accuracy = accuracy_table(completions, prompts, _sides(prompts))
     outcomes = outcome_table(completions)
     tables = {"accuracy_table": accuracy, "outcome_table": outcomes}
@@ -106,7 +106,7 @@ def of_attributions(run: RunFolder) -> Results:
 
 def _by_model(run: RunFolder, answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One row per model: accuracies, and ratios where segments are compared; and what failed."""
-    prompts = run.table("prompts", ["prompt_id", "pair_id", "side"])
+    prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
     if run.record.run.ratio is None:
         columns = ["model", "prompt_id", "error"]
         parts = run.parts("segment_scores", columns, filters=[("error", "!=", "")])

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, inside, is_folder, names_in, open_plain, read_bytes
+from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.schemas import ModelRecord, RunRecord, read_record, updated, write_record
-from interp.runs.shards import Filters, manifests, read_columns, read_table
+from interp.runs.shards import Filters, manifests, read_columns, read_table, unchanged_file
 
 RECORD = "run.json"
 
@@ -188,16 +187,12 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one per shard that is done.
+        """The files of a table of some models, one per shard that is done, each as it was written.
 
         Raises:
-            UserError: one is a link, a pipe or a device.
+            UserError: one is missing, has changed, or is a link, a pipe or a device.
         """
-        found = [shard / f"{table}.parquet" for model in models for shard in self.done(model)]
-        for file in found:
-            with suppress(FileNotFoundError), open_plain(file):
-                pass
-        return found
+        return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""

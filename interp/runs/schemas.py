@@ -8,10 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+)
 
 from interp.errors import UserError
 from interp.files import RECORD_BYTES, read_bytes, write_whole
+
+
+def _all_different(ids: list[str]) -> list[str]:
+    if len(set(ids)) < len(ids):
+        raise ValueError("an id is listed twice")
+    return ids
+
 
 ShardId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 CallId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
@@ -117,7 +132,7 @@ class ModelRecord(Record):
     origin: dict[str, JsonValue]
     """What it was loaded from and how, by which a later call knows it again."""
     data_hash: Hash
-    shards: Annotated[list[ShardId], Field(min_length=1)]
+    shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 
 
 class Manifest(Record):

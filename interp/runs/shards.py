@@ -67,6 +67,22 @@ def damage(folder: Path) -> str | None:
     return None
 
 
+def unchanged_file(folder: Path, table: str) -> Path:
+    """The file of a table of a shard, proved to be as it was written.
+
+    Raises:
+        UserError: it is missing, has changed, or is no plain file.
+    """
+    file = inside(folder, f"{table}.parquet")
+    try:
+        unchanged = checksum(file) == read_manifest(folder).files.get(file.name)
+    except FileNotFoundError:
+        raise UserError(f"{file} is missing; {_RERUN}") from None
+    if not unchanged:
+        raise UserError(f"{file} has changed since it was written; {_RERUN}")
+    return file
+
+
 def read_table(
     folder: Path,
     table: str,

@@ -8,6 +8,8 @@ import pandas as pd
 from interp.runs.folder import RunFolder
 from interp.runs.shards import manifests
 
+_COLUMNS = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
+
 
 def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
     """One row per run and model.
@@ -26,7 +28,7 @@ def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
         for name, run in runs.items()
         for model in run.record.models
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _status(run: RunFolder, model: str) -> dict[str, Any]:

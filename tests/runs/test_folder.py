@@ -11,6 +11,7 @@ from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
+from interp.runs.status import status_table
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -76,3 +77,32 @@ def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
     os.mkfifo(file)
     with pytest.raises(UserError, match="is no plain file"):
         run.files("answers", run.models())
+
+
+def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
+    run = Run.open(tmp_path, some_prompts(2), Evaluate())
+    run.measure(Evaluate().bind(tiny_model("llama")))
+    (file,) = run.files("answers", run.models())
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(UserError, match="has changed since it was written; rerun"):
+        run.files("answers", run.models())
+    file.unlink()
+    with pytest.raises(UserError, match="is missing; rerun"):
+        run.files("answers", run.models())
+
+
+def test_a_shard_that_is_listed_twice_is_refused(run, tmp_path):
+    file = run.model_file("tiny llama")
+    record = json.loads(file.read_text())
+    record["shards"] *= 2
+    file.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"shards: .*listed twice"):
+        RunFolder.read(tmp_path)
+
+
+def test_the_status_of_a_run_without_models_has_all_columns(run):
+    change = {"models": []}
+    run.change(lambda record: change)
+    table = status_table({"empty": RunFolder.read(run.folder)})
+    assert table.empty
+    assert {"prompts", "done", "rate", "seconds_left"} <= set(table.columns)

@@ -106,8 +106,17 @@ def _add(chance: Random, run: Path, nodes: list[Path], material: Material) -> st
     if source == target or source in target.parents or target in source.parents:
         return f"{target.relative_to(run)}: {damage_node(chance, target, material.outside)}"
     remove(target)
-    if source.is_dir():
-        shutil.copytree(source, target, symlinks=True)
-    else:
-        shutil.copy(source, target, follow_symlinks=False)
+    _copy(source, target)
     return names
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy files, folders and links without their times: the guard takes a link's for its end's."""
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+    elif source.is_dir():
+        target.mkdir()
+        for entry in source.iterdir():
+            _copy(entry, target / entry.name)
+    else:
+        shutil.copyfile(source, target)
