@@ -482,6 +482,7 @@ def _every_model(
     absent = [model for model in results.models if model not in set(table["model"])]
     rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
     whole = pd.concat([part for part in (table, rows) if len(part)], ignore_index=True)
+    whole = whole.reindex(columns=table.columns)
     return whole.set_index("model").loc[list(results.models)].reset_index()
 
 

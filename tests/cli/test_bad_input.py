@@ -58,7 +58,7 @@ def refused(arguments, capsys):
         (["attribute", "--batch-tokens", "0"], "expected a whole number from 1"),
         (["attribute", "--data", "missing.csv"], "no data at 'missing.csv'"),
         (["attribute", "--colour", "red"], "unknown option '--colour'"),
-        (["explain"], "unknown command 'explain'; expected one of attribute"),
+        (["justify"], "unknown command 'justify'; expected one of attribute"),
         (["attribute", "--data", ""], "got an empty name"),
         (["attribute", "--data", "."], "holds no data file"),
         (["attribute", "--data", "x" * 300], "too long for the file system"),

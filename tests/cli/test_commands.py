@@ -108,7 +108,7 @@ def test_evaluate_prints_accuracies(tmp_path, capsys):
     folder = tmp_path / "out"
     assert main(["evaluate", "--limit", "10", "--device", "cpu", "--out", str(folder)]) == 0
     table = pd.read_csv(folder / "accuracy_table.csv")
-    assert list(table.columns) == ["model", *COLUMNS[-4:]]
+    assert list(table.columns) == ["model", *COLUMNS[9:13]]
     assert not (folder / "segment_scores.parquet").exists()
     assert "rulebreaker" in capsys.readouterr().out
 

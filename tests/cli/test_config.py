@@ -120,7 +120,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
 
 def test_no_study_is_named(capsys):
     assert main(["run", "--limit", "2"]) == 2
-    assert "no study was named; expected one of logical-forms, rulebench, rulebreakers" in (
+    assert "no study was named; expected one of logical-forms, robustlr, rulebench" in (
         capsys.readouterr().err
     )
 

@@ -111,7 +111,7 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
         assert main([*work, text]) == 2
         assert capsys.readouterr().err.count("\n") <= 3
     assert main([*work, JOB.replace('"limit":4', '"limit":5')]) == 2
-    assert "was told to measure 10" in capsys.readouterr().err
+    assert "was asked to measure 10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_options_that_cannot_be_read(capsys, options, told):
 def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys, monkeypatch):
     from interp.models.model import Model
 
-    monkeypatch.setattr(Model, "context_length", 66)
+    monkeypatch.setattr(Model, "context_length", 65)
     out = ["--out", str(tmp_path / "run")]
     assert main([*OPTIONS, *out]) == 2
     told = capsys.readouterr().err
     assert "which is more than the share 0.1 of all that --fail-on-error allows" in told
-    assert "reads at most 66" in told
+    assert "reads at most 65" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()
     told = [line for line in shown.err.splitlines() if "stopped with" in line]

@@ -142,7 +142,7 @@ def test_patterns_are_refused_where_heads_give_something_else(kind, changes):
 
 @pytest.mark.parametrize("kind", ["gpt_oss", "gemma3_text", "nanochat"])
 def test_patterns_with_sinks_windows_and_norms_are_taken(kind):
-    result = interp.patch(other_model(kind), some_prompts(1), sites=["pattern"], layers=[1])
+    result = interp.patch(other_model(kind), some_prompts(4), sites=["pattern"], layers=[1])
     assert result.patches["effect"].abs().max() > 30 * TOLERANCE
 
 

@@ -322,6 +322,8 @@ def test_patching_a_text_to_text_model_is_refused(few):
 def test_a_reader_reads_many_rows_of_embeddings_of_one_prompt(few):
     for kind in ("roberta", "t5"):
         model = model_of(kind)
+        # In fp32 rows of a batch and one alone differ by rounding.
+        model = dataclasses.replace(model, hf=copy.deepcopy(model.hf).double())
         batch = pad(model, tokenize(model, few[:1]))
         reader = reader_of(model)
         with torch.no_grad():

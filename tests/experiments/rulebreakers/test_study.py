@@ -13,6 +13,7 @@ from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers import system as system_module
 from interp_experiments.rulebreakers.findings import findings, first_letters
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
@@ -48,7 +49,9 @@ def one_phrasing():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("interp_experiments.rulebreakers.prompts.INSTANCE", ())
+        system_module._generated.cache_clear()
         yield
+        system_module._generated.cache_clear()
 
 
 @pytest.fixture(scope="module")
