@@ -16,7 +16,6 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.tables import NO_GAP
 from tests.support.answers import accepts
 from tests.support.other_kinds import CLASSES, classifier
 from tests.support.prompts import some_prompts
@@ -165,12 +164,12 @@ def test_tokens_before_the_first_difference_count(questions):
 def test_the_whole_stream_carries_the_whole_difference(questions):
     model = classifier("bert")
     result = interp.patch(model, questions, sites=["resid_pre"], granularity="all")
-    exact = result.patches[result.patches["layer"] == 1]
-    equal = result.pairs["base_tokens"] == result.pairs["source_tokens"]
-    apart = (result.pairs["source_metric"] - result.pairs["base_metric"]).abs() >= NO_GAP
-    whole = exact[exact["pair_id"].isin(result.pairs[equal & apart]["pair_id"])]
+    pairs = result.pairs[result.pairs["base_tokens"] == result.pairs["source_tokens"]]
+    whole = result.patches[result.patches["layer"] == 1].merge(pairs, on="pair_id")
     assert len(whole) > 0
-    assert whole["normalized"].tolist() == pytest.approx([1.0] * len(whole), abs=1e-4)
+    gaps = whole["source_metric"] - whole["base_metric"]
+    assert gaps.abs().max() > 5e-4
+    assert whole["effect"].tolist() == pytest.approx(gaps.tolist(), abs=1e-6)
 
 
 def test_the_pooled_token_has_a_role_of_its_own(questions):
