@@ -334,6 +334,8 @@ def panel_a_model(
 ) -> Axes:
     """A new figure with a panel for each model and one legend; returns its first axes.
 
+    Without any rows it says that there is nothing to draw.
+
     Args:
         table: rows with a column model.
         draw: draws the rows of one model.
@@ -341,8 +343,8 @@ def panel_a_model(
         handles: entries of the legend; those of the first panel's own if None.
     """
     models = _order(table["model"])
-    columns = min(PANELS_A_ROW, len(models))
-    rows = -(-len(models) // columns)
+    columns = max(1, min(PANELS_A_ROW, len(models)))
+    rows = max(1, -(-len(models) // columns))
     with house_style():
         figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.5))
         panels = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True)
@@ -357,6 +359,8 @@ def panel_a_model(
                 legend.remove()
         for ax in panels.flat[len(models) :]:
             ax.set_axis_off()
+        if not len(models):
+            figure.text(0.5, 0.5, UNDEFINED, ha="center")
         if handles:
             figure.legend(handles=handles, loc="outside upper left", ncols=columns)
     return figure.axes[0]

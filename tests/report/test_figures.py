@@ -18,6 +18,7 @@ from interp.report.figures import (
     panel_a_model,
     point_cloud,
 )
+from interp.report.formatting import UNDEFINED
 from interp.report.style import look, with_caption
 
 BARS = pd.DataFrame(
@@ -207,3 +208,8 @@ def test_looks_differ_by_more_than_colour():
     assert len(set(looks)) == 40
     assert len({(a.colour, a.hatch) for a in looks}) == 40
     assert len({(a.colour, a.marker) for a in looks}) == 40
+
+
+def test_panels_without_rows_say_so():
+    ax = panel_a_model(pd.DataFrame({"model": []}), lambda rows, ax: ax)
+    assert [text.get_text() for text in ax.figure.texts] == [UNDEFINED]
