@@ -4,7 +4,7 @@ Pairs of one cluster, such as those about one city, are resampled together and c
 """
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -64,11 +64,12 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
         gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy(),
         cluster=pairs[cluster].to_numpy(),
     )
-    found = _by_cell(in_parts(patches), about.index)
+    cells, effects = _by_cell(in_parts(patches), about.index)
+    effects = effects.join(about.reset_index(drop=True), on="pair")
+    members_of = dict(iter(effects.groupby("cell", sort=False)))
     rows = []
-    for cell in _ordered(list(found)):
-        members = pd.concat(found.pop(cell), ignore_index=True)
-        members = members.join(about.reset_index(drop=True), on="pair")
+    for cell in _ordered(list(cells)):
+        members = members_of[cells[cell]]
         for group, values in GROUPS.items():
             chosen = members[members["recognized"].isin(values)]
             numbers = _statistics(chosen, shared=group == SHARED)
@@ -94,23 +95,31 @@ def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
 _Cell = tuple[Hashable, ...]
 """Values of `CELL`; the head is None where the site has none."""
 
+_NO_EFFECTS = pd.DataFrame(
+    {"cell": np.array([], int), "pair": np.array([], int), "effect": np.array([], float)}
+).assign(flipped=np.array([], float))
+"""The columns that are kept of the patches."""
 
-def _by_cell(parts: Iterable[pd.DataFrame], pairs: pd.Index) -> dict[_Cell, list[pd.DataFrame]]:
-    """The effect of each cell by pair, and the place of the pair among all, in parts."""
-    found: dict[_Cell, list[pd.DataFrame]] = {}
+
+def _by_cell(
+    parts: Iterable[pd.DataFrame], pairs: pd.Index
+) -> tuple[dict[_Cell, int], pd.DataFrame]:
+    """The cells with their numbers, and each effect with the numbers of its cell and its pair."""
+    cells: dict[_Cell, int] = {}
+    found = [_NO_EFFECTS]
     for part in parts:
         by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
         means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
         means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
-        for cell, rows in grouped(means, CELL):
-            kept = rows[["pair", "effect", "flipped"]].astype(
-                {"pair": int, "effect": float, "flipped": float}
-            )
-            found.setdefault(_values(cell), []).append(kept)
-    return found
+        named = means[CELL].drop_duplicates().to_dict("records")
+        numbers = [cells.setdefault(_values(cell), len(cells)) for cell in named]
+        in_part = means.groupby(CELL, sort=False, dropna=False).ngroup()
+        means["cell"] = np.array(numbers, dtype=int)[in_part]
+        found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
+    return cells, pd.concat(found, ignore_index=True)
 
 
-def _values(cell: dict[str, object]) -> _Cell:
+def _values(cell: Mapping[Hashable, object]) -> _Cell:
     return tuple(
         None if isinstance(value, float) and math.isnan(value) else value for value in cell.values()
     )

@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -33,10 +34,13 @@ def test_the_main_job(tmp_path, capsys):
     result = interp.attribute(model, prompts)
     ratios = result.ratios()
     gradient = ratios[ratios["method"] == "input_gradient"]
-    assert row["gradient_ratio"] == pytest.approx(gradient["ratio"].mean(), rel=1e-6)
-    assert row["gradient_unnormalized_sd"] == pytest.approx(
-        gradient["ratio_unnormalized"].std(), rel=1e-6
-    )
+    # Prompts of a sample count by how many of the whole data set they represent.
+    weight = result.prompts.set_index("prompt_id")["weight"].loc[gradient["prompt_id"]].to_numpy()
+    values, sums = gradient["ratio"].to_numpy(), gradient["ratio_unnormalized"].to_numpy()
+    assert row["gradient_ratio"] == pytest.approx(np.average(values, weights=weight), rel=1e-6)
+    deviations = (sums - np.average(sums, weights=weight)) ** 2
+    variance = np.average(deviations, weights=weight) * 40 / 39
+    assert row["gradient_unnormalized_sd"] == pytest.approx(variance**0.5, rel=1e-6)
     written = pq.read_table(folder / "segment_scores.parquet").to_pandas()
     columns = ["segment", "tokens", "score", "share", "total"]
     pd.testing.assert_frame_equal(written[columns], result.to_frame()[columns], rtol=1e-6)
