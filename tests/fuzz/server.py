@@ -24,8 +24,11 @@ from tests.fuzz import jail
 from tests.fuzz.guard import Guard
 from tests.fuzz.verdict import Outcome, judge, place_of
 
-LIMIT = 20.0
-"""Seconds after which a case hangs, on a machine that has nothing else to do."""
+LIMIT = 20
+"""Seconds of processor time after which a case hangs; other work on the machine does not count."""
+
+PATIENCE = 300.0
+"""Seconds after which a case hangs that waits for something and uses no processor."""
 
 LARGEST_FILE = 256 << 20
 MOST_MEMORY = 6 << 30
@@ -150,7 +153,9 @@ class Server:
             os.setsid()
             os.dup2(streams["output"].fileno(), 1)
             os.dup2(streams["message"].fileno(), 2)
-            faulthandler.register(signal.SIGUSR1, all_threads=True)
+            # The kernel sends this signal at the limit: tell where the case is, then end.
+            faulthandler.register(signal.SIGXCPU, all_threads=True, chain=True)
+            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
             resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
             resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -190,18 +195,17 @@ def _tell(stream: IO[bytes], **told: Any) -> None:
 
 
 def _await(child: int) -> int | None:
-    """How a child ended; None if it took too long and was ended, with all that it had started."""
+    """How a child ended; None if it hung, and it was ended with all that it had started."""
     ended = os.pidfd_open(child)
-    crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    in_time = bool(select.select([ended], [], [], LIMIT * crowd)[0])
+    in_time = bool(select.select([ended], [], [], PATIENCE)[0])
     if not in_time:
-        os.kill(child, signal.SIGUSR1)
+        os.kill(child, signal.SIGXCPU)
         select.select([ended], [], [], 0.5)
     os.close(ended)
     # Workers that it left behind are of its group.
     os.killpg(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return status if in_time else None
+    return status if in_time and status != -signal.SIGXCPU else None
 
 
 def _read(stream: IO[bytes]) -> str:
