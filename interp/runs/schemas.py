@@ -6,7 +6,7 @@ this program makes.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic_core import from_json
 
 from interp.errors import UserError
 from interp.files import RECORD_BYTES, read_bytes, write_whole
@@ -37,6 +38,10 @@ StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+FORMAT = 2
+"""How run folders are written; those of an earlier one say no number."""
 
 
 class Record(BaseModel):
@@ -83,7 +88,13 @@ class RunIdentity(Record):
         return None if self.ratio is None else (self.ratio[0], self.ratio[1])
 
 
-class RunRecord(Record):
+class FolderRecord(Record):
+    """The record by which a run folder is known."""
+
+    format: Literal[2] = FORMAT
+
+
+class RunRecord(FolderRecord):
     """run.json."""
 
     run: RunIdentity
@@ -100,7 +111,7 @@ class RunRecord(Record):
     """The prompts, the merged tables and the tables made of them, with their checksums."""
 
 
-class StudyRecord(Record):
+class StudyRecord(FolderRecord):
     """study.json."""
 
     study: StageName
@@ -188,10 +199,24 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
+        if issubclass(kind, FolderRecord) and _format_of(content) != FORMAT:
+            raise UserError(
+                f"{file} was written by an earlier or later version of interp, whose folders this "
+                "version does not read. Give another --out"
+            ) from error
         raise UserError(
             f"{file} is damaged, or another version of interp wrote it: {_first(error)}. "
             "Give another --out, or restore the file"
         ) from error
+
+
+def _format_of(content: bytes) -> object:
+    """The format on record, 1 where a record has none; that of this version if it is no record."""
+    try:
+        record = from_json(content)
+    except ValueError:
+        return FORMAT
+    return record.get("format", 1) if isinstance(record, dict) else FORMAT
 
 
 def write_record(file: Path, record: Record) -> None:

@@ -179,3 +179,16 @@ def test_names_of_models_never_share_a_file():
     slugs = {slug(name).lower() for name in names}
     assert len(slugs) == len(names)
     assert all(len(name) < 120 and "/" not in name and name[0] != "." for name in slugs)
+
+
+@pytest.mark.parametrize("format_", [None, 1, 3])
+def test_a_folder_of_another_format_is_refused_as_such(run, format_):
+    def as_another_version_wrote_it(record):
+        record["format"] = format_
+        if format_ is None:
+            del record["format"]
+        record["started"] = record.pop("history")[0]["started"]
+
+    edited(run / "run.json", as_another_version_wrote_it)
+    with pytest.raises(UserError, match="earlier or later version of interp"):
+        RunFolder.read(run)
