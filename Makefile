@@ -57,9 +57,11 @@ browser:
 	command -v chromium || { apt-get update --quiet && apt-get install --yes --quiet chromium chromium-driver; }
 
 bench: setup
-	$(BIN)/python benchmarks/attribution.py
-	$(BIN)/python benchmarks/patching.py
-	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python -m benchmarks.attribution
+	$(BIN)/python -m benchmarks.patching
+	$(BIN)/python -m benchmarks.evaluate
+	$(BIN)/python -m benchmarks.effects
+	$(BIN)/python -m benchmarks.controls
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

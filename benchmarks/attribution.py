@@ -1,8 +1,8 @@
 """Attribution side by side with inseq, and with its own limit.
 
-    python benchmarks/attribution.py [--full]
+    python -m benchmarks.attribution [--full]
 
-In one process, on one CPU thread, same model, same prompts, both attributions:
+In one process, on one CPU thread, same model, same prompts, both attributions, in turns:
   1. prompts per second of inseq, of this toolkit as a whole run (tokenizing, measuring, writing),
      and of the bare forward and input-gradient backward of the same batches;
   2. memory as the data set grows.
@@ -10,28 +10,25 @@ With --full, on all cores: the 256,000 prompts of RULEBREAKERS on the packaged o
 """
 
 import argparse
-import gc
-import os
-import platform
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from datetime import date
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 
 import inseq
 import torch
-import transformers
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaForCausalLM
 
 import interp
+from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.attribute import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.runs.conclusion import concluding
 from interp.runs.run import Run
 
 PAIRS = 96
@@ -44,13 +41,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="also run all 256,000 prompts")
     full = parser.parse_args().full
-    print(
-        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"inseq {version('inseq')}"
-    )
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
+    print(machine("inseq"))
     compare(hidden=256, layers=4)
     compare(hidden=64, layers=2)
     torch.set_num_threads(cores)
@@ -59,17 +52,20 @@ def main() -> None:
         full_set()
 
 
-def compare(hidden: int, layers: int) -> None:
-    model = tiny_llama(hidden, layers)
-    prompts = interp.load_prompts(limit=PAIRS)
+def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPEATS) -> None:
+    model = random_llama(hidden, layers)
+    prompts = interp.load_prompts(limit=pairs)
     tokenized = tokenize(model, list(prompts))
     budget = BATCH * max(map(len, tokenized))
     prepared = [batch for _, batch in batches(model, tokenized, batch_tokens=budget)]
-    seconds = {
-        "inseq, saliency and attention": fastest(inseq_run(model, tokenized), repeats=2),
-        "interp, one run": fastest(lambda: whole_run(model, prompts, budget)),
-        "bare forward and backward": fastest(lambda: bare_passes(model, prepared)),
+    ways = {
+        "inseq, saliency and attention": inseq_run(model, tokenized),
+        "interp, one run": partial(whole_run, model, prompts, budget),
+        "bare forward and backward": partial(bare_passes, model, prepared),
     }
+    for run in ways.values():
+        run()
+    seconds = timed(ways, repeats, min)
     count, tokens = len(prompts), sum(map(len, tokenized))
     print(f"\nhidden {hidden}, {layers} layers, {count} prompts of {tokens / count:.0f} tokens")
     for name, value in seconds.items():
@@ -77,23 +73,6 @@ def compare(hidden: int, layers: int) -> None:
     theirs, ours, bare = seconds.values()
     print(f"  interp against inseq             {theirs / ours:8.2f} times")
     print(f"  interp adds to the bare passes   {ours / bare - 1:8.1%}")
-
-
-def tiny_llama(hidden: int, layers: int) -> interp.Model:
-    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 32,
-        num_key_value_heads=hidden // 64,
-        intermediate_size=hidden * 8 // 3,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    return interp.Model(f"llama {hidden}x{layers}", LlamaForCausalLM(config).eval(), tokenizer)
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
@@ -119,10 +98,11 @@ def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callab
 
 def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
     """From prompts to merged tables on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run.open(Path(folder) / "run", prompts, Attribute())
-        run.measure(Attribute().bind(model, batch_tokens=budget))
-        run.merge_tables()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        Run.open(folder, prompts, Attribute()).measure(Attribute().bind(model, batch_tokens=budget))
+        with concluding(folder):
+            pass
 
 
 def bare_passes(model: interp.Model, prepared: list[Batch]) -> None:
@@ -138,18 +118,6 @@ def bare_passes(model: interp.Model, prepared: list[Batch]) -> None:
                 logits_to_keep=1,
             ).logits
             torch.autograd.grad(logits[:, -1].max(-1).values.sum(), embeddings)
-
-
-def fastest(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of several repetitions, after one to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        gc.collect()
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def memory() -> None:

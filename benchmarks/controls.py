@@ -1,6 +1,6 @@
 """False-positive rates and power of the tests in reports, on simulated studies.
 
-    python benchmarks/controls.py --studies 1000
+    python -m benchmarks.controls --studies 1000
 
 No model is run. A study is a table with the structure of RULEBREAKERS' prompts: entities of two
 groups, two rules, phrasings, two models, and entities that differ in how well they are answered.

@@ -1,6 +1,6 @@
 """Exact Shapley values of segments beside captum's, and backward rules beside the input gradient.
 
-    python benchmarks/effects.py
+    python -m benchmarks.effects
 
 In one process, on one CPU thread, on a random Llama:
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
@@ -12,30 +12,22 @@ In one process, on one CPU thread, on a random Llama:
 The ways take turns; the median counts.
 """
 
-import gc
-import os
-import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from itertools import product
+from functools import partial
 from statistics import median
 
 import captum.attr
 import numpy as np
 import torch
-import transformers
 from numpy.typing import NDArray
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import interp
+from benchmarks.side_by_side import machine, random_llama, timed
 from interp.attribution.coalitions import Coalitions
 from interp.measurements.attribute import Attribute
-from interp.measurements.core import Measurement
 from interp.measurements.effects import Effects
 from interp.measurements.segment_effects import option_logits
-from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
 from interp.reading.prefixes import families
@@ -51,12 +43,8 @@ METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
 
 def main() -> None:
-    print(
-        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"load {os.getloadavg()[0]:.1f}, one thread, torch {torch.__version__}, "
-        f"transformers {transformers.__version__}"
-    )
     torch.set_num_threads(1)
+    print(machine("captum"))
     model = random_llama(HIDDEN, LAYERS)
     prompts = prompts_of(PAIRS)
     print(table(compare(model, prompts, repeats=REPEATS), backward(model, prompts, REPEATS)))
@@ -131,18 +119,17 @@ class Captums:
 def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> Comparison:
     """Measure both ways."""
     captums = [Captums(model, prompt) for prompt in prompts]
-    # One kind of donor, as captum has: what stands alone has no counterpart.
+    # captum has donors of one kind.
     alone = [with_instances(prompt) for prompt in prompts]
     measurement = Effects(donors=8).bind(model)
     ways: dict[object, Callable[[], object]] = {
-        budget: lambda budget=budget: [own(budget) for own in captums]  # type: ignore[misc]
-        for budget in BUDGETS
+        budget: partial(shapley_values, captums, budget) for budget in BUDGETS
     }
-    ways["effects"] = lambda: measurement(alone)
-    theirs = np.stack([own(BUDGETS[0]) for own in captums])
+    ways["effects"] = partial(measurement, alone)
+    theirs = np.stack(shapley_values(captums, BUDGETS[0]))
     rows = measurement(alone)["segment_effects"]
     ours = np.array([row["shapley"] for row in rows if row.get("other_segment") is None])
-    seconds = medians(ways, repeats)
+    seconds = timed(ways, repeats, median)
     return Comparison(
         prompts=len(prompts),
         captum_seconds={budget: seconds[budget] for budget in BUDGETS},
@@ -151,6 +138,10 @@ def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> 
         tokens_left=tokens_left(model, alone),
         difference=float(np.abs(np.abs(ours.reshape(theirs.shape)) - np.abs(theirs)).max()),
     )
+
+
+def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.float64]]:
+    return [own(budget) for own in captums]
 
 
 def with_instances(prompt: Prompt) -> Prompt:
@@ -167,57 +158,18 @@ def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
     return sum(map(len, read)) - sum(family.saved for family in families(read))
 
 
-def backward(
-    model: interp.Model, prompts: Sequence[Prompt], repeats: int
-) -> Mapping[object, float]:
+def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> Mapping[str, float]:
     """Seconds of each method of one backward pass."""
-    bound: dict[str, Measurement] = {
-        name: Attribute(methods=(name,), target="contrast").bind(model) for name in METHODS
-    }
-    ways: dict[object, Callable[[], object]] = {
-        name: lambda own=own: own(prompts)  # type: ignore[misc]
-        for name, own in bound.items()
+    ways = {
+        name: partial(Attribute(methods=(name,), target="contrast").bind(model), prompts)
+        for name in METHODS
     }
     for run in ways.values():
         run()
-    return medians(ways, 3 * repeats)
+    return timed(ways, 3 * repeats, median)
 
 
-def random_llama(hidden: int, layers: int) -> interp.Model:
-    """Random weights, large enough that answers are not uniform, with a packaged tokenizer."""
-    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 32,
-        num_key_value_heads=max(1, hidden // 64),
-        intermediate_size=hidden * 8 // 3,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    hf = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in hf.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    return interp.Model(f"llama {hidden}x{layers}", hf, tokenizer)
-
-
-def medians(ways: Mapping[object, Callable[[], object]], repeats: int) -> dict[object, float]:
-    """Seconds of each way, over rounds in which the ways take turns."""
-    times: dict[object, list[float]] = {way: [] for way in ways}
-    for _, way in product(range(repeats), ways):
-        gc.collect()
-        start = time.perf_counter()
-        ways[way]()
-        times[way].append(time.perf_counter() - start)
-    return {way: median(taken) for way, taken in times.items()}
-
-
-def table(found: Comparison, methods: Mapping[object, float]) -> str:
+def table(found: Comparison, methods: Mapping[str, float]) -> str:
     gradient = methods["input_gradient"]
     lines = [
         f"Shapley values of three segments over eight donors, {found.prompts} prompts",

@@ -1,6 +1,6 @@
 """Answers of prompts that begin alike, read once where they do, side by side with plain batches.
 
-    python benchmarks/evaluate.py
+    python -m benchmarks.evaluate
 
 In one process, on one CPU thread, same model, same prompts (the ten phrasings of both sides of some
 pairs), last-position logits in both: seconds from tokenized prompts to the rows of the answers
@@ -9,25 +9,16 @@ median counts. The bound is what the number of tokens allows: those of all promp
 are left when what a family shares is read once.
 """
 
-import gc
-import os
-import platform
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from itertools import product
 from statistics import median
 
 import torch
-import transformers
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-import interp
+from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.core import Measurement
 from interp.measurements.evaluate import Evaluate
-from interp.models.organisms import DEFAULT, organism_folder
 from interp.reading.budget import CPU_BATCH_TOKENS
 from interp.reading.prefixes import families
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
@@ -43,11 +34,8 @@ REPEATS = 7
 
 
 def main() -> None:
-    print(
-        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"one thread, torch {torch.__version__}, transformers {transformers.__version__}"
-    )
     torch.set_num_threads(1)
+    print(machine())
     print(table(compare(HIDDEN, LAYERS, instances=INSTANCES, repeats=REPEATS)))
 
 
@@ -84,7 +72,7 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
     }
     ways["shared"] = lambda: rows(measurement, measurement.batches(prompts))
     answers = {way: run() for way, run in ways.items()}
-    seconds = medians(ways, repeats)
+    seconds = timed(ways, repeats, median)
     tokens = sum(map(len, prompts))
     return Comparison(
         hidden=hidden,
@@ -96,29 +84,6 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
         shared_seconds=seconds["shared"],
         difference=largest_difference(answers["shared"], answers[CPU_BATCH_TOKENS]),
     )
-
-
-def random_llama(hidden: int, layers: int) -> interp.Model:
-    """Random weights, large enough that answers are not uniform, with a packaged tokenizer."""
-    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 32,
-        num_key_value_heads=max(1, hidden // 64),
-        intermediate_size=hidden * 8 // 3,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    hf = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in hf.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    return interp.Model(f"llama {hidden}x{layers}", hf, tokenizer)
 
 
 def plain(
@@ -143,17 +108,6 @@ def largest_difference(some: Sequence[Row], others: Sequence[Row]) -> float:
         abs(one["probability"] - other["probability"])
         for one, other in zip(some, others, strict=True)
     )
-
-
-def medians(ways: Mapping[object, Callable[[], object]], repeats: int) -> dict[object, float]:
-    """Seconds of each way, over rounds in which the ways take turns."""
-    times: dict[object, list[float]] = {way: [] for way in ways}
-    for _, way in product(range(repeats), ways):
-        gc.collect()
-        start = time.perf_counter()
-        ways[way]()
-        times[way].append(time.perf_counter() - start)
-    return {way: median(taken) for way, taken in times.items()}
 
 
 def table(found: Comparison) -> str:

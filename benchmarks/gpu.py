@@ -1,6 +1,6 @@
 """Evaluate and attribute with a model of Llama-3-8B's shape, against the GPU's own limit.
 
-    python benchmarks/gpu.py [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
+    python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
 1. Build a model with random weights on the device, in bf16 on a GPU.
 2. Multiply large matrices: the fastest product is the peak that shares are of.
@@ -19,7 +19,6 @@ tokenizer of a large model can be packaged; the record says how long they are.
 
 import argparse
 import json
-import platform
 import resource
 import subprocess
 import sys
@@ -35,6 +34,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import interp
+from benchmarks.side_by_side import processor
 from interp.api import collect
 from interp.errors import UserError
 from interp.files import write_whole
@@ -160,7 +160,7 @@ def about(model: interp.Model, shape: str, prompts: Sequence[Prompt]) -> dict[st
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return platform.processor() or platform.machine()
+    return processor()
 
 
 def driver(device: torch.device) -> str | None:

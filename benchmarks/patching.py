@@ -1,6 +1,6 @@
 """Patching side by side with TransformerLens and nnsight.
 
-    python benchmarks/patching.py [--grown]
+    python -m benchmarks.patching [--grown]
 
 In one process, on one CPU thread, same model, same pair, same metric:
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
@@ -11,19 +11,12 @@ In one process, on one CPU thread, same model, same pair, same metric:
 
 import argparse
 import copy
-import gc
-import os
-import platform
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
-from datetime import date
-from importlib.metadata import version
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
-import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformer_lens import patching as lens
 from transformer_lens.model_bridge import TransformerBridge
@@ -37,17 +30,19 @@ from transformers import (
 )
 
 import interp
+from benchmarks.side_by_side import enlarged, machine, timed
 from interp.backends.nnsight import NnsightBackend
 from interp.measurements.patching import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
-from interp.prompts.prompt import AnswerOption, Prompt
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 
-LAYERS, TOKENS, FIRST_DIFFERENCE = 4, 60, 20
+LAYERS, TOKENS = 4, 60
 VOCABULARY = 1000
 REPEATS = 5
 
@@ -56,21 +51,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grown", action="store_true", help="also how the seconds grow")
     grown = parser.parse_args().grown
-    print(
-        f"{date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"one thread, torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"transformer-lens {version('transformer-lens')}, nnsight {version('nnsight')}"
-    )
     torch.set_num_threads(1)
+    print(machine("transformer-lens", "nnsight"))
     for kind in ("llama", "gemma2"):
-        compare(kind)
+        print(f"\n{kind}: {LAYERS} layers x {TOKENS} tokens, first difference at {TOKENS // 3}")
+        print(table(compare(kind, layers=LAYERS, tokens=TOKENS, repeats=REPEATS)))
     if grown:
         growth()
 
 
-def compare(kind: str) -> None:
-    model = made(kind, LAYERS)
-    pair = made_pair(model, TOKENS, FIRST_DIFFERENCE)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one way of making a grid took, and how far its metric is from TransformerLens's."""
+
+    seconds: float
+    difference: float
+    """The largest of any cell, in logits."""
+
+
+def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> Mapping[str, Measured]:
+    """Measure each way, TransformerLens first."""
+    model = made(kind, layers)
+    pair = made_pair(model, tokens)
     ways: dict[str, Callable[[], list[float]]] = {
         "TransformerLens, no_grad": transformer_lens_grid(model, pair),
         "nnsight, 32 cells a trace": nnsight_grid(model, pair),
@@ -79,13 +81,25 @@ def compare(kind: str) -> None:
         "interp, integrated estimate": estimated_grid(model, pair, "integrated"),
     }
     values = {name: way() for name, way in ways.items()}
-    seconds = fastest(ways)
-    reference, theirs = values["TransformerLens, no_grad"], seconds["TransformerLens, no_grad"]
-    print(f"\n{kind}: {LAYERS} layers x {TOKENS} tokens, first difference at {FIRST_DIFFERENCE}")
-    print(f"  {'':30}{'seconds':>9}{'x faster':>10}{'largest difference':>20}")
-    for name, value in seconds.items():
-        worst = max(abs(a - b) for a, b in zip(values[name], reference, strict=True))
-        print(f"  {name:30}{value:9.3f}{theirs / value:10.1f}{worst:20.1e}")
+    reference = values["TransformerLens, no_grad"]
+    return {
+        name: Measured(
+            seconds, max(abs(a - b) for a, b in zip(values[name], reference, strict=True))
+        )
+        for name, seconds in timed(ways, repeats, min).items()
+    }
+
+
+def table(found: Mapping[str, Measured]) -> str:
+    theirs = next(iter(found.values())).seconds
+    lines = [
+        f"  {'':30}{'seconds':>9}{'x faster':>10}{'largest difference':>20}",
+        *(
+            f"  {name:30}{way.seconds:9.3f}{theirs / way.seconds:10.1f}{way.difference:20.1e}"
+            for name, way in found.items()
+        ),
+    ]
+    return "\n".join(lines)
 
 
 def growth() -> None:
@@ -96,9 +110,9 @@ def growth() -> None:
         *((4, 60, pairs) for pairs in (1, 4, 16)),
     ]:
         model = made("llama", layers)
-        made_pairs = [made_pair(model, tokens, tokens // 3, seed) for seed in range(pairs)]
+        made_pairs = [made_pair(model, tokens, seed) for seed in range(pairs)]
         grids = [native_grid(model, pair) for pair in made_pairs]
-        seconds = fastest({"": lambda grids=grids: [grid() for grid in grids]})[""]
+        seconds = timed({"": lambda grids=grids: [grid() for grid in grids]}, REPEATS, min)[""]
         cells = layers * tokens * pairs
         print(
             f"  {layers:3} layers {tokens:4} tokens {pairs:3} pairs {seconds:9.3f} s"
@@ -128,29 +142,25 @@ def made(kind: str, layers: int) -> interp.Model:
         LlamaForCausalLM(LlamaConfig(**shape))
         if kind == "llama"
         else Gemma2ForCausalLM(Gemma2Config(**shape, query_pre_attn_scalar=32))
-    ).eval()
-    with torch.no_grad():
-        for parameter in hf.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(3.0)
-    return interp.Model(kind, hf, fast)
+    )
+    return interp.Model(kind, enlarged(hf.eval(), 3.0), fast)
 
 
-def made_pair(
-    model: interp.Model, tokens: int, first_difference: int, seed: int = 0
-) -> PatchingPair:
-    """Two prompts of random words that differ in one."""
+def made_pair(model: interp.Model, tokens: int, seed: int = 0) -> PatchingPair:
+    """Two prompts of random words that differ in one, a third of the way in."""
     generator = torch.Generator().manual_seed(seed)
     words = [f"w{index}" for index in torch.randint(10, 900, (tokens,), generator=generator)]
     other = [*words]
-    other[first_difference] = "w950"
+    other[tokens // 3] = "w950"
     base, source = tokenize(model, [made_prompt(words), made_prompt(other)])
-    return PatchingPair.aligned(base, source, AnswerTokenizer(model)(base), policy="all")
+    answers = AnswerTokenizer(model)(base).contrast("Yes", "No")
+    return PatchingPair.aligned(base, source, answers, policy="all")
 
 
 def made_prompt(words: Sequence[str]) -> Prompt:
     yes, no = AnswerOption("Yes", ("w1",)), AnswerOption("No", ("w2",))
-    return Prompt(" ".join(words[:3]), " ".join(words), {}, yes, no, True, "p", "side", {})
+    answer = Choice.between(yes, no, gold=True)
+    return Prompt(" ".join(words[:3]), " ".join(words), {}, answer, "p", "side", {})
 
 
 def residual_cells(model: interp.Model, pair: PatchingPair) -> list:
@@ -199,17 +209,6 @@ def transformer_lens_grid(model: interp.Model, pair: PatchingPair) -> Callable[[
         return grid.flatten().tolist()
 
     return run
-
-
-def fastest(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Seconds of the fastest of several rounds in which the ways take turns."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _, name in product(range(REPEATS), ways):
-        gc.collect()
-        start = time.perf_counter()
-        ways[name]()
-        times[name].append(time.perf_counter() - start)
-    return {name: min(taken) for name, taken in times.items()}
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """prompts: one row per prompt, beside the measured tables: prompt_id, pair_id, side, text, gold,
 `weight` (float64), a column of text for each factor, and where each segment begins and ends in the
-text. The weight is the number of prompts of the whole data set that the prompt stands for: those
+text. The weight is the number of prompts of the whole data set that the prompt represents: those
 of its stratum (`PromptSet.strata`) over those of it that were drawn; 1 where all were. It describes
 a sample, not a prompt: a run that grows gets new weights, and they are in no shard.
 

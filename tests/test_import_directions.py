@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Each package may import itself and what stands to its right.
+# Each package may import itself and what is to its right.
 LAYERS = {
     "interp_experiments": {"interp_probes", "interp"},
     "interp_probes": {"interp"},
@@ -55,9 +55,9 @@ def package_of(file: Path) -> str:
 
 
 def refused(source: str, part: str, package: str) -> set[str]:
-    """What a source of a part of interp imports that stands beside or above it.
+    """What a source of a part of interp imports that is beside or above it.
 
-    The names of `interp` itself are those of its interface, which stands above every part.
+    The names of `interp` itself are those of its interface, which is above every part.
     """
     floor = next(number for number, parts in enumerate(FLOORS) if part in parts)
     allowed = {part}.union(*FLOORS[floor + 1 :])

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from interp.prompts.donors import Donor
+from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import Form
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence
 
@@ -29,7 +30,7 @@ class EventDonors:
         rng = random.Random(f"donors {self._seed} {own}")
         drawn: set[int] = {own}
         while len(drawn) < len(self._interpretations):
-            other = int(rng.random() * len(self._interpretations))
+            other = below(rng, len(self._interpretations))
             interpretation = self._interpretations[other]
             if other not in drawn and events.isdisjoint(interpretation.values()):
                 yield Donor(

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeVar
 
+from interp_experiments.chance import below
 from interp_experiments.logical_forms.language import Event, Interpretation
 
 T = TypeVar("T")
@@ -50,8 +51,7 @@ def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation
 
 def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
     """Two different items, drawn evenly."""
-    first = int(rng.random() * len(items))
-    second = int(rng.random() * (len(items) - 1))
+    first, second = below(rng, len(items)), below(rng, len(items) - 1)
     return items[first], items[second + (second >= first)]
 
 

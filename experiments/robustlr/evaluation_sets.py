@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from interp.errors import UserError
-from interp_experiments.robustlr.chance import below, happens, pick, some
+from interp_experiments.chance import below, happens, pick, some
 from interp_experiments.robustlr.contrast import CONTRAST_SETS, editable, edited
 from interp_experiments.robustlr.equivalence import (
     EQUIVALENCE_SETS,

@@ -65,7 +65,7 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
     proof set, such as "fact1 rule2", and `proof_deps` gives their places in the context, from 0 on
     (-1 where nothing is proved): the authors' code says that it is a list of whole numbers, not
-    what they stand for.
+    what they mean.
     """
     theory = instance.theory
     proof = proof_set(theory, instance.statement)
@@ -101,7 +101,7 @@ def _theory_id(instance: Instance) -> str:
 def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
-    Rows with a theory_id are a group of a base and its variants; rows without one stand alone.
+    Rows with a theory_id are a group of a base and its variants; rows without one are a group each.
 
     Raises:
         UserError: nothing readable there, missing columns, a sentence that no template makes, a

@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interp_experiments.robustlr.chance import below, happens, pick, some
+from interp_experiments.chance import below, happens, pick, some
 from interp_experiments.robustlr.english import RULE_STYLES
 from interp_experiments.robustlr.language import Literal, Operator, Predicate, Rule, Theory
 from interp_experiments.robustlr.words import Words

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from interp.errors import UserError
-from interp_experiments.robustlr.chance import some
+from interp_experiments.chance import some
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Literal, Operator, Theory, Verdict
 from interp_experiments.robustlr.sampling import Sampled, sample

@@ -7,8 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+from interp_experiments.chance import happens, pick, some
 from interp_experiments.logical_forms.interpretations import names
-from interp_experiments.robustlr.chance import happens, pick, some
 from interp_experiments.robustlr.language import Predicate
 
 Vocabulary = Literal["real", "nonce"]

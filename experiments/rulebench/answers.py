@@ -1,6 +1,6 @@
 """What a generated text answers: a parser for each kind of questions.
 
-Every parser looks, in this order, at what stands behind the last "Answer:" or "the answer is", at
+Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
 an answer that the text begins with, and at the whole text. Two answers joined by "or" are none, and
 so is what a text that was cut off merely mentions on its way. A model that declines has refused,
 unless it answers all the same. What follows a further question that the model asks itself is left
@@ -36,7 +36,7 @@ class _Ways:
     """How the answers of a kind are found in a text."""
 
     stated: Callable[[str], Found]
-    """In what stands behind a marker such as "Answer:", up to the end of the sentence."""
+    """In what follows a marker such as "Answer:", up to the end of the sentence."""
     opening: Callable[[str], Found]
     """At the beginning of a text without a marker."""
     declared: Callable[[str], Found]
@@ -111,7 +111,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 
 
 def _marked(parse: Callable[[str], str | Unanswered], name: str) -> Parser:
-    """A parser under a name of its own, which stands in the hash of the data."""
+    """A parser under a name of its own, which is part of the data's hash."""
     parse.__qualname__ = name
     return parse
 

@@ -1,7 +1,7 @@
 """Why a model fails: it triggers another rule, or it does not execute the one that fits.
 
 As in Section 4.6 of the paper, with a third class: a text that names no rule is no execution error
-of the rule that stands first (the authors' parser counts it as one).
+of the first rule (the authors' parser counts it as one).
 """
 
 import re
@@ -52,7 +52,7 @@ def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
     Args:
         text: what was generated.
         correct: whether its answer is right; then the rule that it names does not matter.
-        golden_place: where the golden rule stands among those that were shown, from 1.
+        golden_place: the place of the golden rule among those that were shown, from 1.
     """
     if correct:
         return "right"

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from interp_experiments.rulebench.chance import pick
+from interp_experiments.chance import pick
 from interp_experiments.rulebench.relations import FEMALE, MALE, SEXES, word
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """The type of relation in which a relative stands to a person; None without a word."""
+        """What type of relation a relative is to a person; None without a word."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -146,10 +146,10 @@ def _grown(family: Family, rng: random.Random) -> Family:
     founders = [person for person, parents in enumerate(family.parents) if parents is None]
     chance = rng.random()
     if chance < 0.3 and single:
-        return family.with_spouse(pick(single, rng))
+        return family.with_spouse(pick(rng, single))
     if chance < 0.4 and founders:
-        return family.with_parents(pick(founders, rng))
-    return family.with_child(pick(family.couples, rng), pick(SEXES, rng))
+        return family.with_parents(pick(rng, founders))
+    return family.with_child(pick(rng, family.couples), pick(rng, SEXES))
 
 
 def _changed(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:

@@ -59,7 +59,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
     """Whether a rule has the conditions of the golden one: all that a text tells of its fitting.
 
-    The conditions are what stands before "then", or the whole rule where there is none.
+    The conditions are what precedes "then", or the whole rule where there is none.
     """
     return body(rule.natural) == body(golden.natural)
 

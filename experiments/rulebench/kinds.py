@@ -121,10 +121,10 @@ READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 
 
 def named(name: str) -> Kind:
-    """The kind that a name or the name of a folder stands for.
+    """The kind that a name or the name of a folder means.
 
     Raises:
-        UserError: it stands for none.
+        UserError: it means none.
     """
     for kind in READ:
         if name.lower() in (kind.name, *kind.folders):

@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import pairwise, permutations
 from string import ascii_uppercase
 
-from interp_experiments.rulebench.chance import pick, shuffled
+from interp_experiments.chance import pick, shuffled
 from interp_experiments.rulebench.families import COMPOSED, Family, random_family
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import KINSHIP
@@ -176,7 +176,7 @@ class KinshipQuestions:
     def _other(self, rule: str, answer: str) -> str:
         """A wrong conclusion."""
         others = [word(*each) for each in _ANSWERS if word(*each) != answer]
-        return pick(others, random.Random(f"kinship counterfactual {self.seed} {rule}"))
+        return pick(random.Random(f"kinship counterfactual {self.seed} {rule}"), others)
 
 
 class _Kin:
@@ -212,14 +212,14 @@ def draw_stories(hops: Sequence[int], rng: random.Random) -> Iterator[Story]:
     for each in hops:
         story = None
         while story is None:
-            story = _drawn(pick(kin, rng), each, rng)
+            story = _drawn(pick(rng, kin), each, rng)
         yield story
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
     """A story of a family; None where those that are drawn lead to none."""
-    pairs = kin.pairs.get(pick(_ANSWERS, rng), ())
-    people = list(pick(pairs, rng)) if pairs else []
+    pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
+    people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
         people = _split(kin, people, rng)
     return Story(kin.family, tuple(people)) if people else None
@@ -234,14 +234,14 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
     ]
     if not places:
         return []
-    place, between = pick(places, rng)
-    return [*people[:place], pick(between, rng), *people[place:]]
+    place, between = pick(rng, places)
+    return [*people[:place], pick(rng, between), *people[place:]]
 
 
 def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
     """The story in sentences, and the question: who is the last one to the first?"""
     sentences = [
-        pick(_SENTENCES, rng).format(
+        pick(rng, _SENTENCES).format(
             p=names[person],
             q=names[relative],
             r=what,
@@ -255,7 +255,7 @@ def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
 
 def named(story: Story, rng: random.Random) -> dict[int, str]:
     """A name for each person, all different."""
-    unused: dict[str, Iterator[str]] = {sex: shuffled(_names(sex), rng) for sex in SEXES}
+    unused: dict[str, Iterator[str]] = {sex: shuffled(rng, _names(sex)) for sex in SEXES}
     return {person: next(unused[story.family.sexes[person]]) for person in story.people}
 
 

@@ -130,7 +130,7 @@ def _factual(folder: Path) -> bool:
 
 
 def _recognised(folder: Path, found: _Found) -> Kind:
-    """The kind that the folder's name stands for, or the only one whose answers these are."""
+    """The kind that the folder's name means, or the only one whose answers these are."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from itertools import islice
 
-from interp_experiments.rulebench.chance import shuffled
+from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import Quantity
 
@@ -70,10 +70,10 @@ def shown_rules(
         return []
     golden = version.rules[item.rule]
     rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
-    drawn = (version.rules[id_] for id_ in shuffled(version.rule_ids, rng))
+    drawn = (version.rules[id_] for id_ in shuffled(rng, version.rule_ids))
     noise = (
         rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
     )
     shown = [golden, *islice(noise, rule_set.kind.noise(quantity))]
     place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {quantity}")
-    return list(shuffled(shown, place))
+    return list(shuffled(place, shown))

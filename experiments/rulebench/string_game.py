@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
-from interp_experiments.rulebench.chance import pick, shuffled
+from interp_experiments.chance import pick, shuffled
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import STRING_GAME
 from interp_experiments.rulebench.string_rules import StringRule, random_string, string_rules
@@ -26,7 +26,7 @@ Split = Literal["train", "held-out"]
 @cache
 def rules_of(split: Split) -> Mapping[str, StringRule]:
     """The rules of a half of the grammar; which rule is in which is the same for all seeds."""
-    order = list(shuffled(list(string_rules()), random.Random("string game split")))
+    order = list(shuffled(random.Random("string game split"), list(string_rules())))
     held_out = set(order[: len(order) // HELD_OUT])
     return {
         id_: rule
@@ -58,7 +58,7 @@ class StringGame:
         )
 
     def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> Item:
-        rule = pick(rules, rng)
+        rule = pick(rng, rules)
         string = random_string(rng)
         while (result := rule.run(string)) is None:
             string = random_string(rng)

@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import count, pairwise
 from string import ascii_uppercase
 
-from interp_experiments.rulebench.chance import pick
+from interp_experiments.chance import pick
 from interp_experiments.rulebench.items import Rule
 
 VOWELS = frozenset("AEIOU")
@@ -97,7 +97,7 @@ def string_rules() -> Mapping[str, StringRule]:
 
 def random_string(rng: random.Random) -> str:
     """A string of upper-case letters."""
-    return "".join(pick(ascii_uppercase, rng) for _ in range(pick(LENGTHS, rng)))
+    return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
 def _numbered(rule: StringRule, number: int) -> StringRule:

@@ -26,7 +26,7 @@ from interp_probes.figures import probe_accuracy
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 2400
-"""Pairs: each combination of rule, entity group, verb and phrasing ten times."""
+"""Pairs: ten instances of each combination of rule, entity group and verb, in all ten phrasings."""
 
 PROBED_PAIRS = 960
 """Largest number of pairs whose residual stream is kept: a vector per layer and position."""
@@ -34,7 +34,7 @@ PROBED_PAIRS = 960
 EXAMPLE_PAIRS = 8
 """Pairs of which each model's first failure is shown token by token."""
 
-WHISKERS = "Whiskers: 95% intervals, Wilson's for as many pairs as their entity pairs are worth."
+WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 """What figures of accuracies say of their intervals."""
 
 
@@ -111,7 +111,7 @@ def sample_section(results: Results) -> Section:
                 "What the sample is made of (Figure 2)",
                 tables.composition(results),
                 "weight: pairs of the data set for each pair drawn. data_set: how many the kept "
-                "pairs stand for, entity pairs that some model does not know left out.",
+                "pairs represent, entity pairs that some model does not know left out.",
             ),
             TableItem(
                 "competence",

@@ -35,7 +35,7 @@ from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULE
 from interp_probes.linear import linear_probes
 
 CLUSTER, WEIGHT = "entity_pair", "weight"
-"""Columns of what prompts hang together by, and of how many of the data set each stands for."""
+"""Columns of the cluster of a prompt, and of how many prompts of the data set it represents."""
 
 RATIOS = ("gradient_geometric", "attention_geometric")
 """Columns of the attribution table that are correlated with accuracy over models."""
@@ -64,7 +64,7 @@ def composition(results: Results) -> pd.DataFrame:
 
     Columns are rule, entity_group, entity_pairs (different ones), pairs_drawn, pairs_kept (without
     excluded entity pairs), data_set and data_set_share: how many pairs of the data set those kept
-    stand for, and their share; weight, the mean of those kept. An overall number of the report
+    represent, and their share; weight, the mean of those kept. An overall number of the report
     counts each combination by data_set_share, not by how many pairs were drawn.
     """
     factors = ["rule", "entity_group"]
@@ -179,7 +179,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     pairs = pairs.assign(concordance=order, excess=order - 0.5)
     tested = cluster_mean_table(pairs, value="excess", cluster=CLUSTER, weight=WEIGHT)
     tested = holm(_every_model(tested, results, ClusterMean), family="concordance")
-    # Wilson's interval, unlike Student's, has a width where every pair is in the right order.
+    # The interval of a proportion, unlike Student's, has a width where every pair is in order.
     levels = proportions(
         pairs, values=["concordance"], by=["model"], cluster=CLUSTER, weight=WEIGHT
     ).set_index("model")

@@ -67,16 +67,16 @@ def accuracy_by(
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
     is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs of which
     every side was answered are counted. The interval is that of `interp.analysis.proportions`:
-    Wilson's, for as many pairs as the clusters are worth.
+    Gaffke's bound over clusters, or Wilson's without any.
 
     Args:
         answers: rows of the answers table, of any number of models.
-        prompts: the prompts table, with prompt_id, pair_id, side and a column a factor.
+        prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
         factors: columns that say what a pair is; none gives one row per model and measure.
         sides: names of the sides of a pair.
-        cluster: the column of what pairs have in common that makes their answers hang together,
-            such as the entity that they are about; without it, each pair stands alone.
-        weight: the column of how many pairs of the data set a pair stands for, with which shares
+        cluster: the column of what pairs have in common that makes their answers dependent, such
+            as the entity that they are about; without it, pairs are independent.
+        weight: the column of how many pairs of the data set a pair represents, with which shares
             are those of the data set; without it, each counts once.
 
     Raises:

@@ -108,7 +108,7 @@ def contrast_table(
         exploratory: others that are worth a look.
         cluster: the column of what makes outcomes hang together.
         outcome: the boolean column that is counted.
-        weight: the column that says how many pairs of the population each stands for.
+        weight: the column that says how many pairs of the population each represents.
     """
     mass = pairs[weight].astype(float) if weight else 1.0
     counted = pairs.assign(hits=pairs[outcome].astype(float) * mass, trials=mass)

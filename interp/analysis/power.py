@@ -76,4 +76,5 @@ def _compared(contrast: Contrast, levels: Sequence[str]) -> Iterator[tuple[str, 
         quantile = float(studentized_range.ppf(LEVEL, len(levels), np.inf)) / np.sqrt(2)
         yield levels[0], levels[-1], quantile
     elif len(levels) == 2:
-        yield (*(contrast.levels or tuple(levels)), None)  # type: ignore[misc] # two of them
+        a, b = contrast.levels or levels
+        yield a, b, None

@@ -58,8 +58,9 @@ def proportions(
         values: the columns that are counted, booleans or shares from 0 to 1; NA is no trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
-        weight: the column that says how many trials of the population each stands for. The
-            interval is for the effective number of trials, or of clusters (Kish, 1965).
+        weight: the column that says how many trials of the population each represents.
+            Wilson's interval is for the effective number of trials (Kish, 1965); clusters count
+            by the sums of their trials' weights.
     """
     sums = _sums(outcomes, values=values, by=by, cluster=cluster, weight=weight)
     rows = [

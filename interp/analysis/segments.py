@@ -50,7 +50,7 @@ def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
 
     Columns are these four; prompts, that have the segment; tokens, their mean number; score and
     score_sd, mean and sample standard deviation of the summed scores, in the method's unit; share
-    and share_sd, the same of the segment's part of the prompt's absolute scores. Segments stand in
+    and share_sd, the same of the segment's part of the prompt's absolute scores. Segments are in
     order of appearance.
 
     Args:

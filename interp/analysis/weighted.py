@@ -1,4 +1,4 @@
-"""Summaries in which each row stands for as many as its weight says."""
+"""Summaries in which each row represents as many as its weight says."""
 
 import numpy as np
 from jaxtyping import Float

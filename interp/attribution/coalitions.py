@@ -35,7 +35,7 @@ class Coalitions:
             )
         if len(self.segments) > MOST_SEGMENTS:
             raise UserError(
-                f"the donors of prompt {self.prompt.id} stand in for {len(self.segments)} "
+                f"the donors of prompt {self.prompt.id} replace {len(self.segments)} "
                 f"segments; expected at most {MOST_SEGMENTS}, since all coalitions are read"
             )
 

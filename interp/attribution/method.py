@@ -29,7 +29,7 @@ class TokenScores:
 
     @classmethod
     def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":
-        """The scores of each prompt of a batch; what stands in the padding is left out."""
+        """The scores of each prompt of a batch, without those of the padding."""
         scores = scores.float().masked_fill(batch.attention_mask == 0, 0.0)
         totals = scores.abs().sum(-1).tolist()
         rows = scores.cpu().numpy()

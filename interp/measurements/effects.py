@@ -1,4 +1,4 @@
-"""Effects of segments, as data: which segments, and how many donors stand in for them."""
+"""Effects of segments, as data: which segments, and how many donors replace them."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
@@ -17,7 +17,7 @@ MOST_DONORS = 256
 
 
 class Effects(Spec):
-    """What each segment does to the answer, by donors that stand in for it."""
+    """What each segment does to the answer, by donors that replace it."""
 
     name: ClassVar[str] = "effects"
     shard_prompts: ClassVar[int] = 60

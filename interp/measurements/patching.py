@@ -60,7 +60,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
     if len({tokenized.prompt.pair_id for tokenized in prompts}) != 1 or len(prompts) != 2:
         ids = " and ".join(tokenized.prompt.id for tokenized in prompts)
         raise UserError(
-            f"{ids} stand where the two prompts of a pair should; order the prompts by "
+            f"{ids} are where the two prompts of a pair should be; order the prompts by "
             "interp.patching.pairs.in_pairs"
         )
     one, other = prompts

@@ -1,7 +1,7 @@
 """Effects of segments on the answer of a model: what is measured for `Effects`.
 
-1. Each donor stands in for every set of segments: 2^k prompts, of which those of one text are read
-   once. The prompts of a batch are read together, and what they share is read once.
+1. Each donor replaces every set of segments in turn: 2^k prompts, of which those of one text are
+   read once. The prompts of a batch are read together, and what they share is read once.
 2. The value of a prompt is the logit difference of two answers, the model's own to the intact
    prompt first: v(S) with the segments of S kept.
 3. Shapley values, leave-one-out effects and interactions are taken donor by donor; what is stored

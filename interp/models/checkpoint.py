@@ -146,6 +146,7 @@ def _header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
 
 def _unpickled(file: Path) -> dict[str, torch.Tensor]:
     """The tensors of a pickle, without their values."""
+    # Only with --allow-pickle (`weight_files`), and even then weights_only refuses to run its code.
     try:
         state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
     except pickle.UnpicklingError as error:

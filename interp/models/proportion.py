@@ -24,7 +24,7 @@ _MOST_EXPERTS = 1024
 """Experts that a layer may have even where all of them are stored as one tensor."""
 
 _TIED = 2
-"""Parameters a stored number may stand for: those of embeddings also for the unembedding."""
+"""Parameters that a stored number may represent: those of embeddings also for the unembedding."""
 
 _PACKED = 16
 """The same where weights are quantized: eight of one bit in a byte, tied."""

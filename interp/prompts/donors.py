@@ -13,7 +13,7 @@ DONORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """Texts that stand in for segments of a prompt, all from the same place."""
+    """Texts that replace segments of a prompt, all from the same place."""
 
     name: str
     """Where they are from, such as "France/Paris"."""

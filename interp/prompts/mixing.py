@@ -1,4 +1,4 @@
-"""Prompts with donors, and prompts in which donors' texts stand."""
+"""Prompts with donors, and prompts with the donors' texts in place of their own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def with_donors(
     Args:
         prompts: of a system with donors, or with donors of their own.
         count: donors from other instances; more of them begin with those of fewer.
-        segments: those that donors stand in for; all that donors have if not given.
+        segments: those that donors replace; all that donors have if not given.
 
     Raises:
         UserError: prompts without donors, or donors without such a segment.
@@ -131,8 +131,8 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
-            f"segments of prompt {prompt.id} that donors stand in for overlap; expected segments "
-            "that stand apart"
+            f"segments of prompt {prompt.id} that donors replace overlap; expected segments "
+            "that do not"
         )
     pieces, end = [], 0
     for start, stop in replaced:
@@ -156,7 +156,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
 
 
 def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
-    """Where spans stand when some stretches have become longer."""
+    """Where spans are when some stretches have become longer."""
 
     def moved(position: int) -> int:
         return position + sum(more for (_, end), more in longer.items() if end <= position)

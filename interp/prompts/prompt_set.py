@@ -41,7 +41,7 @@ class PromptSet(Sequence[Prompt]):
     """Name of the system that the prompts come from."""
     sides: tuple[str, ...]
     """What the members of a group are called: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; one name where prompts stand alone."""
+    "non_rulebreaker"), or a base and its variants; one name where prompts have no group."""
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""
     build: Callable[[int], Prompt]
@@ -171,7 +171,7 @@ class PromptSet(Sequence[Prompt]):
         )
 
     def weight(self, prompt: Prompt) -> float:
-        """How many prompts of the whole set a prompt of this one stands for.
+        """How many prompts of the whole set a prompt of this one represents.
 
         Those of its stratum over the ones that were drawn.
         """

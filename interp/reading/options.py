@@ -14,7 +14,7 @@ from interp.reading.target import class_names, target_tokens
 
 
 def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
-    """The indices into the answer logits that stand for an option; None for a causal model.
+    """The indices into the answer logits that represent an option; None for a causal model.
 
     Raises:
         UserError: an option that has forms, but no class or token.

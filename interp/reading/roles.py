@@ -45,7 +45,7 @@ def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
     for name in _RESERVED:
         if name in spans:
             raise UserError(
-                f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name that stands for "
+                f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name reserved for "
                 f"tokens of every prompt; name it anything but {', '.join(_RESERVED)}"
             )
     labels = [TEMPLATE] * len(prompt)

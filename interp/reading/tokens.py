@@ -123,7 +123,7 @@ def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to the last that stands for text; `added` is 1 for those that do not."""
+    """The tokens up to the last one of the text; `added` is 1 for tokens that are not of it."""
     end = len(ids)
     while end and added[end - 1]:
         end -= 1

@@ -132,7 +132,7 @@ def cluster_points(
         x: column of the dots and means; where a mean is empty, "undefined" is written.
         y: column of the rows, such as model.
         hue: column of the groups that are compared.
-        size: column of the number of trials behind each dot, which its area stands for.
+        size: column of the number of trials behind each dot, which its area represents.
         n: column of the number of clusters behind each mean, written below the row's name.
         interval: columns of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
@@ -295,7 +295,7 @@ def point_cloud(
 ) -> Axes:
     """One point per row, such as an entity pair; a density of hexagons where there are many.
 
-    Rows without a value are counted below the axis as undefined. The area of a point stands for its
+    Rows without a value are counted below the axis as undefined. The area of a point represents its
     `size`, such as the number of trials behind it; points are moved up or down at random, by up to
     0.02, so that those of the same place can be told apart.
     """

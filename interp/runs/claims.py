@@ -167,10 +167,15 @@ class Claims:
         return file
 
     def _give_back(self, key: str) -> None:
-        for file in self._files(key):
-            owner = _owner(file)
-            if owner is not None and owner.worker == self._worker:
-                file.unlink(missing_ok=True)
+        # Of a claim that cannot be removed the heartbeat has ended, so that it expires.
+        with suppress(OSError, UserError):
+            folder = inside(self.root, *self.within)  # through no link, as in `clear`
+            remove_plain(folder, [file.name for file in self._files(key) if self._is_mine(file)])
+
+    def _is_mine(self, file: Path) -> bool:
+        """Whether this worker made the claim, which then holds its random id."""
+        owner = _owner(file)
+        return owner is not None and owner.worker == self._worker
 
     def _myself(self) -> ClaimOwner:
         return ClaimOwner(

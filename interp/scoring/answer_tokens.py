@@ -1,4 +1,4 @@
-"""Which outputs stand for each answer option: tokens that it may begin with, or its class."""
+"""Which outputs represent each answer option: tokens that it may begin with, or its class."""
 
 import re
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """Finds which outputs of one model stand for answer options, and remembers them."""
+    """Finds which outputs of one model represent answer options, and remembers them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -1,44 +1,36 @@
 import json
-import runpy
-from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import interp
+from benchmarks import gpu
 from interp.reading.tokens import tokenize
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-
-
-@pytest.fixture(scope="module")
-def script():
-    return runpy.run_path(str(SCRIPT))
 
 
 @pytest.fixture(scope="module")
 def phrasings():
-    """Prompts in the order of a run, where the phrasings of an instance stand together."""
+    """Prompts in the order of a run, with the phrasings of an instance together."""
     return interp.load_prompts()[:40]
 
 
 @pytest.fixture
-def model(script):
-    return script["random_model"]("tiny", torch.device("cpu"))
+def model():
+    return gpu.random_model("tiny", torch.device("cpu"))
 
 
 # inseq leaves a file open when it is imported.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_benchmark_runs_and_keeps_its_figures(script, tmp_path, phrasings, monkeypatch, capsys):
+def test_the_benchmark_runs_and_keeps_its_figures(tmp_path, phrasings, monkeypatch, capsys):
     monkeypatch.setattr(interp, "load_prompts", lambda: phrasings)
     record = tmp_path / "gpu.json"
-    script["main"](["--shape", "tiny", "--prompts", "40", "--sweep", "--out", str(record)])
+    gpu.main(["--shape", "tiny", "--prompts", "40", "--sweep", "--out", str(record)])
     kept = json.loads(record.read_text())
     assert kept["shape"]["name"] == "tiny"
     assert kept["dtype"] == "float32" or torch.cuda.is_available()
     rows = {row["work"]: row for row in kept["rows"]}
-    assert len(rows) == 5 + len(script["SWEEP"])
+    assert len(rows) == 5 + len(gpu.SWEEP)
     for name in ("evaluate", "attribute", "plain transformers"):
         assert rows[name]["prompts"] == 40
         assert 0 < rows[name]["share_of_peak"] <= rows[name]["share_if_all_were_read"]
@@ -48,7 +40,7 @@ def test_the_benchmark_runs_and_keeps_its_figures(script, tmp_path, phrasings, m
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-def test_operations_are_those_that_pytorch_counts(script, model, prompts, gradient):
+def test_operations_are_those_that_pytorch_counts(model, prompts, gradient):
     (prompt,) = tokenize(model, prompts[:1])
     model.hf.set_attn_implementation("eager")  # PyTorch counts no fused attention on a CPU
     embeddings = model.hf.get_input_embeddings()(torch.tensor([prompt.token_ids])).detach()
@@ -59,29 +51,29 @@ def test_operations_are_those_that_pytorch_counts(script, model, prompts, gradie
             logits.sum().backward()
     tokens, config = len(prompt), model.hf.config
     counts = torch.tensor([[tokens], [tokens]], dtype=torch.float64)
-    expected = script["operations"](model, counts, 1, gradient=gradient)
+    expected = gpu.operations(model, counts, 1, gradient=gradient)
     # Eager attention also multiplies the pairs that the causal mask hides.
     hidden = 4 * config.hidden_size * tokens * (tokens - 1) / 2 * config.num_hidden_layers
     expected += 3 * hidden if gradient else hidden
     assert counter.get_total_flops() == expected
 
 
-def test_tokens_are_counted_as_they_are_read(script, model, phrasings):
-    with script["counted"](model) as read:
+def test_tokens_are_counted_as_they_are_read(model, phrasings):
+    with gpu.counted(model) as read:
         interp.score(model, phrasings)
     tokens, seen = torch.cat(read, 1)
     whole = sum(map(len, tokenize(model, phrasings)))
     assert 0 < tokens.sum() < 0.8 * whole
     assert (tokens <= seen).all()
-    with script["counted"](model) as read:
+    with gpu.counted(model) as read:
         interp.attribute(model, phrasings)
     assert torch.cat(read, 1)[0].sum() == whole
     assert not model.hf.base_model._forward_pre_hooks
 
 
-def test_prompts_are_whole_shards_in_the_order_of_a_run(script, monkeypatch):
-    shard = script["SHARD_PROMPTS"]
+def test_prompts_are_whole_shards_in_the_order_of_a_run(monkeypatch):
+    shard = gpu.SHARD_PROMPTS
     monkeypatch.setattr(interp, "load_prompts", lambda: range(10 * shard))
-    chosen = script["some_prompts"](2 * shard)
+    chosen = gpu.some_prompts(2 * shard)
     assert chosen == [*range(shard), *range(5 * shard, 6 * shard)]
-    assert script["some_prompts"](7) == list(range(7))
+    assert gpu.some_prompts(7) == list(range(7))

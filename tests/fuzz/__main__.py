@@ -91,7 +91,7 @@ def _ask(seed: str, waiting: "queue.SimpleQueue[Question]") -> Iterator[dict[str
         assert server.stdout is not None
         ready = server.stdout.readline()
         if not ready:
-            raise RuntimeError("the server did not start; its message stands above")
+            raise RuntimeError("the server did not start; its message is above")
         if not json.loads(ready)["jailed"]:
             print("this machine allows no mount namespaces: the guard alone holds", flush=True)
         while True:

@@ -64,7 +64,7 @@ class Guard:
 
 
 def _absolute(path: object, folder: object = -1) -> str:
-    """A path as it stands, from the root; `folder` is the descriptor that it is relative to."""
+    """A path from the root; `folder` is the descriptor that it is relative to."""
     text = os.fsdecode(path)  # type: ignore[arg-type]
     link = f"/proc/self/fd/{folder}" if _is_descriptor(folder) else "/proc/self/cwd"
     return text if text.startswith("/") else f"{Path(link).readlink()}/{text}"

@@ -91,7 +91,7 @@ def place_of(error: BaseException) -> str:
 
 
 def _last_place(message: str) -> str:
-    """Where the first thread stood when faulthandler was asked, innermost line first."""
+    """Where the first thread was when faulthandler was asked, innermost line first."""
     places = re.findall(r'File "([^"]+)", line (\d+)', message.rpartition("Current thread")[2])
     own = [(file, line) for file, line in places if _is_own(file)] or places
     return f"{_relative(own[0][0])}:{own[0][1]}" if own else "?"

@@ -46,7 +46,7 @@ def module_of(hf, kind, site, layer):
 
 
 def hooked(hf, place, edit, ids):
-    """Logits of one prompt while what stands at a place passes through `edit`."""
+    """Logits of one prompt while what is at a place passes through `edit`."""
     module, end = place
     if end == "in":
         handle = module.register_forward_pre_hook(lambda m, args: (edit(args[0]), *args[1:]))

@@ -118,7 +118,7 @@ def test_a_prompt_patched_with_itself_stays_as_it_is(kind):
     )
     itself = dataclasses.replace(pair, source=pair.base, alignment=alignment)
     metrics = patched(model, itself, cells(model, itself, sites_of(model)))
-    # z stands for the patterns too, whose product with the values is summed in another order.
+    # z patches the patterns too, whose product with the values is summed in another order.
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
 
 

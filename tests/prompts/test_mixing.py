@@ -50,7 +50,7 @@ def test_spans_move_with_what_is_replaced(kept, text):
 def test_segments_that_overlap_are_refused():
     prompt = a_prompt(donors=())
     odd = Prompt("1", prompt.text, {"first": (0, 9), "second": (8, 12)}, yes_no(), "p", "side", {})
-    with pytest.raises(UserError, match="segments of prompt 1 that donors stand in for overlap"):
+    with pytest.raises(UserError, match="segments of prompt 1 that donors replace overlap"):
         mixed(odd, DONOR)
     with pytest.raises(UserError, match="has no segment 'second'"):
         mixed(Prompt("1", "text", {"first": (0, 4)}, yes_no(), "p", "side", {}), DONOR)
@@ -73,7 +73,7 @@ def test_donors_depend_on_neither_limit_nor_place_nor_number(system):
     assert all(len(donors) == 5 for donors in given.values())
     for prompt in with_donors(few, count=4):
         assert prompt.donors == given[prompt.id]
-    # A pair that stands alone, as a shard may hold it, counted less.
+    # A single pair, as a shard may hold it, counted less.
     for prompt in with_donors(many[6:8], count=3):
         *instances, counterpart = prompt.donors
         assert tuple(instances) == given[prompt.id][:3]

@@ -168,6 +168,17 @@ def test_claims_behind_a_link_are_not_removed(tmp_path):
     assert (elsewhere / "empty").is_dir()
 
 
+def test_a_claim_behind_a_link_is_not_given_back(tmp_path):
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    key = "0" * 32
+    run.mkdir()
+    with Claims(run, ("claims", "model")).take(key) as mine:
+        assert mine
+        (run / "claims").rename(elsewhere)
+        (run / "claims").symlink_to(elsewhere)
+    assert (elsewhere / "model" / f"{key}.1").is_file()
+
+
 def test_only_claims_are_cleared(tmp_path):
     claims = Claims(tmp_path, ("claims",))
     with claims.take("0" * 32):

@@ -8,7 +8,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 def zeroed_gpt2(words):
     """A GPT-2 of one layer, one head and two dimensions, all zero, in float64; and its tokenizer.
 
-    The first word is the padding, and stands for unknown words.
+    The first word is the padding, and the token of unknown words.
     """
     tokenizer = Tokenizer(
         models.WordLevel({word: index for index, word in enumerate(words)}, unk_token=words[0])

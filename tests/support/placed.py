@@ -1,4 +1,4 @@
-"""Models whose layers stand in different places."""
+"""Models whose layers are in different places."""
 
 from collections.abc import Callable
 from pathlib import Path

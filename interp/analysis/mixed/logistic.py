@@ -349,7 +349,7 @@ def _both_outcomes(
 def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
     """The coefficients with their tests; what was left out of the design is undefined."""
     found = list(fit.estimates.index)
-    # A factor that was left out has no levels: its own name stands for it.
+    # A factor that was left out has no levels: its own name is listed in their place.
     lacking = [
         term for term in formula.fixed if not any(_without_levels(name) == term for name in found)
     ]

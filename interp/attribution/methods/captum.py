@@ -8,7 +8,7 @@ gradients with 200 steps missed the difference by 2 to 27 logits, from the mean 
 token's score is its attribution summed over the embedding's dimensions, in the target's unit.
 
 The surrogates explain which segments are kept, where others come from donors; they are known to be
-noisy, and stand here as controls.
+noisy, and serve as controls.
 """
 
 import warnings

@@ -10,7 +10,7 @@ from interp.reading.tokens import TokenizedPrompt
 
 
 class ByDonor:
-    """The target minus its mean over donors that stand in for one segment."""
+    """The target minus its mean over donors that replace one segment."""
 
     def __init__(self, model: Model) -> None:
         """Take any model."""

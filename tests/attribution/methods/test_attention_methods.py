@@ -80,7 +80,7 @@ def test_value_weighted_norms_are_those_of_each_heads_part(kind):
         ):
             attention = layer.get_submodule(model.architecture.attention)
             projection = attention.get_submodule(model.architecture.heads_out).weight.detach()
-            if kind != "gpt2":  # whose weights stand the other way
+            if kind != "gpt2":  # whose weights are transposed
                 projection = projection.T
             values = values_of(model, kind, output)
             for head in range(4):

@@ -170,7 +170,7 @@ def test_a_padding_token_that_equals_a_prompt_token_deletes_nothing(prompts):
     model = make_tiny("llama", tokenizer)
     before = tokenizer.pad_token
     try:
-        tokenizer.pad_token = "<u>"  # stands in every prompt, as eos does in chats with pad = eos
+        tokenizer.pad_token = "<u>"  # is in every prompt, as eos does in chats with pad = eos
         model.hf.config.pad_token_id = tokenizer.pad_token_id
         assert_parity(model, list(prompts)[:4])
     finally:

@@ -22,7 +22,7 @@ ANSWERS = {
     "law": ("盗窃", "盗窃"),
     "law-cf": ("抢劫", "抢劫"),
 }
-"""What the data give, and the answer that it stands for."""
+"""What the data give, and the answer that it means."""
 
 
 def item(answer, *, rule=0, question="Who is Bo to Al?", **more):

@@ -1,4 +1,4 @@
-"""Settings: which rules are shown, how they are written, and what stands around them."""
+"""Settings: which rules are shown, how they are written, and what is around them."""
 
 import json
 from pathlib import Path

@@ -61,7 +61,7 @@ TEMPLATES = (
 )
 
 _VALUES = (None, 7, [], {}, ["x"], [{"name": "default"}], [{"name": "x", "template": "y"}], True)
-"""What may stand in tokenizer_config.json in place of a template."""
+"""What may be in tokenizer_config.json in place of a template."""
 
 _COMMANDS = (("evaluate",), ("attribute",), ("patch", "--layers", "0"), ("probe", "familiarity"))
 

@@ -1,7 +1,7 @@
 """Draws from `random.Random.random` alone, the one sequence that Python guarantees."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,7 +13,7 @@ def below(rng: random.Random, number: int) -> int:
 
 
 def pick(rng: random.Random, items: Sequence[T]) -> T:
-    """One of the items."""
+    """One of the items, each as likely as any other."""
     return items[below(rng, len(items))]
 
 
@@ -26,3 +26,12 @@ def some(rng: random.Random, items: Sequence[T], number: int) -> list[T]:
     """So many different items, in a drawn order; all where there are fewer."""
     left = list(items)
     return [left.pop(below(rng, len(left))) for _ in range(min(number, len(left)))]
+
+
+def shuffled(rng: random.Random, items: Sequence[T]) -> Iterator[T]:
+    """The items in random order, each drawn when it is asked for (Fisher and Yates)."""
+    moved: dict[int, T] = {}
+    for last in range(len(items) - 1, -1, -1):
+        place = below(rng, last + 1)
+        yield moved.get(place, items[place])
+        moved[place] = moved.get(last, items[last])

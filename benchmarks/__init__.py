@@ -1,0 +1,1 @@
+"""Measurements beside the peers, each run by `python -m benchmarks.NAME`."""
