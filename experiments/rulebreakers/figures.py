@@ -3,15 +3,12 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures import (
-    cluster_points,
-    grouped_bars,
-    interval_points,
-    labelled_points,
-    matrix,
-    panel_a_model,
-    point_cloud,
-)
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.clouds import point_cloud
+from interp.report.figures.intervals import cluster_points, interval_points
+from interp.report.figures.matrix import matrix
+from interp.report.figures.named_points import labelled_points
+from interp.report.figures.panels import panel_a_model
 from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
