@@ -29,7 +29,9 @@ from interp_experiments.logical_forms.forms import (
 from interp_experiments.logical_forms.means import clustered_means
 from interp_experiments.logical_forms.perplexity import TOGETHER, perplexity_correlations
 from interp_experiments.logical_forms.results import Results, read_results
-from interp_experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
+from interp_experiments.logical_forms.sections.mixed_models import mixed_model
+from interp_experiments.logical_forms.sections.valid_forms import valid_section
+from interp_experiments.logical_forms.study import LogicalFormsStudy
 from tests.support.tiny import tiny_model
 
 ACCURACY = "soft_accuracy"
