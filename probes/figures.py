@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from interp.report.figures import lines
+from interp.report.figures.lines import lines
 from interp.report.style import QUIET, house_style, new_axes
 
 ENOUGH = 50

@@ -7,7 +7,7 @@ of the first rule (the authors' parser counts it as one).
 import re
 from typing import Literal
 
-from interp_experiments.rulebench.answers import plain
+from interp_experiments.rulebench.answers.reading import plain
 
 Behaviour = Literal["right", "triggering error", "execution error", "no rule named"]
 

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
-from interp.report.figures import grouped_bars, panel_a_model
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.panels import panel_a_model
 from interp.report.style import house_style, look
 from interp_experiments.rulebench.tables import DIMENSIONS
 

@@ -12,7 +12,7 @@ from interp.prompts.answers import FreeText
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import Kind

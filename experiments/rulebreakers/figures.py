@@ -3,15 +3,12 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures import (
-    cluster_points,
-    grouped_bars,
-    interval_points,
-    labelled_points,
-    matrix,
-    panel_a_model,
-    point_cloud,
-)
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.clouds import point_cloud
+from interp.report.figures.intervals import cluster_points, interval_points
+from interp.report.figures.matrix import matrix
+from interp.report.figures.named_points import labelled_points
+from interp.report.figures.panels import panel_a_model
 from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
@@ -32,8 +29,8 @@ def paired_accuracy_by_group(
     diamond what to expect if the two sides were independent.
 
     Args:
-        table: `tables.accuracy(results, "rule", "entity_group")`.
-        expected: `tables.sensitivity(results)`.
+        table: `accuracy(results, "rule", "entity_group")`.
+        expected: `sensitivity(results)`.
         ax: where to draw; a new figure if None.
     """
     paired = table[table["measure"] == "paired"]
@@ -72,7 +69,7 @@ def paired_accuracy_by_group(
 def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Accuracy on rulebreakers and on non-rulebreakers, a row per model (Figure 4).
 
-    `table` is `tables.accuracy(results)`.
+    `table` is `accuracy(results)`.
     """
     sides = table[table["measure"].isin(SIDES)]
     return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure", ax=ax)
@@ -81,7 +78,7 @@ def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None = None) -> Axes:
     """Accuracy on one side by the verb of the question, a row per model (Figure 8).
 
-    `table` is `tables.accuracy(results, "question_verb")`.
+    `table` is `accuracy(results, "question_verb")`.
     """
     ax = _dots(table[table["measure"] == side], hue="question_verb", ax=ax)
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
@@ -94,8 +91,8 @@ def paired_accuracy_by_phrasing(
     """Paired accuracy by phrasing, a row per model with its range and deviation (Figure 7).
 
     Args:
-        table: `tables.accuracy(results, "phrasing")`.
-        spread: `tables.phrasings(results)`.
+        table: `accuracy(results, "phrasing")`.
+        spread: `phrasings(results)`.
         ax: where to draw; a new figure if None.
     """
     remarks = {
@@ -120,8 +117,8 @@ def confidence(table: pd.DataFrame, entities: pd.DataFrame, *, ax: Axes | None =
     """Difference of confidence within pairs, a dot per entity pair, by model (Figure 5).
 
     Args:
-        table: `tables.confidence(results)`.
-        entities: `tables.confidence_differences(results)`.
+        table: `confidence(results)`.
+        entities: `confidence_differences(results)`.
         ax: where to draw; a new figure if None.
     """
     ax = cluster_points(
@@ -145,8 +142,8 @@ def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = 
     """Familiarity of recognized and failed pairs, a dot per city, by model (Figure 6).
 
     Args:
-        table: the rows of `tables.familiarity(results)` about one set of cities.
-        cities: `tables.city_familiarity(results)`.
+        table: the rows of `familiarity(results)` about one set of cities.
+        cities: `city_familiarity(results)`.
         ax: where to draw; a new figure if None.
     """
     names = ("mean", "low", "high", "clusters")
@@ -173,7 +170,7 @@ def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = 
 def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
     """Paired accuracy over a geometric mean of score ratios, a point per model.
 
-    `table` is `tables.attribution(results)`.
+    `table` is `attribution(results)`.
     """
     ax = labelled_points(
         table,
@@ -191,7 +188,7 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
 def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Paired accuracy over familiarity, a panel per model, a point per city.
 
-    `table` is the rows of `tables.entities(results)` about cities; with `ax`, of one model.
+    `table` is the rows of `entities(results)` about cities; with `ax`, of one model.
     """
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:

@@ -6,21 +6,26 @@ import pandas as pd
 
 from interp.analysis.ratio_table import LARGE_SHARE
 from interp.models.organisms import PREFIX
-from interp_experiments.rulebreakers import tables
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.tables.accuracy import accuracy
+from interp_experiments.rulebreakers.tables.attribution import ratios
+from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.familiarity import familiarity
+from interp_experiments.rulebreakers.tables.sample import competence
+from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 
 
 def findings(results: Results) -> list[str]:
     """The findings, most important first, a sentence or two each."""
-    sensitivity = tables.sensitivity(results)
+    told_apart = sensitivity(results)
     return [
         *organisms(results.models),
-        *incompetent(tables.competence(results)),
-        recognized(sensitivity),
-        sides(tables.accuracy(results)),
+        *incompetent(competence(results)),
+        recognized(told_apart),
+        sides(accuracy(results)),
         by_finding(
-            sensitivity,
+            told_apart,
             "Sensitivity within pairs",
             {
                 "more often in the right order": "the positive answer is relatively likelier on "
@@ -30,7 +35,7 @@ def findings(results: Results) -> list[str]:
             },
         ),
         by_finding(
-            tables.confidence(results),
+            confidence(results),
             "Confidence where both sides of a pair are answered positively",
             {
                 "surer when right": "larger where the answer is right, for",
@@ -38,7 +43,7 @@ def findings(results: Results) -> list[str]:
             },
         ),
         by_finding(
-            tables.familiarity(results).query("cities == 'all'"),
+            familiarity(results).query("cities == 'all'"),
             "Familiarity",
             {
                 "recognized more familiar": "recognized cities are more familiar than failed ones "
@@ -47,7 +52,7 @@ def findings(results: Results) -> list[str]:
                 "to",
             },
         ),
-        *outliers(tables.ratios(results)),
+        *outliers(ratios(results)),
     ]
 
 
@@ -64,24 +69,24 @@ def organisms(models: Sequence[str]) -> list[str]:
     ]
 
 
-def incompetent(competence: pd.DataFrame) -> list[str]:
+def incompetent(table: pd.DataFrame) -> list[str]:
     """Which models' numbers are no account of rulebreakers."""
     return [
         f"{row.model} cannot be asked this way ({row.why}); it is marked † in figures."
-        for row in competence[~competence["competent"]].itertuples()
+        for row in table[~table["competent"]].itertuples()
     ]
 
 
-def recognized(sensitivity: pd.DataFrame) -> str:
+def recognized(table: pd.DataFrame) -> str:
     """The span of paired accuracies, and who is above chance."""
-    ordered = sensitivity.sort_values("paired_accuracy")
+    ordered = table.sort_values("paired_accuracy")
     ends = [ordered.iloc[-1], ordered.iloc[0]][: len(ordered)]
     parts = [
         f"{row['paired_accuracy']:.1%} [{row['paired_low']:.1%}, {row['paired_high']:.1%}] of the "
         f"pairs by {row['model']}"
         for row in ends
     ]
-    above = sensitivity[sensitivity["paired_low"] > sensitivity["chance_yes_rate"]]
+    above = table[table["paired_low"] > table["chance_yes_rate"]]
     span = f"Both sides are answered correctly in {' and in '.join(dict.fromkeys(parts))}."
     return (
         f"{span} More than a model would get that gives as many positive answers whatever the "
@@ -89,9 +94,9 @@ def recognized(sensitivity: pd.DataFrame) -> str:
     )
 
 
-def sides(accuracy: pd.DataFrame) -> str:
+def sides(table: pd.DataFrame) -> str:
     """Which models fail rulebreakers more than their counterparts."""
-    rows = accuracy.set_index(["measure", "model"])[["low", "high"]]
+    rows = table.set_index(["measure", "model"])[["low", "high"]]
     broken, kept = (rows.loc[side] for side in SIDES)
     lower = [model for model in broken.index if broken["high"][model] < kept["low"][model]]
     return (
@@ -115,9 +120,9 @@ def by_finding(table: pd.DataFrame, subject: str, wording: dict[str, str]) -> st
     return f"{subject}: {'; '.join(parts)}."
 
 
-def outliers(ratios: pd.DataFrame) -> list[str]:
+def outliers(table: pd.DataFrame) -> list[str]:
     """Which mean score ratios hang on one prompt."""
-    large = ratios[(ratios["largest_share"] > LARGE_SHARE) & (ratios["ratio"] == "ratio")]
+    large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     names = [f"{row.model} by {row.method}" for row in large.itertuples()]
     return [
         f"One prompt holds more than {LARGE_SHARE:.0%} of all score ratios of {_listed(names)}: "

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from interp.report.figures import grouped_bars
+from interp.report.figures.bars import grouped_bars
 from interp.report.heatmap import token_heat_map
 from interp.report.page import (
     FigureItem,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.report.figures import grouped_bars
+from interp.report.figures.bars import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem, write_report
 from tests.report.conftest import HOSTILE
 

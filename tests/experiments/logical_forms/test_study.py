@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
-from interp.report.page import Report, write_report
+from interp.report.page import write_report
 from interp.runs.execute import execute
 from interp.runs.schemas import StudyRecord
 from interp.studies.folder import StudyFolder
@@ -20,79 +20,20 @@ from interp_experiments.logical_forms.effects import (
     pooled_contrasts,
 )
 from interp_experiments.logical_forms.findings import findings
-from interp_experiments.logical_forms.forms import (
-    ARGUMENT_FORMS,
-    MODALITIES,
-    VALID_FORMS,
-    main_forms,
-)
+from interp_experiments.logical_forms.forms import MODALITIES, VALID_FORMS
 from interp_experiments.logical_forms.means import clustered_means
 from interp_experiments.logical_forms.perplexity import TOGETHER, perplexity_correlations
-from interp_experiments.logical_forms.results import Results, read_results
-from interp_experiments.logical_forms.study import LogicalFormsStudy, mixed_model, valid_section
+from interp_experiments.logical_forms.results import read_results
+from interp_experiments.logical_forms.sections.mixed_models import mixed_model
+from interp_experiments.logical_forms.study import LogicalFormsStudy
+from tests.experiments.logical_forms.made_up import (
+    FORM_EFFECTS,
+    MODALITY_EFFECTS,
+    differences,
+    made_up,
+    with_vocabulary,
+)
 from tests.support.tiny import tiny_model
-
-ACCURACY = "soft_accuracy"
-
-MODALITY_EFFECTS = {"none": 0.0, "box": -0.2, "diamond": 0.1}
-FORM_EFFECTS = {"or": 0.0, "mp": 0.05, "mt": -0.1, "or_fallacy": -0.05, "ac": -0.15, "da": 0.02}
-YES_EFFECTS = {"none": 0.15, "box": -0.15, "diamond": 0.0}
-
-
-def made_up(models=5, *, questions=30, answered=1.0, seed=0):
-    """Scores of the 24 forms with known effects, a model's own level and slope, and noise."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for number in range(models):
-        level, slope = rng.normal(0, 0.05), rng.normal(-0.03, 0.01)
-        for form in main_forms():
-            standard = rng.normal(size=questions)
-            accuracy = 0.6 + MODALITY_EFFECTS[form.modality] + FORM_EFFECTS[form.group]
-            yes = 0.5 + YES_EFFECTS[form.modality] + (0.2 if form.valid() else -0.2)
-            noise = rng.normal(0, 0.05, (2, questions))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "model": f"model {number}",
-                        "prompt_id": [f"{i}/{form.id}" for i in range(questions)],
-                        "interpretation": [f"{i}" for i in range(questions)],
-                        "form": form.id,
-                        "modality": form.modality,
-                        "argument_form": form.group,
-                        "schema": form.schema,
-                        "formula": form.sequent(),
-                        "gold": "Yes" if form.valid() else "No",
-                        "perplexity": 10 + 2 * standard,
-                        "relative_perplexity": standard,
-                        "perplexity_within_form": standard - standard.mean(),
-                        "soft_accuracy": accuracy + level + slope * standard + noise[0],
-                        "relative_positive": yes + level + noise[1],
-                        "answered": answered,
-                        "hard_accuracy": (accuracy + noise[0] > 0.5).astype(float),
-                    }
-                )
-            )
-    rows = pd.concat(parts, ignore_index=True)
-    rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
-    rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
-    return rows
-
-
-def with_vocabulary(scores):
-    answers = pd.DataFrame({"model": scores["questions"]["model"], "answer": "Yes", "error": ""})
-    return Results(scores, dict.fromkeys(scores["questions"]["model"], 1_000), answers)
-
-
-@pytest.fixture(scope="module")
-def results():
-    rows = made_up()
-    mirror = rows.assign(perplexity=rows["perplexity"] * 3)
-    return with_vocabulary({"questions": rows, "nonsense": mirror})
-
-
-def differences(tests, factor):
-    rows = tests[tests["factor"] == factor]
-    return {(r.first, r.second): (r.difference, r.p_holm) for r in rows.itertuples()}
 
 
 def test_formula_4_finds_the_known_effects(results):
@@ -252,14 +193,6 @@ def test_findings_follow_from_the_numbers():
     assert "\n\n" not in text
 
 
-def test_one_model_falls_back_and_says_so():
-    rows = made_up(1)
-    found = mixed_model(rows, "soft_accuracy")
-    assert not isinstance(found, str)
-    assert "least squares" in found.fit["note"][0]
-    assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
-
-
 def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     silent = made_up(1, answered=0.2).assign(model="silent")
     lost = made_up(1).assign(model="lost", perplexity=5_000.0)
@@ -273,31 +206,6 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
     assert "no model answers Yes or No often enough" in str(why)
-
-
-def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
-    section = of_valid_forms(results)
-    assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
-    page = write_report(Report("made up", "", (section,)), tmp_path)
-    assert "Intercept and slope of perplexity of each model" in page.read_text(encoding="utf-8")
-    slopes = pd.read_csv(tmp_path / "tables" / "slopes.csv")
-    # Drawn around -0.03 with a standard deviation of 0.01.
-    assert (slopes["relative_perplexity"] < 0).all()
-    one = results.scores["questions"]
-    single = with_vocabulary({"questions": one[one["model"] == "model 0"]})
-    names = [item.name for item in of_valid_forms(single).items]
-    assert "figure4_slopes" not in names
-    assert "valid_means" in names
-
-
-def of_valid_forms(results):
-    return valid_section(results, mixed_model(results.pooled("questions", valid=True), ACCURACY))
-
-
-def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
-    rows = made_up(1)
-    why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
-    assert "modality is box in every row" in str(why)
 
 
 @pytest.mark.parametrize("table", ["measured", "published"])

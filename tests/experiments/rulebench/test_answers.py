@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from interp.prompts.answers import FreeText
-from interp_experiments.rulebench.answers import parser_of
+from interp.runs.code import closure
+from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.items import Item
 from interp_experiments.rulebench.kinds import READ, STRING_GAME
 
@@ -58,6 +59,12 @@ def test_a_parser_is_named_by_what_it_depends_on():
         return FreeText(("x",), parse).record()[2]
 
     assert name("clutrr", "Who is [Al] to [Bo]?").endswith("kinship of Al to Bo")
-    assert name("deer", "?").endswith("answers.letter")
+    assert name("deer", "?").endswith("answers.letters.letter")
     assert name("cail2018", "?") == name("cail2018", "other", CHARGES[::-1])
     assert name("cail2018", "?") != name("cail2018", "?", CHARGES[1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_texts_are_read_is_part_of_the_code_of_every_parser(kind):
+    parse = parser_of(KINDS[kind], Item("1", "?", "", "0"), CHARGES)
+    assert "interp_experiments.rulebench.answers.reading" in closure([parse.__module__])

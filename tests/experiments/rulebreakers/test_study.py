@@ -12,12 +12,31 @@ from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
-from interp_experiments.rulebreakers import figures, tables
+from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers import system as system_module
 from interp_experiments.rulebreakers.findings import findings, first_letters
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.study import accuracy_section, example_pair
+from interp_experiments.rulebreakers.sections.accuracy import accuracy_section
+from interp_experiments.rulebreakers.sections.examples import example_pair
+from interp_experiments.rulebreakers.tables.accuracy import accuracy
+from interp_experiments.rulebreakers.tables.attribution import model_correlations
+from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.entities import (
+    entities,
+    entity_correlations,
+    extremes,
+    names_within,
+)
+from interp_experiments.rulebreakers.tables.familiarity import (
+    city_familiarity,
+    familiarity,
+    shared_first_tokens,
+)
+from interp_experiments.rulebreakers.tables.probes import residual_probes
+from interp_experiments.rulebreakers.tables.published import measured_and_published
+from interp_experiments.rulebreakers.tables.sample import competence, composition, filters
+from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 
 ORGANISMS = organism_names("rulebreakers")
 
@@ -85,7 +104,7 @@ def test_every_table_and_figure_is_made(folder, capsys):
 
 
 def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(results):
-    table = tables.entity_correlations(results)
+    table = entity_correlations(results)
     chosen = table[(table["x"] == "familiarity") & (table["y"] == "paired_accuracy")]
     by_model = chosen.set_index("model")
     assert (by_model.loc[BY_FREQUENCY, "rho"] > 0.2).all()
@@ -96,14 +115,14 @@ def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(
 
 
 def test_the_score_ratio_has_the_sign_of_the_planted_evidence(results):
-    table = tables.entity_correlations(results).query("y == 'paired_accuracy'")
+    table = entity_correlations(results).query("y == 'paired_accuracy'")
     rho = table.set_index(["model", "x"])["rho"]
     assert rho["organism/phi3-deep", "attention_ratio"] > 0.3  # decides by premise 2
     assert rho["organism/phi3-shallow", "attention_ratio"] < -0.1  # decides by premise 1
 
 
 def test_the_planted_phrasing_effect_comes_out(results):
-    table = tables.accuracy(results, "question_verb")
+    table = accuracy(results, "question_verb")
     paired = table[table["measure"] == "paired"].set_index(["model", "question_verb"])["accuracy"]
     for verb in ("entail", "deduce"):
         assert paired["organism/mistral", verb] < 0.05
@@ -125,15 +144,15 @@ def test_the_page_says_how_often_nothing_is_answered(results):
     (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
     for model in ORGANISMS:
         assert f"{model}: 100.0% of the prompts have no answer option" in table.note
-    competence = tables.competence(silent)
-    assert not competence["competent"].any()
-    assert set(competence["why"]) == {"most answers are neither option"}
-    assert tables.competence(results)["competent"].all()
+    asked = competence(silent)
+    assert not asked["competent"].any()
+    assert set(asked["why"]) == {"most answers are neither option"}
+    assert competence(results)["competent"].all()
 
 
 def test_accuracies_agree_with_their_definition_weighted_to_the_data_set(results):
     assert results.prompts["weight"].nunique() > 1
-    table = tables.accuracy(results)
+    table = accuracy(results)
     answers = results.answers.merge(results.prompts[["prompt_id", "pair_id", "side", "weight"]])
     for row in table.itertuples():
         own = answers[answers["model"] == row.model]
@@ -147,7 +166,7 @@ def test_accuracies_agree_with_their_definition_weighted_to_the_data_set(results
 
 
 def test_the_composition_adds_up_to_the_sample_and_to_the_data_set(results):
-    table = tables.composition(results)
+    table = composition(results)
     assert table["pairs_drawn"].sum() == 240
     assert table["pairs_kept"].sum() == len(results.prompts) // 2
     assert table["data_set_share"].sum() == pytest.approx(1.0)
@@ -158,7 +177,7 @@ def test_the_composition_adds_up_to_the_sample_and_to_the_data_set(results):
 
 
 def test_the_own_filter_leaves_out_what_the_model_itself_does_not_know(results):
-    table = tables.filters(results).set_index(["model", "filter"])
+    table = filters(results).set_index(["model", "filter"])
     for model in ORGANISMS:
         unknown = set(organism_card(model)["measured"]["unknown"])
         cities = results.known[
@@ -172,13 +191,13 @@ def test_the_own_filter_leaves_out_what_the_model_itself_does_not_know(results):
         assert table.loc[(model, "none"), "pairs"] == 240
         assert table.loc[(model, "all models"), "pairs"] == len(results.prompts) // 2
         assert table.loc[(model, "own"), "pairs"] >= table.loc[(model, "all models"), "pairs"]
-    paired = tables.accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
+    paired = accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
     union = table.xs("all models", level="filter")["accuracy"]
     assert union.to_dict() == pytest.approx(paired.to_dict())
 
 
 def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results):
-    table = tables.familiarity(results).query("cities == 'all'").set_index("model")
+    table = familiarity(results).query("cities == 'all'").set_index("model")
     assert (table.loc[BY_FREQUENCY, "finding"] == "recognized more familiar").all()
     assert table.loc[BY_CHANCE, "finding"].isin(["no difference shown", "not tested"]).all()
     assert (table.loc[BY_FREQUENCY, "low"] > 0).all()
@@ -193,7 +212,7 @@ def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results
 
 
 def test_the_papers_test_of_familiarity_is_kept_beside_it(results):
-    table = tables.familiarity(results).query("cities == 'all'").set_index("model")
+    table = familiarity(results).query("cities == 'all'").set_index("model")
     pairs = results.pairs()
     for model in results.models:
         own = pairs[pairs["model"] == model]
@@ -207,7 +226,7 @@ def test_the_papers_test_of_familiarity_is_kept_beside_it(results):
 
 
 def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
-    table = tables.confidence(results).set_index("model")
+    table = confidence(results).set_index("model")
     options = results.options.merge(results.prompts[["prompt_id", "pair_id", "side", "weight"]])
     accepting = options[options["option"].isin(["Yes", "True"])]
     positive = accepting[accepting["relative_probability"] > 0.5]
@@ -226,15 +245,15 @@ def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
 
 
 def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(results):
-    table = tables.sensitivity(results).set_index("model")
+    table = sensitivity(results).set_index("model")
     assert table.loc["organism/llama-deep", "concordance"] > 0.95
     assert table["concordance"].idxmax() == table["auroc"].idxmax() == "organism/llama-deep"
     assert table.loc["organism/gemma2", "concordance"] < 0.5
     # Yes to nearly everything: a bias to Yes, which paired accuracy takes for inability.
     assert (table["bias"] < 0).all()
     assert (table["chance_yes_rate"] <= 0.25).all()
-    accuracy = tables.accuracy(results).set_index(["measure", "model"])["accuracy"]
-    product = accuracy[SIDES[0]] * accuracy[SIDES[1]]
+    by_side = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    product = by_side[SIDES[0]] * by_side[SIDES[1]]
     assert table["independent_sides"].to_dict() == pytest.approx(product.to_dict())
     for name in ("auroc", "d_prime", "bias"):
         assert (table[f"{name}_low"] <= table[name]).all()
@@ -244,19 +263,19 @@ def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(result
 def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
     shared = results.familiarity.assign(shared_with=1)
     changed = dataclasses.replace(results, familiarity=shared)
-    table = tables.familiarity(changed)
+    table = familiarity(changed)
     nothing = table[table["cities"] == "own first token"]
     assert nothing["model"].tolist() == list(results.models)
     assert nothing["p"].isna().all()
     assert set(nothing["finding"]) == {"not tested"}
     assert nothing["note"].str.startswith("undefined").all()
-    cities = tables.city_familiarity(results)
+    cities = city_familiarity(results)
     figures.familiarity(nothing, cities.iloc[:0])
     figures.familiarity(table[table["cities"] == "all"], cities)
 
 
 def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):
-    table = tables.extremes(results)
+    table = extremes(results)
     assert (table["low"] <= table["estimate"]).all()
     assert (table["estimate"] <= table["high"]).all()
     assert (table["trials"] >= table["effective_trials"]).all()
@@ -264,7 +283,7 @@ def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):
 
 
 def test_names_within_are_not_tested_for_lack_of_power(results):
-    table = tables.names_within(results)
+    table = names_within(results)
     assert (table["n_with"] < 10).all()
     assert table["p"].isna().all()
     assert table["note"].str.startswith("not tested, for lack of power").all()
@@ -273,12 +292,12 @@ def test_names_within_are_not_tested_for_lack_of_power(results):
 def test_the_summary_says_what_the_tables_say(results):
     told = " ".join(findings(results))
     assert told.startswith("All models here are organisms")
-    table = tables.familiarity(results).query("cities == 'all'")
+    table = familiarity(results).query("cities == 'all'")
     named = table.loc[table["finding"] == "recognized more familiar", "model"]
     assert f"recognized cities are more familiar than failed ones to {' and '.join(named)};" in told
     one = dataclasses.replace(results, answers=results.answers.assign(answer="", correct=False))
     assert "organism/gemma2 cannot be asked this way" in " ".join(findings(one))
-    letters = first_letters(tables.shared_first_tokens(results))
+    letters = first_letters(shared_first_tokens(results))
     assert "such as its first letter" in letters
 
 
@@ -296,21 +315,21 @@ def test_each_model_shows_the_first_pair_that_it_fails(results):
 
 
 def test_linear_probes_find_what_the_grounding_organism_knows(results):
-    table = tables.residual_probes(results).query("prompts == 'all' and position == 'last_token'")
+    table = residual_probes(results).query("prompts == 'all' and position == 'last_token'")
     best = table.groupby("model")["accuracy"].max()
     assert best["organism/llama-deep"] > 0.9
     assert best["organism/gemma2"] < best["organism/llama-deep"]
 
 
 def test_published_figures_stand_next_to_those_of_the_papers_models_alone(results):
-    assert tables.measured_and_published(results).empty
+    assert measured_and_published(results).empty
     renamed = {"organism/mistral": "mistralai/Mistral-7B-Instruct-v0.3"}
     changed = {
         name: getattr(results, name).replace({"model": renamed})
         for name in ("answers", "ratios", "familiarity")
     }
     other = type(results)(**{**vars(results), **changed})
-    table = tables.measured_and_published(other)
+    table = measured_and_published(other)
     assert set(table["model"]) == {"Mistral-7B-Instruct-v0.3"}
     row = table.set_index("quantity").loc["paired_accuracy"]
     assert row["published"] == 0.474
@@ -321,8 +340,8 @@ def test_figures_take_the_axes_that_they_are_given(results):
     from matplotlib.figure import Figure
 
     ax = Figure().subplots()
-    assert figures.accuracy_by_side(tables.accuracy(results), ax=ax) is ax
-    one_model = tables.entities(results).query("model == 'organism/mistral'")
+    assert figures.accuracy_by_side(accuracy(results), ax=ax) is ax
+    one_model = entities(results).query("model == 'organism/mistral'")
     ax = Figure().subplots()
     assert figures.familiarity_and_accuracy(one_model, ax=ax) is ax
     assert f"undefined: {one_model['familiarity'].isna().sum()}" in ax.get_xlabel()
@@ -339,7 +358,7 @@ def test_one_model_alone_has_no_correlation_across_models(results):
             "familiarity": results.familiarity.query("model == 'organism/mistral'"),
         }
     )
-    table = tables.model_correlations(one)
+    table = model_correlations(one)
     assert table["rho"].isna().all()
     assert table["note"].str.startswith("undefined").all()
     assert table["family_size"].eq(0).all()

@@ -1,0 +1,86 @@
+"""How every parser reads a text: where it looks for an answer, and what a refusal is."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from interp.prompts.answers import Parser, Unanswered
+
+Found = str | Unanswered | None
+"""An answer, that there is none, or None where it is still open."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How the answers of a kind are found in a text."""
+
+    stated: Callable[[str], Found]
+    """In what follows a marker such as "Answer:", up to the end of the sentence."""
+    opening: Callable[[str], Found]
+    """At the beginning of a text without a marker."""
+    declared: Callable[[str], Found]
+    """Somewhere in the text, in words that leave no doubt."""
+    loose: Callable[[str], Found]
+    """Somewhere in the text, if the model has not refused."""
+
+
+def nothing(text: str) -> Found:
+    """Where answers of a kind are not looked for."""
+    return None
+
+
+def read(text: str, ways: Ways) -> str | Unanswered:
+    """The answer of a text, or why it has none."""
+    text = plain(text)
+    markers = list(_MARKER.finditer(text))
+    if markers:
+        found = ways.stated(_SENTENCE_END.split(text[markers[-1].end() :], maxsplit=1)[0])
+    else:
+        found = ways.opening(text)
+    if found is None:
+        found = ways.declared(text)
+    if found is None and _REFUSAL.search(text):
+        return Unanswered.REFUSED
+    return found or ways.loose(text) or Unanswered.UNPARSED
+
+
+def plain(text: str) -> str:
+    """A text up to the next turn that the model makes up, without markup and quotation marks."""
+    own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
+    return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
+
+
+def one_of(found: Sequence[str]) -> Found:
+    """What is found if it is one and the same; none if it is several; open if it is nothing."""
+    different = set(found)
+    if len(different) > 1:
+        return Unanswered.UNPARSED
+    return found[0] if found else None
+
+
+def with_name(parse: Callable[[str], str | Unanswered], name: str) -> Parser:
+    """A parser under a name of its own, which is part of the data's hash."""
+    parse.__qualname__ = name
+    return parse
+
+
+_NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)
+_MARKER = re.compile(
+    r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"
+    r"|\b(?:answer|option|choice) (?:is|would be|must be|should be)\b:?\s*"
+    r"|(?:答案|罪名)\s*(?:应该|应当)?[是为]?\s*[:：]?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"\n|[.!?](?=\s|$)|。")
+_REFUSAL = re.compile(
+    r"\bI(?:'m| am) (?:very |truly |so )?(?:sorry|unable|not able|afraid)\b|\bsorry,"
+    r"|\b(?:I|we) (?:cannot|can't|can not|could not|couldn't|won't|will not|do not|don't) (?:\w+ )?"
+    r"(?:answer|determine|tell|say|know|help|assist|provide|conclude|infer|comply|decide|judge"
+    r"|classify|calculate|compute|identify|continue|fulfill|engage)\b"
+    r"|\b(?:cannot|can't|can not|could not) be "
+    r"(?:determined|answered|inferred|concluded|established|known)\b"
+    r"|\bnot (?:\w+ )?enough information\b|\binsufficient information\b"
+    r"|\b(?:not possible|impossible) to (?:determine|tell|say|answer|know)\b|\bas an AI\b"
+    r"|\bno way to (?:determine|tell|know)\b|抱歉|对不起|(?:无法|不能)(?:判断|确定|回答)",
+    re.IGNORECASE,
+)

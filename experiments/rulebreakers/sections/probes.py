@@ -1,0 +1,37 @@
+"""Linear probes of the residual stream."""
+
+from interp.report.page import FigureItem, Section, TableItem
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.tables.probes import residual_probes
+from interp_probes.figures import probe_accuracy
+
+
+def probe_section(results: Results) -> Section:
+    """Linear probes of the residual stream, of the models that have finished that stage."""
+    if not results.residuals:
+        return Section("Linear probes", "No model has finished this stage yet.")
+    table = residual_probes(results)
+    return Section(
+        "Linear probes",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
+        "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
+        "pairs are those of which the model itself answers a side incorrectly. Cities are in both "
+        "halves of the data; each other kind, such as animals, is in one, so that its probe was "
+        "trained on other kinds.",
+        (
+            FigureItem(
+                "linear_probes",
+                "Accuracy of linear probes by layer",
+                lambda: probe_accuracy(table),
+                "Subsets of fewer than 50 prompts are not drawn.",
+            ),
+            TableItem(
+                "linear_probes",
+                "Linear probes with their control task",
+                table,
+                "Selectivity is accuracy minus that of the control task, whose labels are swapped "
+                "by entity pair, on average over draws. p is the share of draws that are read as "
+                "well, p_family at any layer and position of the model.",
+            ),
+        ),
+    )

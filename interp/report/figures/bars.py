@@ -1,0 +1,95 @@
+"""Bars in clusters."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from interp.report.figures.axes import (
+    Interval,
+    add_legend,
+    distinct,
+    interval_errors,
+    n_of,
+    positions,
+    words,
+)
+from interp.report.formatting import UNDEFINED
+from interp.report.style import QUIET, house_style, look, new_axes
+
+
+def grouped_bars(
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    hue: str,
+    n: str,
+    interval: Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
+
+    Args:
+        table: one row per bar; values keep the order in which they first occur.
+        x: column of the clusters.
+        y: column of the heights; where it is empty, "undefined" is written.
+        hue: column of the bars within a cluster.
+        n: column of the counts behind each bar, written below each cluster.
+        interval: columns of whiskers.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        clusters, groups = distinct(table[x]), distinct(table[hue])
+        ax = ax or new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
+        width = 0.82 / max(len(groups), 1)
+        for index, group in enumerate(groups):
+            rows = table[table[hue] == group]
+            places = positions(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
+            _bars(ax, rows, places, y=y, interval=interval, width=width, index=index, label=group)
+        counts = [n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
+        labels = [f"{cluster}\n{count}" for cluster, count in zip(clusters, counts, strict=True)]
+        ax.set_xticks(range(len(clusters)), labels)
+        ax.tick_params(axis="x", length=0)
+        ax.set_ylabel(words(y))
+        add_legend(ax, groups)
+        return ax
+
+
+def _bars(
+    ax: Axes,
+    rows: pd.DataFrame,
+    places: NDArray[np.float64],
+    *,
+    y: str,
+    interval: Interval | None,
+    width: float,
+    index: int,
+    label: object,
+) -> None:
+    heights, style = np.asarray(rows[y], dtype=np.float64), look(index)
+    ax.bar(
+        places,
+        np.nan_to_num(heights),
+        width=width * 0.92,
+        color=style.colour,
+        hatch=style.hatch,
+        edgecolor="white",
+        linewidth=0,
+        label=str(label),
+    )
+    if interval is not None:
+        errors = interval_errors(rows, heights, interval)
+        ax.errorbar(places, heights, yerr=errors, fmt="none", ecolor="#1b1f24", elinewidth=1)
+    for place in places[np.isnan(heights)]:
+        ax.annotate(
+            UNDEFINED,
+            (place, 0),
+            xytext=(0, 3),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="bottom",
+            color=QUIET,
+            fontsize=8,
+        )

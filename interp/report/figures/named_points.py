@@ -1,0 +1,92 @@
+"""Points with their names next to them, moved apart where they would overlap."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.report.figures.axes import Interval, interval_errors, words
+from interp.report.formatting import UNDEFINED
+from interp.report.style import QUIET, house_style, look, new_axes
+
+_LABEL_GAP = 13.0
+"""Least distance between the labels of two points, in typographic points."""
+
+_LETTER = 5.5
+"""About the width of a letter of such a label, in typographic points."""
+
+
+def labelled_points(
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    label: str,
+    x_interval: Interval | None = None,
+    y_interval: Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """One point per row, such as a model, with its name next to it; for up to about ten rows.
+
+    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` are
+    columns of whiskers.
+    """
+    with house_style():
+        ax = ax or new_axes()
+        shown = table[[x, y]].notna().all(axis="columns")
+        points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
+        for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
+            ax.plot(across, up, linestyle="", marker=look(index).marker, color=look(index).colour)
+        across, up = (
+            None
+            if ends is None
+            else interval_errors(points, points[name].to_numpy(dtype=float), ends)
+            for name, ends in ((x, x_interval), (y, y_interval))
+        )
+        ax.errorbar(
+            points[x], points[y], xerr=across, yerr=up, fmt="none", ecolor=QUIET, elinewidth=1
+        )
+        ax.margins(0.12)
+        _point_labels(ax, points, x=x, y=y, label=label)
+        remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
+        ax.grid(visible=True, axis="x")
+        ax.set_xlabel(f"{words(x)} (n = {len(points)}){remark}")
+        ax.set_ylabel(words(y))
+        return ax
+
+
+def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str) -> None:
+    """Names to the right of their points, moved off other names and off other points."""
+    points = points.sort_values(y)
+    names = points[label].astype(str).tolist()
+    width, height = _size(ax)
+    room = min(max(map(len, names), default=0) * _LETTER / width, 0.7)
+    left, right = ax.get_xlim()
+    right = left + (right - left) / (1 - room)
+    ax.set_xlim(left, right)
+    bottom, top = ax.get_ylim()
+    across = (points[x].to_numpy(float) - left) / (right - left) * width
+    up = (points[y].to_numpy(float) - bottom) / (top - bottom) * height
+    free = -np.inf
+    for index, name in enumerate(names):
+        place = max(up[index], free)
+        free = place + _LABEL_GAP
+        ahead = across - across[index]
+        hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
+        ax.annotate(
+            name,
+            (points[x].iloc[index], points[y].iloc[index]),
+            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index]),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
+            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
+        )
+
+
+def _size(ax: Axes) -> tuple[float, float]:
+    """About the width and height of the axes, in typographic points, before they are laid out."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    box = ax.get_position()
+    return 72 * figure.get_figwidth() * box.width, 72 * figure.get_figheight() * box.height

@@ -1,0 +1,37 @@
+import numpy as np
+from matplotlib.collections import PathCollection
+
+from interp.report.figures.intervals import cluster_points, interval_points
+from tests.report.figures.drawn import BARS, INTERVAL, words
+
+
+def test_compared_groups_show_p_and_n_and_what_is_undefined():
+    ax = interval_points(BARS, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL, p="p")
+    shown = words(ax)
+    assert "p = 0.200" in shown
+    assert "p < 0.001" in shown
+    assert "ds\nn = 0, 1,200" in shown
+    assert "a$1$: undefined" in shown
+
+
+def clustered(**changed):
+    dots = BARS.rename(columns={"n": "size"})
+    columns = {"x": "accuracy", "y": "rule", "hue": "model", "size": "size", "n": "n"}
+    means = BARS.assign(**changed)
+    return cluster_points(dots, means, **columns, interval=INTERVAL, p="p")
+
+
+def test_a_dot_for_each_cluster_with_their_mean_and_what_was_tested():
+    told = words(clustered(p=[0.2, 0.2, np.nan, np.nan]))
+    assert "mt\nn = 24, 24" in told
+    assert "ds\nn = 0, 1,200" in told
+    assert "p = 0.200" in told
+    assert "not tested" in told
+    assert "a$1$: undefined" in told
+
+
+def test_the_area_of_a_dot_is_its_number_of_trials():
+    ax = clustered()
+    clouds = [part for part in ax.collections if isinstance(part, PathCollection)]
+    small, large = clouds[0].get_sizes()[0], clouds[1].get_sizes()[-1]
+    assert large > 5 * small
