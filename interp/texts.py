@@ -132,7 +132,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise ValueError(f"{shortened(text)!r} is no share between 0 and 1")
+        raise ValueError(f"got {shortened(text)!r}, expected a number from 0 to 1")
     return value
 
 

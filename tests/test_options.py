@@ -92,6 +92,6 @@ def test_a_field_of_ones_own_reads_texts():
         """a share"""
 
     assert Own(share="0.25").share == 0.25
-    with pytest.raises(UserError, match="share is '2': '2' is no share between 0 and 1"):
+    with pytest.raises(UserError, match="share is '2': got '2', expected a number from 0 to 1"):
         Own(share="2")
     assert Own.model_fields["share"].description == "a share"

@@ -5,14 +5,15 @@ for as many cities, and finds differences where there are none.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from interp.analysis.groups import grouped
+from interp.analysis.groups import table_by
 from interp.analysis.intervals import UPPER, percentile_interval
 from interp.analysis.resampling import (
     bootstrap_sums,
@@ -160,31 +161,19 @@ def cluster_contrast_table(
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
     """One row for each combination of `by`: by, group_a, group_b, the fields of ClusterContrast."""
-    rows = [
-        {
-            **cell,
-            **dict(zip(("group_a", "group_b"), groups, strict=True)),
-            **asdict(
-                cluster_contrast(
-                    members, value=value, group=group, groups=groups, cluster=cluster, weight=weight
-                )
-            ),
-        }
-        for cell, members in grouped(trials, by)
-    ]
-    columns = [*by, "group_a", "group_b", *ClusterContrast.__dataclass_fields__]
-    return pd.DataFrame(rows, columns=columns)
+    contrast = partial(
+        cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
+    )
+    names = dict(zip(("group_a", "group_b"), groups, strict=True))
+    return table_by(trials, by, ClusterContrast, contrast, constant=names)
 
 
 def cluster_mean_table(
     trials: pd.DataFrame, *, value: str, cluster: str, weight: str, by: Sequence[str] = ("model",)
 ) -> pd.DataFrame:
     """One row for each combination of `by`: by and the fields of ClusterMean."""
-    rows = [
-        {**cell, **asdict(cluster_mean(members, value=value, cluster=cluster, weight=weight))}
-        for cell, members in grouped(trials, by)
-    ]
-    return pd.DataFrame(rows, columns=[*by, *ClusterMean.__dataclass_fields__])
+    mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
+    return table_by(trials, by, ClusterMean, mean)
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:

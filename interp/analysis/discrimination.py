@@ -6,7 +6,8 @@ far apart the sides lie, and where the line is drawn.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from jaxtyping import Float
 from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.analysis.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
-from interp.analysis.groups import grouped
+from interp.analysis.groups import table_by
 from interp.analysis.intervals import UPPER, percentile_interval
 from interp.analysis.resampling import bootstrap_sums
 
@@ -118,18 +119,10 @@ def discrimination_table(
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
     """One row for each combination of `by`: by and the fields of Discrimination."""
-    rows = [
-        {
-            **cell,
-            **asdict(
-                discrimination(
-                    members, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
-                )
-            ),
-        }
-        for cell, members in grouped(trials, by)
-    ]
-    return pd.DataFrame(rows, columns=[*by, *Discrimination.__dataclass_fields__])
+    of = partial(
+        discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
+    )
+    return table_by(trials, by, Discrimination, of)
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from interp.analysis.groups import grouped
+from interp.analysis.groups import table_by
 from interp.analysis.intervals import LEVEL, Z
 
 NAN = float("nan")
@@ -87,12 +87,12 @@ def welch_table(
         groups: its two values, a and b; rows with others are left out.
         by: columns whose combinations are tested separately.
     """
-    rows = []
-    for cell, members in grouped(frame, by):
-        a, b = (members.loc[members[group] == name, value] for name in groups)
-        named = dict(zip(("group_a", "group_b"), groups, strict=True))
-        rows.append({**cell, **named, **asdict(welch(a, b))})
-    return pd.DataFrame(rows, columns=[*by, "group_a", "group_b", *WelchTest.__dataclass_fields__])
+
+    def compared(members: pd.DataFrame) -> WelchTest:
+        return welch(*(members.loc[members[group] == name, value] for name in groups))
+
+    names = dict(zip(("group_a", "group_b"), groups, strict=True))
+    return table_by(frame, by, WelchTest, compared, constant=names)
 
 
 def _values(values: pd.Series) -> Float[np.ndarray, " n"]:

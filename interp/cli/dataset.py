@@ -3,6 +3,7 @@
 import argparse
 
 from interp import texts
+from interp.cli.parser import add_seed
 
 HELP = "write a system's generated data set as Parquet, CSV or JSONL"
 
@@ -27,13 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to write; the suffix decides the format: .parquet, .csv or .jsonl",
     )
-    parser.add_argument(
-        "--seed",
-        type=texts.whole_number(0, texts.LARGEST_SEED),
-        default=0,
-        metavar="N",
-        help="seed (default: 0)",
-    )
+    add_seed(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from interp import texts
 from interp.errors import nearest, shortened, unknown
 
 
@@ -99,3 +100,14 @@ def program() -> str:
     """How this program was started: by its own name, or as a module of Python."""
     as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
     return "python -m interp" if as_module else "interp"
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """The flag of the seed, of commands that generate prompts and measure nothing."""
+    parser.add_argument(
+        "--seed",
+        type=texts.whole_number(0, texts.LARGEST_SEED),
+        default=0,
+        metavar="N",
+        help="seed (default: 0)",
+    )

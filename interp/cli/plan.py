@@ -3,9 +3,10 @@
 import argparse
 
 from interp import texts
+from interp.cli.parser import add_seed
 from interp.errors import UserError
 
-HELP = "tell the smallest differences that so many prompts can show"
+HELP = "print the smallest differences that so many prompts can show"
 
 EXAMPLES = ("plan --system rulebreakers --limit 240",)
 
@@ -28,38 +29,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many pairs are to be asked (default: all)",
     )
-    parser.add_argument(
-        "--seed",
-        type=texts.whole_number(0, texts.LARGEST_SEED),
-        default=0,
-        metavar="N",
-        help="seed (default: 0)",
-    )
+    add_seed(parser)
     parser.add_argument(
         "--accuracy",
-        type=_share,
+        type=texts.share,
         default=0.5,
         metavar="SHARE",
         help="expected accuracy; differences are hardest to find at 0.5 (default: 0.5)",
     )
     parser.add_argument(
         "--correlation",
-        type=_share,
+        type=texts.share,
         default=CORRELATION,
         metavar="SHARE",
         help=f"of a model's answers about one cluster (default: {CORRELATION})",
     )
-
-
-def _share(text: str) -> float:
-    """A number from 0 to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ValueError(f"{text[:40]!r} is no share; expected a number from 0 to 1")
-    return number
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import t
 
-from interp.analysis.groups import grouped
+from interp.analysis.groups import table_by
 from interp.analysis.intervals import UPPER
 
 MIN_STUDIES = 2
@@ -101,11 +101,11 @@ def pooled_table(
         error: column of their standard errors.
         by: what is pooled separately, such as the contrasts.
     """
-    rows = [
-        {**cell, **asdict(pool(*(members[c].to_numpy(dtype=float) for c in (estimate, error))))}
-        for cell, members in grouped(estimates, by)
-    ]
-    return pd.DataFrame(rows, columns=[*by, *Pooled.__dataclass_fields__])
+
+    def pooled(members: pd.DataFrame) -> Pooled:
+        return pool(*(members[column].to_numpy(dtype=float) for column in (estimate, error)))
+
+    return table_by(estimates, by, Pooled, pooled)
 
 
 def _undefined(count: int) -> Pooled:
