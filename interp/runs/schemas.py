@@ -6,7 +6,7 @@ this program makes.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -40,7 +40,7 @@ Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
-FORMAT = 2
+FORMAT: Final = 2
 """How run folders are written; those of an earlier one say no number."""
 
 
