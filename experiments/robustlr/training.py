@@ -56,12 +56,14 @@ class TheoryMaker:
     split: Split
     seed: int
     words: Words
+    theories: int | None = None
+    """How many there are; as many as published if None."""
 
     versions = _VERSIONS
     """The label of each statement, and whether it has a negation."""
 
     def __len__(self) -> int:
-        return SPLITS[self.split] // len(_VERSIONS)
+        return SPLITS[self.split] // len(_VERSIONS) if self.theories is None else self.theories
 
     def theory_id(self, index: int) -> str:
         """The id that the statements of a theory share."""

@@ -1,0 +1,41 @@
+"""Training on RobustLR's own sets (Sanyal et al. 2022, Section 5 and Appendix B)."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from interp.prompts.messages import ALONE
+from interp.prompts.prompt_set import PromptSet
+from interp.training.spec import Split, TrainSpec
+from interp_experiments.robustlr.prompts import GeneratedPrompts
+from interp_experiments.robustlr.training import SPLITS, TheoryMaker
+from interp_experiments.robustlr.words import Words
+
+STATEMENTS = len(TheoryMaker.versions)
+
+MOST_THEORIES = 10**7
+
+
+class RobustLRTraining(TrainSpec):
+    """Learn whether a theory makes a statement True, False or Unknown."""
+
+    name: ClassVar[str] = "robustlr"
+
+    train_set: Literal["All", "NOT", "AND+NOT", "OR+NOT"] = "All"
+    """which operators the theories have: All, NOT, AND+NOT or OR+NOT"""
+    theories: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["train"] // STATEMENTS
+    """theories that are learned, each with six statements"""
+    held_out: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["dev"] // STATEMENTS
+    """theories of each held-out split, each with six statements"""
+
+    def prompts(self, split: Split) -> PromptSet:
+        """The statements of a split's theories; no theory is in two splits."""
+        number = self.theories if split == "train" else self.held_out
+        maker = TheoryMaker(self.train_set, split, self.seed, Words.of("real"), number)
+        return GeneratedPrompts.made_by(
+            [maker],
+            ALONE,
+            system=f"robustlr-{self.train_set}",
+            seed=self.seed,
+            description={"data": "generated", "split": split},
+        )
