@@ -7,13 +7,15 @@ from pydantic import Field
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
-from interp_experiments.robustlr.prompts import GeneratedPrompts
+from interp_experiments.robustlr.cut import StatementMaker
+from interp_experiments.robustlr.prompts import GeneratedPrompts, Maker
 from interp_experiments.robustlr.training import SPLITS, TheoryMaker
 from interp_experiments.robustlr.words import Words
 
 STATEMENTS = len(TheoryMaker.versions)
 
 MOST_THEORIES = 10**7
+MOST_DISTRACTORS = 1000
 
 
 class RobustLRTraining(TrainSpec):
@@ -28,14 +30,26 @@ class RobustLRTraining(TrainSpec):
     held_out: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["dev"] // STATEMENTS
     """theories of each held-out split, each with six statements"""
 
+    distractors: Annotated[int, Field(ge=0, le=MOST_DISTRACTORS)] | None = None
+    """give each statement a theory of its own, with so many sentences beside those that decide it
+    (default: six statements share a whole theory, as published)"""
+
     def prompts(self, split: Split) -> PromptSet:
         """The statements of a split's theories; no theory is in two splits."""
         number = self.theories if split == "train" else self.held_out
-        maker = TheoryMaker(self.train_set, split, self.seed, Words.of("real"), number)
+        maker = self._maker(split, number)
         return GeneratedPrompts.made_by(
             [maker],
             ALONE,
             system=f"robustlr-{self.train_set}",
             seed=self.seed,
             description={"data": "generated", "split": split},
+        )
+
+    def _maker(self, split: Split, theories: int) -> Maker:
+        words = Words.of("real")
+        if self.distractors is None:
+            return TheoryMaker(self.train_set, split, self.seed, words, theories)
+        return StatementMaker(
+            self.train_set, split, self.seed, words, self.distractors, theories * STATEMENTS
         )

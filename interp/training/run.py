@@ -8,7 +8,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
@@ -21,6 +22,7 @@ from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.threads import set_threads
 from interp.prompts.prompt import Prompt
+from interp.reading.budget import is_out_of_memory
 from interp.runs.claims import Claims
 from interp.runs.code import code_version
 from interp.runs.environment import now, peak_memory, versions
@@ -98,7 +100,8 @@ class Training:
         with claims.take("training") as mine:
             if not mine:
                 raise UserError(f"another process trains in {folder}; wait for it, or end it")
-            record = self._run(model, folder, identity, keeping, command)
+            with writing(folder):
+                record = self._run(model, folder, identity, keeping, command)
         claims.remove_folder()
         return record
 
@@ -152,23 +155,24 @@ class Training:
     def _fit(self, model: Model, steps: Steps, folder: Path, keeping: Keeping) -> None:
         if self.lessons.too_long:
             echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
-        fit(
-            model.hf,
-            steps,
-            lambda hf, batch: hf(**batch).loss,
-            folder,
-            title=f"train {self.spec.name}",
-            use_cpu=model.device.type == "cpu",
-            seed=self.spec.seed,
-            learning_rate=self.spec.learning_rate or self._default_rate(model),
-            lr_scheduler_type="linear",
-            warmup_steps=round(self.spec.warmup * len(steps)),
-            weight_decay=self.spec.weight_decay,
-            adam_beta2=0.98,
-            adam_epsilon=1e-6,
-            logging_steps=50,
-            save_steps=keeping.checkpoint_steps,
-        )
+        with _fitting(self.spec.batch, model):
+            fit(
+                model.hf,
+                steps,
+                lambda hf, batch: hf(**batch).loss,
+                folder,
+                title=f"train {self.spec.name}",
+                use_cpu=model.device.type == "cpu",
+                seed=self.spec.seed,
+                learning_rate=self.spec.learning_rate or self._default_rate(model),
+                lr_scheduler_type="linear",
+                warmup_steps=round(self.spec.warmup * len(steps)),
+                weight_decay=self.spec.weight_decay,
+                adam_beta2=0.98,
+                adam_epsilon=1e-6,
+                logging_steps=50,
+                save_steps=keeping.checkpoint_steps,
+            )
 
     def _default_rate(self, model: Model) -> float:
         if self.spec.from_scratch:
@@ -205,6 +209,24 @@ class Training:
         measured = self.spec.measured()
         tables = collect(measured.bind(model), measured.arranged(prompts))
         return self.spec.metrics(prompts, tables)
+
+
+@contextmanager
+def _fitting(batch: int, model: Model) -> Iterator[None]:
+    """Within the block, memory that does not suffice is an error that says what to do.
+
+    Raises:
+        UserError: it does not.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"a step with {batch} prompts does not fit into the memory of {model.device}; give a "
+            "smaller --batch, and look at --dry-run for what a step takes"
+        ) from error
 
 
 def save_model(model: Model, folder: Path) -> None:

@@ -16,6 +16,7 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+from interp.errors import UserError
 from interp.models.chat_format import ChatFormat
 from interp.models.checkpoint import check_configuration
 from interp.models.completeness import check_complete, quiet_report
@@ -94,11 +95,18 @@ def start(
         UserError: the model cannot be found, or cannot learn such answers.
     """
     classes = tuple(option.name for option in prompts[0].answer.options)
+    if name in SMALL and not from_scratch:
+        raise UserError(f"{name} is a configuration without weights; give --from-scratch")
     if from_scratch:
         found = _small if name in SMALL else _configured
         begun = found(name, loading, classes, seed, prompts)
     else:
         begun = _checkpoint(find_model(name, loading, trained_kind), loading, classes, seed)
+    if begun.kind is CLASSIFIER and len(classes) < 2:
+        raise UserError(
+            f"{name} is an encoder, and the task asks for texts; expected a causal language model "
+            "or a text-to-text model"
+        )
     if begun.kind is TEXT_TO_TEXT:
         decoder_prefix(begun.outline())  # refused now rather than after the training
     return begun

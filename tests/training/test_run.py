@@ -1,6 +1,8 @@
+import errno
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from transformers import AutoConfig
 from interp.errors import UserError
 from interp.models.load import load_model
 from interp.models.loading import Loading
+from interp.prompts.answers import FreeText
 from interp.training.checkpoints import last_whole
 from interp.training.run import Training
 from interp.training.spec import Keeping
@@ -147,6 +150,36 @@ def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
 def test_loading_that_does_not_go_with_training_is_refused(configuration, options):
     with pytest.raises(UserError, match="training"):
         Training(SPEC, str(configuration), Loading(**options))
+
+
+def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
+    class Writing(Colours):
+        def prompts(self, split):
+            answer = FreeText(("red",))
+            return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
+
+    with pytest.raises(UserError, match="is an encoder, and the task asks for texts"):
+        Training(Writing(from_scratch=True), str(configuration), CPU)
+    with pytest.raises(UserError, match="without weights; give --from-scratch"):
+        Training(Colours(), "small-decoder", CPU)
+
+
+def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("interp.training.run.fit", full)
+    with pytest.raises(UserError, match=r"8 prompts does not fit .* smaller --batch"):
+        train(configuration, tmp_path / "out")
+
+
+def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr("interp.training.run.fit", full)
+    with pytest.raises(UserError, match=r"no space left .* rerun the same command to resume"):
+        train(configuration, tmp_path / "out")
 
 
 def test_a_checkpoint_with_other_classes_gets_a_new_head(tmp_path):
