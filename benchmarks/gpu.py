@@ -35,10 +35,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import interp
 from benchmarks.side_by_side import processor
-from interp.api import collect
 from interp.errors import UserError
 from interp.files import write_whole
 from interp.measurements.attribute import Attribute
+from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder

@@ -1,7 +1,7 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`, and
-`run`, which does all that the command line does.
+The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`,
+`train`, and `run`, which does all measurements that the command line does.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from interp.api import attribute, patch, run, score
+    from interp.api import attribute, patch, run, score, train
     from interp.errors import UserError
     from interp.frames import Attributions, Patches, Scores, Tables
     from interp.measurements.attribute import Attribute
@@ -53,6 +53,7 @@ _HOMES = {
     "patch": "interp.api",
     "run": "interp.api",
     "score": "interp.api",
+    "train": "interp.api",
 }
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "patch",
     "run",
     "score",
+    "train",
 ]
 
 

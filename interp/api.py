@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
-import pyarrow as pa
 
-from interp.console import Progress
 from interp.errors import UserError, shortened, unknown
 from interp.frames import Attributions, Patches, Result, Scores, made_of, result_of
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.attribute import Attribute
-from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec
@@ -27,6 +25,9 @@ from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp.training.record import TrainRecord
+from interp.training.run import Training
+from interp.training.spec import Keeping, TrainSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,6 +116,30 @@ Raises:
 """
 
 
+def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
+    """Train a model: all that the command line can do, from Python.
+
+    Args:
+        spec: what is learned and how, such as interp_experiments.robustlr.learning's
+            `RobustLRTraining(train_set="NOT")`.
+        model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
+            or a built-in configuration such as "small-encoder".
+        options: those of `Loading` (device, revision ...) and `Keeping` (out, checkpoint_steps,
+            threads), under the names of the flags. The same call resumes.
+
+    Returns:
+        The record of the finished run, with the scores on the held-out splits. The folder `out` is
+        the model's.
+
+    Raises:
+        UserError: an option that there is not, or a value that it cannot have; a model or prompts
+            that cannot be found or loaded; a folder that holds something else.
+    """
+    _check_known(options, Loading, Keeping)
+    training = Training(spec, model, Loading(**_chosen(options, Loading)))
+    return training.run(Keeping(**_chosen(options, Keeping)))
+
+
 @_measuring(Evaluate)
 def score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
@@ -137,23 +162,6 @@ def patch(
 ) -> Patches:
     """The effect on a model's answers of activations that come from each prompt's counterpart."""
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
-
-
-def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
-    """The tables of a measurement of prompts, in memory, by name."""
-    rows: PromptRows = {table: [] for table in measurement.tables}
-    step = measurement.spec.shard_prompts
-    title = f"{measurement.spec.name} {measurement.model.name}"
-    with Progress(title, total=len(prompts)) as progress:
-        for start in range(0, len(prompts), step):
-            # A multiple of two: pairs stay whole.
-            part = measurement(list(prompts[start : start + step]), done=progress.advance)
-            for table, table_rows in part.items():
-                rows[table] += table_rows
-    return {
-        table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
-        for table, schema in measurement.tables.items()
-    }
 
 
 def _measured(
@@ -187,21 +195,24 @@ def _in_memory(
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
     """Options of prompts, loading, running and execution, each where it belongs."""
-    kinds: tuple[type[Options], ...] = (PromptSource, Loading, Running, Execution)
+    _check_known(options, PromptSource, Loading, Running, Execution)
+    return (
+        PromptSource(**_chosen(options, PromptSource)),
+        Loading(**_chosen(options, Loading)),
+        Running(**_chosen(options, Running)),
+        Execution(**_chosen(options, Execution)),
+    )
+
+
+def _check_known(options: Mapping[str, Any], *kinds: type[Options]) -> None:
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
             raise UserError(unknown("option", name, known))
 
-    def chosen(kind: type[Options]) -> dict[str, Any]:
-        return {name: options[name] for name in kind.model_fields if name in options}
 
-    return (
-        PromptSource(**chosen(PromptSource)),
-        Loading(**chosen(Loading)),
-        Running(**chosen(Running)),
-        Execution(**chosen(Execution)),
-    )
+def _chosen(options: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
+    return {name: options[name] for name in kind.model_fields if name in options}
 
 
 def _ratio(prompts: Sequence[Prompt]) -> tuple[str, str] | None:

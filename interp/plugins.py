@@ -1,4 +1,4 @@
-"""What other packages add, found by entry point: systems, studies, commands, methods."""
+"""What other packages add, found by entry point: systems, studies, training, commands, methods."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -13,6 +13,9 @@ STUDIES = "interp.studies"
 
 MEASUREMENTS = "interp.measurements"
 """Entry points of this group name specs, subclasses of `interp.measurements.spec.Spec`."""
+
+TRAINING = "interp.training"
+"""Entry points of this group name subclasses of `interp.training.spec.TrainSpec`."""
 
 COMMANDS = "interp.commands"
 """Entry points of this group name modules with further commands, made like those of interp.cli."""

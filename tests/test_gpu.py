@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import interp
-from interp.api import collect
 from interp.choices import Quantization
+from interp.measurements.collect import collect
 from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT, organism_names
 from tests.support.placed import place

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from interp.api import collect
+from interp.measurements.collect import collect
 from interp.measurements.soft_score import SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt

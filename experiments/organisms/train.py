@@ -14,7 +14,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.training.fit import fit, remove_checkpoints
+from interp.training.checkpoints import remove_checkpoints
+from interp.training.fit import fit
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText

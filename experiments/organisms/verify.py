@@ -9,7 +9,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
-from interp.api import collect, score
+from interp.api import score
+from interp.measurements.collect import collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card

@@ -12,7 +12,7 @@ So splits share none, and any group can be made alone.
 
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
@@ -56,12 +56,14 @@ class TheoryMaker:
     split: Split
     seed: int
     words: Words
+    theories: int | None = None
+    """How many there are; as many as published if None."""
 
     versions = _VERSIONS
     """The label of each statement, and whether it has a negation."""
 
     def __len__(self) -> int:
-        return SPLITS[self.split] // len(_VERSIONS)
+        return SPLITS[self.split] // len(_VERSIONS) if self.theories is None else self.theories
 
     def theory_id(self, index: int) -> str:
         """The id that the statements of a theory share."""
@@ -75,7 +77,7 @@ class TheoryMaker:
             statements = balanced(rng, sampled)
             if statements is None or split_of(sampled.theory) != self.split:
                 continue
-            if _confirmed(sampled.theory, statements):
+            if confirmed(sampled.theory, statements):
                 return self._instances(index, sampled.theory, statements)
 
     def _instances(
@@ -130,7 +132,8 @@ def split_of(theory: Theory) -> Split:
     return tuple(SPLITS)[number % len(SPLITS)]
 
 
-def _confirmed(theory: Theory, statements: Statements) -> bool:
+def confirmed(theory: Theory, statements: Iterable[tuple[Literal, Verdict]]) -> bool:
+    """Whether the solver finds these labels."""
     try:
         worlds = Worlds.of(theory)
     except UserError:  # too many predicates to enumerate: another theory is drawn

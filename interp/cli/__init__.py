@@ -20,6 +20,7 @@ COMMANDS = (
     "patch",
     "effects",
     "run",
+    "train",
     "report",
     "compare",
     "plan",

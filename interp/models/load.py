@@ -1,7 +1,7 @@
 """Load a model by hub name, local folder or organism name."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,17 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     return Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
 
 
-def find_model(name: str, loading: Loading) -> FoundModel:
+def find_model(
+    name: str,
+    loading: Loading,
+    kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
+) -> FoundModel:
     """Find a model and read its configuration and tokenizer, which takes little time and memory.
+
+    Args:
+        name: hub name, local folder, or "organism/NAME" for a packaged organism.
+        loading: how it is loaded.
+        kind_in: its kind, by its configuration and the names of its classes.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
@@ -121,7 +130,7 @@ def find_model(name: str, loading: Loading) -> FoundModel:
     }
     with reading("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
-        kind = kind_of(config, config.architectures or ())
+        kind = kind_in(config, config.architectures or ())
         if stored is not None:
             check_counts(name, config, stored)
     with reading("its tokenizer", name):

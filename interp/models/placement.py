@@ -14,8 +14,9 @@ def device_of(module: nn.Module) -> torch.device:
     if device.type != "meta":
         return device
     # An offloaded weight is on no device; accelerate's hook brings it to one when it is needed.
-    hook: Any = module._hf_hook
-    return torch.device(hook.execution_device)
+    # Without a hook the model is an outline, which has no weights.
+    hook: Any = getattr(module, "_hf_hook", None)
+    return device if hook is None else torch.device(hook.execution_device)
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

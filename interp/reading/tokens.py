@@ -72,6 +72,17 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
         UserError: a prompt longer than the model's context, a segment without tokens, or a
             tokenizer that returns types of tokens.
     """
+    tokenized = tokenize_whole(model, prompts)
+    _check_lengths(model, tokenized)
+    return tokenized
+
+
+def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
+    """As `tokenize`, but prompts may be longer than the model's context.
+
+    Raises:
+        UserError: a segment without tokens, or a tokenizer that returns types of tokens.
+    """
     if not prompts:
         return []
     chats = [write_chat(prompt, model) for prompt in prompts]
@@ -84,7 +95,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     )
     _check_token_types(model, encoded.get("token_type_ids", ()))
     offsets: list[list[Span]] = encoded["offset_mapping"]
-    tokenized = [
+    return [
         TokenizedPrompt(
             prompt,
             chat,
@@ -102,8 +113,6 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
             strict=True,
         )
     ]
-    _check_lengths(model, tokenized)
-    return tokenized
 
 
 def _spans(
@@ -149,6 +158,8 @@ def span_tokens(
 
 
 def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
+    if not prompts:
+        return
     longest = max(prompts, key=len)
     limit = model.context_length
     if limit is not None and len(longest) > limit:

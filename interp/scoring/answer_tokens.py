@@ -65,7 +65,7 @@ class AnswerTokenizer:
         """The answer tokens of a prompt.
 
         An option counts by the first token of each of its forms, written in each way that an
-        answer may be, see `_openings`; a token that forms share is counted once (Chan et al. 2024,
+        answer may be, see `openings`; a token that forms share is counted once (Chan et al. 2024,
         formulas 4 and 5). The first one is the likeliest of the option's first form. A class counts
         by its place among the model's outputs.
 
@@ -105,7 +105,7 @@ class AnswerTokenizer:
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
-        openings = self._openings(chat)
+        openings = self.openings(chat)
         tokens = dict.fromkeys(
             token
             for form in option.forms
@@ -116,7 +116,7 @@ class AnswerTokenizer:
             raise self._problem(option, "every form begins with a token of white space alone")
         return tuple(tokens)
 
-    def _openings(self, chat: ChatText) -> tuple[str, ...]:
+    def openings(self, chat: ChatText) -> tuple[str, ...]:
         """What may come between the prompt and its answer, the likeliest first.
 
         After a plain message a space. After a template what its own assistant turn writes; a space

@@ -1,6 +1,5 @@
 """One training run by Hugging Face's Trainer: batches in a given order, progress, resume."""
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.utils import logging as transformers_logging
 
 from interp.console import Progress
-from interp.files import names_in, remove_own
+from interp.training.checkpoints import declare_whole, last_whole
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""
 
 Loss = Callable[[PreTrainedModel, Any], Tensor]
 """The mean loss of a batch that lies on the model's device, in nats."""
-
-_CHECKPOINT = re.compile(r"checkpoint-[0-9]{1,12}")
 
 
 def fit(
@@ -45,12 +42,15 @@ def fit(
         model: what is trained, in fp32.
         batches: the batch of each step; taken in this order, as many as there are steps.
         loss: what is minimized.
-        folder: holds Trainer's checkpoints; `remove_checkpoints` ends it.
+        folder: holds Trainer's checkpoints; `checkpoints.remove_checkpoints` ends it.
         title: what the progress is called.
         arguments: those of transformers' `TrainingArguments`, such as learning_rate, save_steps,
             use_cpu.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
+    # Its bars, one for each checkpoint, would run into the progress that is shown here.
+    # transformers gives this function no types.
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
         output_dir=str(folder),
         max_steps=steps,
@@ -58,36 +58,19 @@ def fit(
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
         dataloader_pin_memory=False,
-        save_total_limit=1,
+        # The one before stays until the last one is whole.
+        save_total_limit=2,
         disable_tqdm=True,
         report_to=[],
         **arguments,
     )
-    last = _last_checkpoint(folder)
-    done = int(last.rpartition("-")[2]) if last else 0
+    if settings.n_gpu > 1:
+        settings._n_gpu = 1  # more would each get a part of a step's batch
+    done, last = last_whole(folder) or (0, None)
     with Progress(title, total=steps, done=done, unit="steps") as progress:
-        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress)])
+        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress), _Declared()])
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last)
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    if not names_in(folder):
-        return None
-    # transformers gives this function no types.
-    last: str | None = get_last_checkpoint(str(folder))  # type: ignore[no-untyped-call]
-    return last
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Remove the checkpoints that `fit` left in a folder, and nothing else.
-
-    Raises:
-        OSError: one of them holds more than plain files.
-    """
-    for name in names_in(folder):
-        if _CHECKPOINT.fullmatch(name):
-            remove_own(folder / name)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
 
 
 class _Trainer(Trainer):
@@ -122,6 +105,15 @@ class _Trainer(Trainer):
     def floating_point_ops(self, inputs: Any) -> int:
         """Not counted: batches have several parts."""
         return 0
+
+
+class _Declared(TrainerCallback):
+    """Checkpoints count once they are written."""
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        declare_whole(Path(str(args.output_dir), f"checkpoint-{state.global_step}"))
 
 
 class _Shown(TrainerCallback):

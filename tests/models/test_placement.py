@@ -3,8 +3,8 @@ import logging
 import pytest
 
 import interp
-from interp.api import collect
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp.measurements.soft_score import SoftScore
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model

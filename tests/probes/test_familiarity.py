@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from interp.api import collect
+from interp.measurements.collect import collect
 from interp.models.organisms import organism_card
 from interp.reading.tokens import tokenize
 from interp_probes.facts import load_facts

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from interp.api import collect
+from interp.measurements.collect import collect
 from interp.models.organisms import organism_card
 from interp_probes.facts import load_facts
 from interp_probes.knowledge import excluded

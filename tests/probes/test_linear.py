@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from interp.api import collect
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp_experiments.rulebreakers.system import system
 from interp_probes import linear
 from interp_probes.linear import linear_probes

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import interp
-from interp.api import collect
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp.models.architectures import layers_of
 from interp.reading.tokens import pad, tokenize
 from interp.runs.conclusion import concluding

@@ -6,8 +6,8 @@ import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
 import interp
-from interp.api import collect
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp.measurements.generate import Generate
 from interp.models.model import Model
 from interp.models.organisms import organism_names

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import interp
-from interp.api import collect
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT
 from interp.models.unembedding import final_states

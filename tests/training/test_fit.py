@@ -2,7 +2,8 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from interp.training.fit import fit, remove_checkpoints
+from interp.training.checkpoints import remove_checkpoints
+from interp.training.fit import fit
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 

@@ -1,0 +1,155 @@
+"""`python -m interp train TASK`: train a model, which every command then takes by --model DIR."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from interp import texts
+from interp.cli.common import configuration
+from interp.cli.fields import add_options, check_config, given
+from interp.cli.parser import Parser
+from interp.errors import UserError
+from interp.models.loading import Loading
+from interp.models.names import model_name
+from interp.options import Options
+from interp.plugins import TRAINING, plugins
+from interp.training.spec import SETTLED, Keeping, find_training
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from interp.training.estimate import Estimate
+    from interp.training.record import TrainRecord
+    from interp.training.run import Training
+
+HELP = "train a model on a task, from a checkpoint or from scratch"
+
+EXAMPLES = (
+    "train robustlr --model org/roberta --train-set All --out models/roberta-all",
+    "train robustlr --model small-encoder --from-scratch --dry-run",
+    "evaluate --system robustlr-plain --model models/roberta-all",
+)
+
+
+def configure(parser: Parser) -> None:
+    """Add the options of the command, which are also those of the task that is named."""
+    parser.add_argument(
+        "task",
+        nargs="?",
+        type=texts.one_of("training task", plugins(TRAINING)),
+        metavar="TASK",
+        help=f"what is learned: {', '.join(plugins(TRAINING))}; a configuration file may name it",
+    )
+    parser.add_argument(
+        "--config",
+        type=texts.path,
+        metavar="FILE",
+        help="YAML file of options, under the names of their flags; flags override it",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the number of steps and an estimate of memory, and train nothing",
+    )
+    models = parser.add_argument_group("model")
+    models.add_argument(
+        "--model",
+        type=model_name,
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="hub name, local folder or organism/NAME; from scratch also small-encoder, "
+        "small-text-to-text or small-decoder",
+    )
+    add_options(models, Loading, without=SETTLED)
+    add_options(parser.add_argument_group("training"), _options(parser.given))
+    add_options(parser.add_argument_group("run"), Keeping)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command.
+
+    Raises:
+        UserError: no task or no model was named, or anything that stops the training.
+    """
+    from interp.report.console import print_table
+
+    training, keeping = _prepared(arguments)
+    if arguments.dry_run:
+        print_table(_estimate_table(training.estimate()), title="Before training")
+        return
+    record = training.run(keeping, command=shlex.join(["interp", *arguments.argv]))
+    print_table(_metrics_table(record), title="Held-out splits")
+
+
+def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
+    """The run that a command line asks for, and where it is kept."""
+    config = configuration(arguments)
+    task = _named(arguments)
+    if task is None:
+        raise UserError(f"no task was named; expected one of {', '.join(plugins(TRAINING))}")
+    options = find_training(task)
+    kinds: tuple[type[Options], ...] = (options, Loading, Keeping)
+    known = [name for kind in kinds for name in kind.model_fields if name not in SETTLED]
+    check_config(config, [*known, "model", "task"])
+    spec = options(**given(arguments, options, config))
+    loading = Loading(**given(arguments, Loading, config))
+    keeping = Keeping(**given(arguments, Keeping, config))
+    model = getattr(arguments, "model", config.get("model"))
+    if not isinstance(model, str):
+        raise UserError("no model was named; give --model NAME")
+    # Importing torch takes seconds; whatever is wrong with the options is known by now.
+    sys.stderr.write("loading libraries ...\n")
+    sys.stderr.flush()
+    from interp.training.run import Training
+
+    return Training(spec, model, loading), keeping
+
+
+def _options(given_words: Sequence[str]) -> type[Options]:
+    """The options of the task that a command line, or its configuration file, names."""
+    first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    first.add_argument("--config", type=texts.path)
+    # What a value is and what a task cannot be told apart before the flags are known.
+    task = next((word for word in given_words if word in plugins(TRAINING)), None)
+    with suppress(argparse.ArgumentError, UserError):
+        config = first.parse_known_args(given_words)[0]
+        return find_training(_named(argparse.Namespace(task=task, config=config.config)) or "")
+    return Options
+
+
+def _named(arguments: argparse.Namespace) -> str | None:
+    """The task that was named, on the command line or else in the configuration file."""
+    name = arguments.task or configuration(arguments).get("task")
+    return name if isinstance(name, str) else None
+
+
+def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
+    import pandas as pd
+
+    sizes = {
+        "memory of weights": estimate.weights,
+        "of gradients": estimate.gradients,
+        "of AdamW": estimate.optimizer,
+        "of activations": estimate.activations,
+        "together": estimate.memory,
+    }
+    counts = {
+        "prompts": estimate.lessons,
+        "left out, too long": estimate.too_long,
+        "tokens of the longest": estimate.longest,
+        "steps": estimate.steps,
+        "parameters": estimate.parameters,
+    }
+    rows = {name: f"{count:,}" for name, count in counts.items()}
+    rows |= {name: f"{size / 2**20:,.1f} MiB" for name, size in sizes.items()}
+    return pd.DataFrame({"quantity": list(rows), "value": list(rows.values())})
+
+
+def _metrics_table(record: "TrainRecord") -> "pd.DataFrame":
+    import pandas as pd
+
+    rows = [{"split": split, **scores} for split, scores in record.metrics.items()]
+    return pd.DataFrame(rows).astype({"prompts": int})

@@ -1,0 +1,203 @@
+"""Lessons: prompts as a model reads them, with what it is to answer, and the batch of each step."""
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from interp.console import Progress
+from interp.errors import UserError
+from interp.models.kinds import CAUSAL, CLASSIFIER
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.options import fixed_answers
+from interp.reading.tokens import TokenizedPrompt, safe_width, tokenize_whole
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.training.spec import TrainSpec
+
+IGNORED = -100
+"""Label of tokens that are not learned."""
+
+BUCKET = 32
+"""Batches whose prompts are sorted by length together, so that a batch has little padding."""
+
+_READ_AT_ONCE = 256
+
+
+class Lesson(NamedTuple):
+    """A prompt and its answer as a model has them."""
+
+    token_ids: NDArray[np.int32]
+    """What is read; of a causal model the prompt and its answer."""
+    target: NDArray[np.int32]
+    """A classifier's class; or the tokens that are to be written, the last of those that are read
+    by a causal model."""
+
+
+class Lessons(NamedTuple):
+    """What a model learns."""
+
+    lessons: list[Lesson]
+    too_long: int
+    """Prompts that were left out, since the model cannot read so many tokens."""
+
+    def digest(self) -> str:
+        """A hash over all lessons in order: the data as this model reads them."""
+        digest = hashlib.sha256()
+        for lesson in self.lessons:
+            for part in lesson:
+                digest.update(len(part).to_bytes(4, "big"))
+                digest.update(part.astype("<i4").tobytes())
+        return digest.hexdigest()
+
+    @property
+    def longest(self) -> Lesson:
+        """The lesson with the most tokens."""
+        return max(self.lessons, key=lambda lesson: len(lesson.token_ids) + len(lesson.target))
+
+
+def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Lessons:
+    """The lessons of prompts, for a model; those that are too long for it are left out.
+
+    Raises:
+        UserError: all are too long, or an answer that is none of a classifier's classes.
+    """
+    lessons: list[Lesson] = []
+    with Progress("read the training set", total=len(prompts)) as progress:
+        for chunk in _chunks(prompts):
+            lessons += _lessons(model, spec, chunk)
+            progress.advance(len(chunk))
+    limit = model.context_length
+    kept = [one for one in lessons if limit is None or len(one.token_ids) <= limit]
+    if not kept:
+        raise UserError(
+            f"none of the {len(lessons):,} prompts of the training set has at most {limit} tokens, "
+            f"which {model.name} reads; take a model with a longer context, or shorter prompts"
+        )
+    return Lessons(kept, len(lessons) - len(kept))
+
+
+def _chunks(prompts: Iterable[Prompt]) -> Iterator[list[Prompt]]:
+    waiting = iter(prompts)
+    while chunk := list(islice(waiting, _READ_AT_ONCE)):
+        yield chunk
+
+
+def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterator[Lesson]:
+    # Segments are of no use here, and to find their tokens takes most of the time.
+    bare = [replace(prompt, segments={}, roles={}) for prompt in prompts]
+    for prompt, tokenized in zip(bare, tokenize_whole(model, bare), strict=True):
+        if model.kind is CLASSIFIER:
+            yield Lesson(_ids(tokenized.token_ids), _ids([_class(model, prompt)]))
+        elif model.kind is CAUSAL:
+            written = _continuation(model, tokenized, spec.target(prompt))
+            yield Lesson(_ids([*tokenized.token_ids, *written]), _ids(written))
+        else:
+            written = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
+            yield Lesson(_ids(tokenized.token_ids), _ids(written))
+
+
+def _ids(tokens: Sequence[int]) -> NDArray[np.int32]:
+    return np.asarray(tokens, dtype=np.int32)
+
+
+def _class(model: Model, prompt: Prompt) -> int:
+    gold = prompt.answer.gold
+    option = next(option for option in prompt.answer.options if option.name == gold)
+    return (fixed_answers(model, option) or ())[0]
+
+
+def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
+    """The tokens of an answer behind the prompt of a causal model, and what ends its turn."""
+    chat = tokenized.chat
+    opening = AnswerTokenizer(model).openings(chat)[0]
+    encoded = model.tokenizer(
+        chat.text + opening + (answer.lstrip() if opening else answer),
+        add_special_tokens=not chat.templated,
+        return_offsets_mapping=True,
+    )
+    ids: list[int] = [
+        token
+        for token, (start, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        if end > max(start, len(chat.text))
+    ]
+    end = model.tokenizer.eos_token_id
+    return ids if end is None else [*ids, end]
+
+
+def steps_of(lengths: Sequence[int], *, batch: int, epochs: int, seed: int) -> list[list[int]]:
+    """The lessons of each step by their places, in an order that the seed decides.
+
+    In every epoch each lesson comes once. Batches hold lessons of similar length: those of
+    `BUCKET` batches are sorted together.
+    """
+    steps: list[list[int]] = []
+    for epoch in range(epochs):
+        rng = random.Random(f"order {seed} {epoch}")
+        order = sorted(range(len(lengths)), key=lambda _: rng.random())
+        made = []
+        for start in range(0, len(order), batch * BUCKET):
+            bucket = sorted(order[start : start + batch * BUCKET], key=lengths.__getitem__)
+            made += [bucket[first : first + batch] for first in range(0, len(bucket), batch)]
+        steps += sorted(made, key=lambda _: rng.random())
+    return steps
+
+
+class Steps(Dataset[dict[str, Tensor]]):
+    """The batch of each training step, as Hugging Face's models take it."""
+
+    def __init__(self, model: Model, spec: TrainSpec, lessons: Sequence[Lesson]) -> None:
+        self._model, self._lessons = model, lessons
+        self._steps = steps_of(
+            [len(lesson.token_ids) for lesson in lessons],
+            batch=spec.batch,
+            epochs=spec.epochs,
+            seed=spec.seed,
+        )
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, step: int) -> dict[str, Tensor]:
+        return to_batch(self._model, [self._lessons[place] for place in self._steps[step]])
+
+
+def to_batch(model: Model, lessons: Sequence[Lesson]) -> dict[str, Int[Tensor, "lesson ..."]]:
+    """Lessons as tensors, padded on the right: causal models too, where no token sees padding."""
+    padding = model.tokenizer.pad_token_id or 0
+    width = safe_width(max(len(lesson.token_ids) for lesson in lessons), model.device)
+    batch = {
+        "input_ids": _padded([lesson.token_ids for lesson in lessons], padding, width),
+        "attention_mask": _padded([np.ones_like(one.token_ids) for one in lessons], 0, width),
+    }
+    targets = [lesson.target for lesson in lessons]
+    if model.kind is CLASSIFIER:
+        labels = torch.tensor([int(target[0]) for target in targets])
+    elif model.kind is CAUSAL:
+        before = [len(one.token_ids) - len(one.target) for one in lessons]
+        whole = [
+            np.pad(own, (n, 0), constant_values=IGNORED)
+            for own, n in zip(targets, before, strict=True)
+        ]
+        labels = _padded(whole, IGNORED, width)
+    else:
+        labels = _padded(targets, IGNORED, max(map(len, targets)))
+    return {**batch, "labels": labels}
+
+
+def _padded(
+    rows: Sequence[NDArray[np.int32]], padding: int, width: int
+) -> Int[Tensor, "lesson token"]:
+    table = np.full((len(rows), width), padding, dtype=np.int64)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    return torch.from_numpy(table)

@@ -1,0 +1,273 @@
+"""One training run: a folder that holds checkpoints, and ends as an ordinary model folder.
+
+1. Find the model and read the training set as it reads it; nothing is written before that.
+2. Take the folder, which must be empty or hold this very run, and train from the last checkpoint.
+3. Save the model, measure it on the held-out splits, and finish the record.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+from interp.console import echo
+from interp.errors import UserError
+from interp.files import inside, names_in, remove_unfinished, unfinished_name, writing
+from interp.measurements.collect import collect
+from interp.models.kinds import TEXT_TO_TEXT
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.models.threads import set_threads
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import is_out_of_memory
+from interp.runs.claims import Claims
+from interp.runs.code import code_version
+from interp.runs.environment import now, peak_memory, versions
+from interp.runs.run import take_folder
+from interp.runs.schemas import Call, read_record, updated, write_record
+from interp.training.checkpoints import remove_checkpoints
+from interp.training.estimate import Estimate, estimate
+from interp.training.fit import fit
+from interp.training.lessons import Steps, read_lessons
+from interp.training.record import RECORD, TrainIdentity, TrainRecord, check_same_training
+from interp.training.spec import HELD_OUT, SETTLED, Keeping, TrainSpec
+from interp.training.start import start
+
+FROM_SCRATCH_RATE = 1e-3
+WRITING_RATE = 1e-4
+RATE = 1e-5
+"""Learning rates where none is given; the last two are those of Sanyal et al. (2022) for T5 and
+RoBERTa."""
+
+
+class Training:
+    """A training run that is prepared: the model is found, and its lessons are read."""
+
+    def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
+        """Find the model and read the training set.
+
+        Raises:
+            UserError: a model or prompts that cannot be found or loaded, or options of loading
+                that do not go with training.
+        """
+        _check_loading(loading)
+        loading = loading.model_copy(update={"dtype": "float32"})
+        self.spec = spec
+        prompts = spec.prompts("train")
+        self.start = start(
+            model, loading, from_scratch=spec.from_scratch, seed=spec.seed, prompts=prompts
+        )
+        self._outline = self.start.outline()
+        self.lessons = read_lessons(self._outline, spec, prompts)
+
+    def estimate(self) -> Estimate:
+        """What the run will take; nothing is written."""
+        return estimate(self._outline, self.spec, self.lessons)
+
+    def identity(self) -> TrainIdentity:
+        """What the weights depend on."""
+        return TrainIdentity.model_validate(
+            {
+                "task": self.spec.name,
+                "options": self.spec.as_json(),
+                "model": self.start.name,
+                "origin": json.loads(json.dumps(dict(self.start.origin), default=str)),
+                "lessons": len(self.lessons.lessons),
+                "data": self.lessons.digest(),
+                "code": code_version((type(self.spec).__module__, __name__)),
+            }
+        )
+
+    def run(self, keeping: Keeping, *, command: str | None = None) -> TrainRecord:
+        """Train, or take up where an earlier call was stopped; returns the finished record.
+
+        Raises:
+            UserError: a folder that holds something else or in which another process trains, or
+                that cannot be written.
+        """
+        identity = self.identity()
+        folder = keeping.out or _default_folder(identity)
+        earlier = _earlier(folder, identity)
+        if earlier is not None and earlier.finished:
+            echo(f"{folder} holds this model, trained {earlier.finished}")
+            return earlier
+        model = self.start.model()
+        take_folder(folder, RECORD)
+        claims = Claims(folder, ("claims",))
+        with claims.take("training") as mine:
+            if not mine:
+                raise UserError(f"another process trains in {folder}; wait for it, or end it")
+            with writing(folder):
+                record = self._run(model, folder, identity, keeping, command)
+        claims.remove_folder()
+        return record
+
+    def _run(
+        self,
+        model: Model,
+        folder: Path,
+        identity: TrainIdentity,
+        keeping: Keeping,
+        command: str | None,
+    ) -> TrainRecord:
+        began = time.monotonic(), time.process_time()
+        remove_unfinished(folder)
+        set_threads(model, keeping.threads)
+        steps = Steps(model, self.spec, self.lessons.lessons)
+        record = self._begun(folder, identity, model, len(steps), command)
+        self._fit(model, steps, folder, keeping)
+        save_model(model, folder)
+        trained = Model(str(folder), model.hf, model.tokenizer, chat=model.chat)
+        record = self._finished(folder, record, trained, began)
+        with writing(folder):
+            remove_checkpoints(folder)
+        return record
+
+    def _begun(
+        self,
+        folder: Path,
+        identity: TrainIdentity,
+        model: Model,
+        steps: int,
+        command: str | None,
+    ) -> TrainRecord:
+        earlier = _earlier(folder, identity)
+        call = Call(
+            id=token_hex(6),
+            command=command,
+            models=[identity.model],
+            started=now(),
+            versions=versions(),
+        )
+        record = TrainRecord(
+            training=identity,
+            too_long=self.lessons.too_long,
+            steps=steps,
+            parameters=model.hf.num_parameters(),
+            history=[*(earlier.history if earlier else ()), call],
+        )
+        write_record(inside(folder, RECORD), record)
+        return record
+
+    def _fit(self, model: Model, steps: Steps, folder: Path, keeping: Keeping) -> None:
+        if self.lessons.too_long:
+            echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
+        with _fitting(self.spec.batch, model):
+            fit(
+                model.hf,
+                steps,
+                lambda hf, batch: hf(**batch).loss,
+                folder,
+                title=f"train {self.spec.name}",
+                use_cpu=model.device.type == "cpu",
+                seed=self.spec.seed,
+                learning_rate=self.spec.learning_rate or self._default_rate(model),
+                lr_scheduler_type="linear",
+                warmup_steps=round(self.spec.warmup * len(steps)),
+                weight_decay=self.spec.weight_decay,
+                adam_beta2=0.98,
+                adam_epsilon=1e-6,
+                logging_steps=50,
+                save_steps=keeping.checkpoint_steps,
+            )
+
+    def _default_rate(self, model: Model) -> float:
+        if self.spec.from_scratch:
+            return FROM_SCRATCH_RATE
+        return WRITING_RATE if model.kind is TEXT_TO_TEXT else RATE
+
+    def _finished(
+        self, folder: Path, record: TrainRecord, model: Model, began: tuple[float, float]
+    ) -> TrainRecord:
+        seconds = {
+            "wall-clock": round(time.monotonic() - began[0], 1),
+            "processor": round(time.process_time() - began[1], 1),
+        }
+        metrics = {}
+        for split in HELD_OUT:
+            echo(f"measure the split {split}")
+            metrics[split] = self._metrics(model, self.spec.prompts(split))
+        last = record.history[-1]
+        finished = now()
+        done = updated(last, {"finished": finished, "peak_memory_bytes": peak_memory()})
+        record = updated(
+            record,
+            {
+                "history": [*record.history[:-1], done],
+                "finished": finished,
+                "seconds": seconds,
+                "metrics": metrics,
+            },
+        )
+        write_record(inside(folder, RECORD), record)
+        return record
+
+    def _metrics(self, model: Model, prompts: Sequence[Prompt]) -> dict[str, float]:
+        measured = self.spec.measured()
+        tables = collect(measured.bind(model), measured.arranged(prompts))
+        return self.spec.metrics(prompts, tables)
+
+
+@contextmanager
+def _fitting(batch: int, model: Model) -> Iterator[None]:
+    """Within the block, memory that does not suffice is an error that says what to do.
+
+    Raises:
+        UserError: it does not.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"a step with {batch} prompts does not fit into the memory of {model.device}; give a "
+            "smaller --batch, and look at --dry-run for what a step takes"
+        ) from error
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Save weights, configuration and tokenizer as an ordinary model folder.
+
+    config.json comes last, so that the folder is a model's once all of it is there.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    with writing(folder):
+        unfinished = unfinished_name(folder / "model")
+        unfinished.mkdir()
+        model.hf.save_pretrained(unfinished)
+        model.tokenizer.save_pretrained(unfinished)
+        for name in sorted(names_in(unfinished), key=lambda name: name == "config.json"):
+            (unfinished / name).replace(inside(folder, name))
+        unfinished.rmdir()
+
+
+def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
+    """The record of the run in a folder, which must be this one; None where there is none."""
+    earlier = read_record(inside(folder, RECORD), TrainRecord)
+    if earlier is not None:
+        check_same_training(folder, earlier.training, identity)
+    return earlier
+
+
+def _default_folder(identity: TrainIdentity) -> Path:
+    """In models/, named after the task and a hash of everything."""
+    digest = hashlib.sha256(identity.model_dump_json().encode()).hexdigest()[:8]
+    return Path("models") / f"{identity.task}-{digest}"
+
+
+def _check_loading(loading: Loading) -> None:
+    """Refuse options by which weights are not in fp32 on one device."""
+    for name in SETTLED:
+        if getattr(loading, name) != Loading.model_fields[name].default:
+            raise UserError(f"training is in fp32 on one device; leave out {name}")
+    if ":" in (loading.device or ""):
+        raise UserError(
+            f"the device {loading.device} was named; training takes the first GPU that it sees. "
+            "Give cuda, and set CUDA_VISIBLE_DEVICES to choose one"
+        )

@@ -1,0 +1,117 @@
+"""Training specs: what a model learns and how, as data; found by entry point.
+
+A spec knows no model. It is checked when it is made; `interp.training.run` carries it out.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from interp import texts
+from interp.errors import UserError, unknown
+from interp.options import FromText, Options
+from interp.plugins import TRAINING, plugins
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from interp.measurements.spec import Spec
+    from interp.prompts.prompt import Prompt
+
+Split = Literal["train", "dev", "test"]
+
+HELD_OUT: tuple[Split, ...] = ("dev", "test")
+"""What a trained model is measured on."""
+
+SETTLED = ("dtype", "device_map", "quantization")
+"""Options of loading that training settles: it is in fp32 on one device."""
+
+MOST_EPOCHS = 10_000
+MOST_IN_BATCH = 100_000
+
+Share = Annotated[float, Field(ge=0, le=1), FromText(texts.share, "SHARE")]
+Number = Annotated[float, Field(gt=0, lt=100), FromText(texts.number, "NUMBER")]
+
+
+class TrainSpec(Options, ABC):
+    """A training task: its prompts, and how their answers are learned.
+
+    A subclass sets `name`, defines `prompts`, adds its own options as fields, and is registered
+    under the entry point group `interp.training`.
+    """
+
+    name: ClassVar[str]
+
+    from_scratch: bool = False
+    """begin with random weights: the model is a folder with config.json and a tokenizer, a name on
+    the hub, or small-encoder, small-text-to-text or small-decoder, whose tokenizer learns the
+    words of the training set"""
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
+    """how often each prompt is learned"""
+    batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
+    """prompts in a step"""
+    learning_rate: Number | None = None
+    """the largest of AdamW's learning rates (default: 1e-5, for text-to-text models 1e-4, from
+    scratch 1e-3)"""
+    warmup: Share = 0.1
+    """share of the steps in which the rate rises, before it falls in a line"""
+    weight_decay: Annotated[float, Field(ge=0, lt=100), FromText(texts.number, "NUMBER")] = 0.01
+    """of AdamW"""
+    seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    """of the data, their order, and random weights"""
+
+    @abstractmethod
+    def prompts(self, split: Split) -> "Sequence[Prompt]":
+        """The prompts of a split. The correct answer of each is what is learned.
+
+        Raises:
+            UserError: they cannot be loaded.
+        """
+
+    def target(self, prompt: "Prompt") -> str:
+        """What a model that writes is to write: the first form of the correct answer."""
+        answer = prompt.answer
+        return next(o.forms[0] for o in answer.options if o.name == answer.gold)
+
+    def measured(self) -> "Spec":
+        """What is measured of the trained model on the held-out splits."""
+        from interp.measurements.evaluate import Evaluate
+
+        return Evaluate()
+
+    def metrics(
+        self, prompts: "Sequence[Prompt]", tables: "Mapping[str, pd.DataFrame]"
+    ) -> dict[str, float]:
+        """Scores of a held-out split, from the tables of what was measured of it."""
+        from interp.training.metrics import answer_metrics
+
+        return answer_metrics(prompts, tables["answers"])
+
+
+class Keeping(Options):
+    """Where a training run is kept and how it is computed; no number depends on it."""
+
+    out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
+    """folder of the run, which ends as the model's; rerun the same command to resume (default: a
+    folder in models/ named after task, model and options)"""
+    checkpoint_steps: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 500
+    """steps between two checkpoints: what is lost at most when the process is killed"""
+    threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
+    """threads on the CPU (default: one for small models, else one a core, or what OMP_NUM_THREADS
+    says)"""
+
+
+def find_training(name: str) -> type[TrainSpec]:
+    """The training task that is registered under a name.
+
+    Raises:
+        UserError: there is none.
+    """
+    points = plugins(TRAINING)
+    if name not in points:
+        raise UserError(unknown("training task", name, points))
+    spec: type[TrainSpec] = points[name].load()
+    return spec

@@ -1,0 +1,229 @@
+"""What a training run begins with: a checkpoint, a checkpoint under a new head, or random weights.
+
+1. A **causal** or **text-to-text** model begins as it is.
+2. A **classifier** that has the classes of the answers begins as it is. Any other encoder gets a
+   new head for them.
+3. From scratch, only the configuration and the tokenizer are read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from interp.errors import UserError
+from interp.models.chat_format import ChatFormat
+from interp.models.checkpoint import check_configuration
+from interp.models.completeness import check_complete, quiet_report
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
+from interp.models.load import FoundModel, find_model, load_found
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.models.names import canonical_name
+from interp.models.places import locate
+from interp.models.problems import reading
+from interp.models.proportion import check_sizes
+from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.prompts.prompt import Prompt
+from interp.reading.target import decoder_prefix
+from interp.training.small import SMALL, small_configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model before its training."""
+
+    name: str
+    kind: Kind
+    config: PreTrainedConfig
+    tokenizer: PreTrainedTokenizerBase
+    origin: Mapping[str, Any]
+    """What it is made of, by which a later call knows it again."""
+    weights: Callable[[], PreTrainedModel]
+    """Makes it, in fp32 and on its device."""
+    source: dict[str, str] = field(default_factory=dict)
+    chat: ChatFormat = field(default_factory=ChatFormat)
+
+    def model(self) -> Model:
+        """The model with its weights.
+
+        Raises:
+            UserError: they cannot be loaded, or are not those of the configuration.
+        """
+        return self._made(self.weights())
+
+    def outline(self) -> Model:
+        """The model without memory for its weights, on the device "meta"."""
+        with torch.device("meta"), reading("config.json", self.name):
+            hf = self.kind.auto.from_config(self.config, dtype=torch.float32)
+        return self._made(hf)
+
+    def _made(self, hf: PreTrainedModel) -> Model:
+        return Model(self.name, hf, self.tokenizer, self.source, self.chat)
+
+
+def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
+    """The kind that a model is trained as, whatever its checkpoint was made for.
+
+    An encoder becomes a classifier, also one that fills masks or chooses among texts.
+    """
+    if getattr(config, "is_encoder_decoder", False):
+        return TEXT_TO_TEXT
+    writes = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    is_encoder = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return CLASSIFIER if is_encoder and not writes else CAUSAL
+
+
+def start(
+    name: str, loading: Loading, *, from_scratch: bool, seed: int, prompts: Sequence[Prompt]
+) -> Start:
+    """What a training run begins with; no weights are read yet.
+
+    Args:
+        name: of a model; from scratch also a folder without weights, or a built-in configuration.
+        loading: how it is loaded.
+        from_scratch: begin with random weights.
+        seed: of random weights.
+        prompts: what it will learn; a classifier's classes are the options of the first.
+
+    Raises:
+        UserError: the model cannot be found, or cannot learn such answers.
+    """
+    classes = tuple(option.name for option in prompts[0].answer.options)
+    if name in SMALL and not from_scratch:
+        raise UserError(f"{name} is a configuration without weights; give --from-scratch")
+    if from_scratch:
+        found = _small if name in SMALL else _configured
+        begun = found(name, loading, classes, seed, prompts)
+    else:
+        begun = _checkpoint(find_model(name, loading, trained_kind), loading, classes, seed)
+    if begun.kind is CLASSIFIER and len(classes) < 2:
+        raise UserError(
+            f"{name} is an encoder, and the task asks for texts; expected a causal language model "
+            "or a text-to-text model"
+        )
+    if begun.kind is TEXT_TO_TEXT:
+        decoder_prefix(begun.outline())  # refused now rather than after the training
+    return begun
+
+
+def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
+    load = partial(_loaded, found, loading)
+    if found.kind is CLASSIFIER and set((found.config.id2label or {}).values()) != set(classes):
+        _name_classes(found.config, classes)
+        load = partial(_with_new_head, found, loading, seed)
+    return Start(
+        found.name,
+        found.kind,
+        found.config,
+        found.tokenizer,
+        {**loading.identity(), **found.source, "files": found.fingerprint},
+        load,
+        found.source,
+        loading.chat(),
+    )
+
+
+def _loaded(found: FoundModel, loading: Loading) -> PreTrainedModel:
+    return load_found(found, loading).hf
+
+
+def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrainedModel:
+    trusted = found.options["trust_remote_code"]
+    if found.stored is not None:
+        check_sizes(found.name, CLASSIFIER, found.config, found.stored, trust_remote_code=trusted)
+    hf = _random(found.name, CLASSIFIER, found.config, loading, seed)
+    with reading("its weights", found.name), quiet_report():
+        loaded, info = CLASSIFIER.auto.from_pretrained(
+            found.location,
+            config=found.config,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            dtype=torch.float32,
+            **found.options,
+        )
+    check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
+    # Not its head, which may have as many classes under other names.
+    hf.base_model.load_state_dict(loaded.base_model.state_dict())
+    return hf
+
+
+def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
+    """The tensors of embeddings and layers, among those that are missing, say."""
+    if not isinstance(keys, set | list | tuple):
+        return keys
+    body = f"{hf.base_model_prefix}."
+    names = [(key[0] if isinstance(key, tuple) else key, key) for key in keys]
+    return [key for name, key in names if name.startswith(body) and ".pooler." not in name]
+
+
+def _configured(
+    name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
+) -> Start:
+    place = locate(canonical_name(name), loading.revision)
+    options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
+    if isinstance(place.location, Path):
+        check_configuration(name, place.location)
+    with reading("config.json", name):
+        config = AutoConfig.from_pretrained(place.location, **options)
+        kind = trained_kind(config, config.architectures or ())
+    with reading("its tokenizer", name):
+        tokenizer = load_tokenizer(place.location, **options)
+        check_tokenizer(name, tokenizer, config)
+    if kind is CLASSIFIER:
+        _name_classes(config, classes)
+    return Start(
+        name,
+        kind,
+        config,
+        tokenizer,
+        {**loading.identity(), **place.source, "configuration": config.to_diff_dict()},
+        partial(_random, name, kind, config, loading, seed),
+        place.source,
+        loading.chat(),
+    )
+
+
+def _small(
+    name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
+) -> Start:
+    kind, config, tokenizer = small_configuration(name, prompts)
+    if kind is CLASSIFIER:
+        _name_classes(config, classes)
+    return Start(
+        name,
+        kind,
+        config,
+        tokenizer,
+        {"configuration": config.to_diff_dict()},
+        partial(_random, name, kind, config, loading, seed),
+    )
+
+
+def _random(
+    name: str, kind: Kind, config: PreTrainedConfig, loading: Loading, seed: int
+) -> PreTrainedModel:
+    torch.manual_seed(seed)
+    with reading("config.json", name):
+        hf = kind.auto.from_config(
+            config,
+            dtype=torch.float32,
+            attn_implementation=loading.attn_implementation,
+            trust_remote_code=loading.trust_remote_code,
+        )
+    made: PreTrainedModel = hf.to(_device(loading))
+    return made
+
+
+def _name_classes(config: PreTrainedConfig, classes: tuple[str, ...]) -> None:
+    config.id2label = dict(enumerate(classes))
+    config.label2id = {name: index for index, name in enumerate(classes)}
+
+
+def _device(loading: Loading) -> str:
+    return loading.device or ("cuda" if torch.cuda.is_available() else "cpu")

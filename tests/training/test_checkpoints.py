@@ -1,0 +1,65 @@
+import pytest
+
+from interp.errors import UserError
+from interp.training.checkpoints import declare_whole, last_whole
+
+
+def checkpoint(folder, step, *, whole=True):
+    place = folder / f"checkpoint-{step}"
+    place.mkdir(parents=True)
+    (place / "model.safetensors").write_text(f"weights {step}")
+    (place / "optimizer.pt").write_text("means")
+    if whole:
+        declare_whole(place)
+    return place
+
+
+def test_the_last_whole_checkpoint_is_found(tmp_path):
+    assert last_whole(tmp_path) is None
+    for step in (9, 10):
+        checkpoint(tmp_path, step)
+    assert last_whole(tmp_path) == (10, tmp_path / "checkpoint-10")
+
+
+def test_one_that_was_being_written_does_not_count_and_goes(tmp_path):
+    whole, half = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, whole=False)
+    assert last_whole(tmp_path) == (1, whole)
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "further", "manifest"])
+def test_a_damaged_one_does_not_count(tmp_path, damage):
+    whole, damaged = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2)
+    match damage:
+        case "changed":
+            (damaged / "optimizer.pt").write_text("other means")
+        case "missing":
+            (damaged / "optimizer.pt").unlink()
+        case "further":
+            (damaged / "scheduler.pt").write_text("pickled")
+        case "manifest":
+            (damaged / "manifest.json").write_text('{"files": {"../run.json": "' + "0" * 64 + '"}}')
+    assert last_whole(tmp_path) == (1, whole)
+
+
+def test_links_are_not_followed(tmp_path):
+    elsewhere = checkpoint(tmp_path / "elsewhere", 3)
+    inside = tmp_path / "run"
+    inside.mkdir()
+    (inside / "checkpoint-3").symlink_to(elsewhere)
+    linked = checkpoint(inside, 2)
+    (linked / "optimizer.pt").unlink()
+    (linked / "optimizer.pt").symlink_to(elsewhere / "optimizer.pt")
+    assert last_whole(inside) is None
+    assert sorted(file.name for file in elsewhere.iterdir()) == [
+        "manifest.json",
+        "model.safetensors",
+        "optimizer.pt",
+    ]
+
+
+def test_what_is_no_plain_file_is_no_part_of_a_checkpoint(tmp_path):
+    place = checkpoint(tmp_path, 1, whole=False)
+    (place / "folder").mkdir()
+    with pytest.raises(UserError, match="no plain file"):
+        declare_whole(place)

@@ -1,0 +1,103 @@
+from collections import Counter
+
+import pytest
+import torch
+
+from interp.errors import UserError
+from interp.measurements.collect import collect
+from interp.measurements.evaluate import Evaluate
+from interp.reading.tokens import tokenize
+from interp.training.lessons import IGNORED, read_lessons, steps_of, to_batch
+from tests.support.other_kinds import classifier, text_to_text
+from tests.support.tiny import tiny_model
+from tests.support.training import Colours, question
+
+QUESTIONS = [question(number) for number in range(9)]
+
+
+def test_an_epoch_has_every_lesson_once_in_an_order_of_the_seed():
+    lengths = [5, 9, 7, 5, 8, 6, 9] * 30
+    steps = steps_of(lengths, batch=8, epochs=3, seed=1)
+    assert len(steps) == 3 * 27
+    for epoch in range(3):
+        places = [place for step in steps[epoch * 27 : (epoch + 1) * 27] for place in step]
+        assert Counter(places) == dict.fromkeys(range(210), 1)
+    assert steps == steps_of(lengths, batch=8, epochs=3, seed=1)
+    assert steps != steps_of(lengths, batch=8, epochs=3, seed=2)
+    assert steps[:27] != steps[27:54]
+
+
+def test_batches_hold_lessons_of_similar_length():
+    lengths = list(range(1, 257))
+    for step in steps_of(lengths, batch=8, epochs=1, seed=0):
+        own = [lengths[place] for place in step]
+        assert max(own) - min(own) == 7
+
+
+def test_a_classifier_learns_the_class_of_the_answer():
+    model = classifier("bert")
+    model.hf.config.id2label = {0: "green", 1: "red", 2: "blue"}
+    try:
+        lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+    finally:
+        model.hf.config.id2label = {0: "No", 1: "not sure", 2: "YES"}
+    assert [int(one.target[0]) for one in lessons] == [1] * 6 + [2] * 3
+    own = tokenize(model, QUESTIONS)
+    assert [tuple(one.token_ids) for one in lessons] == [one.token_ids for one in own]
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_a_text_to_text_model_learns_the_whole_target(kind):
+    model = text_to_text(kind)
+    lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+    assert list(lessons[0].target) == model.tokenizer(text_target="red")["input_ids"]
+    batch = to_batch(model, [lessons[0], lessons[6]])
+    logits = model.hf(**batch).logits
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED
+    )
+    torch.testing.assert_close(model.hf(**batch).loss, expected)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_causal_model_learns_the_answer_alone_where_it_is_read(kind):
+    model = tiny_model(kind)
+    lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+    batch = to_batch(model, lessons)
+    learned = batch["labels"] != IGNORED
+    assert (batch["labels"][learned] == batch["input_ids"][learned]).all()
+    end = model.tokenizer.eos_token_id
+    for row, (lesson, prompt) in enumerate(zip(lessons, QUESTIONS, strict=True)):
+        (own,) = tokenize(model, [prompt])
+        assert tuple(lesson.token_ids[: len(own)]) == own.token_ids
+        assert learned[row].nonzero()[0].item() == len(own)
+        assert lesson.target[-1] == end
+        written = model.tokenizer.decode(lesson.target[:-1])
+        assert written.strip() == prompt.answer.gold
+    # The first token is the one by which `evaluate` recognizes the answer.
+    probabilities = collect(Evaluate().bind(model), QUESTIONS)["option_probabilities"]
+    with torch.no_grad():
+        first = model.hf(input_ids=torch.tensor([own.token_ids])).logits[0, -1].softmax(-1)
+    last = probabilities[probabilities["prompt_id"] == QUESTIONS[-1].id].set_index("option")
+    assert first[lesson.target[0]].item() <= last.loc["blue", "probability"] + 1e-6
+    assert first[lesson.target[0]].item() > 0
+
+
+def test_prompts_that_are_too_long_are_left_out():
+    model = tiny_model("gpt2")
+    long = question(0)
+    object.__setattr__(long, "text", long.text * 40)
+    read = read_lessons(model, Colours(), [long, *QUESTIONS])
+    assert (len(read.lessons), read.too_long) == (9, 1)
+    with pytest.raises(UserError, match="none of the 1 prompts"):
+        read_lessons(model, Colours(), [long])
+
+
+def test_the_digest_is_of_tokens_and_answers():
+    model = tiny_model("llama")
+    digest = read_lessons(model, Colours(), QUESTIONS).digest()
+    assert digest == read_lessons(model, Colours(), QUESTIONS).digest()
+    assert digest != read_lessons(model, Colours(), QUESTIONS[::-1]).digest()
+    other = question(0)
+    object.__setattr__(other, "answer", question(6).answer)
+    assert digest != read_lessons(model, Colours(), [other, *QUESTIONS[1:]]).digest()

@@ -1,0 +1,225 @@
+import errno
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig
+
+from interp.errors import UserError
+from interp.models.load import load_model
+from interp.models.loading import Loading
+from interp.prompts.answers import FreeText
+from interp.training.checkpoints import last_whole
+from interp.training.run import Training
+from interp.training.spec import Keeping
+from tests.support.other_kinds import classifier, tokenizer_of
+from tests.support.processes import child, ended, until
+from tests.support.training import Colours
+
+CPU = Loading(device="cpu")
+SPEC = Colours(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory):
+    """A folder with a configuration, with dropout, and a tokenizer; no weights."""
+    folder = tmp_path_factory.mktemp("configuration")
+    tokenizer = tokenizer_of("bert")
+    AutoConfig.for_model(
+        "bert",
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        hidden_dropout_prob=0.1,
+        initializer_range=0.2,
+    ).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def train(configuration, out, spec=SPEC, *, steps=4):
+    return Training(spec, str(configuration), CPU).run(Keeping(out=out, checkpoint_steps=steps))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(configuration, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "undisturbed"
+    return folder, train(configuration, folder)
+
+
+def weights(folder):
+    return load_model(str(folder), device="cpu").hf.state_dict()
+
+
+def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
+    folder, record = undisturbed
+    model = load_model(str(folder), device="cpu")
+    assert type(model.hf).__name__ == "BertForSequenceClassification"
+    assert set(model.hf.config.id2label.values()) == {"red", "blue", "green"}
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "chat_template.jinja",
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "train.json",
+    ]
+    assert (record.steps, record.training.lessons) == (36, 48)
+    assert set(record.metrics) == {"dev", "test"}
+    assert record.metrics["test"]["weighted_f1"] > 0.6
+    assert json.loads((folder / "train.json").read_text()) == record.model_dump(mode="json")
+
+
+def test_a_finished_run_is_not_trained_again(undisturbed, configuration, capsys):
+    folder, record = undisturbed
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert train(configuration, folder) == record
+    assert before == {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert "holds this model" in capsys.readouterr().err
+
+
+def killed_at_a_checkpoint(configuration: str, out: str) -> None:
+    """Train, in a process that will be killed, with a checkpoint at every step."""
+    torch.set_num_threads(1)
+    train(Path(configuration), Path(out), steps=1)
+
+
+def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuration, tmp_path):
+    folder, record = undisturbed
+    out = tmp_path / "killed"
+    with child(killed_at_a_checkpoint, str(configuration), str(out)) as process:
+        until((out / "checkpoint-5" / "manifest.json").exists)
+        os.kill(process.pid, signal.SIGKILL)
+        assert ended(process) == -signal.SIGKILL
+    assert not (out / "config.json").exists()
+    step, _ = last_whole(out)
+    assert 1 <= step < record.steps
+    resumed = train(configuration, out)
+    assert resumed.metrics == record.metrics
+    assert len(resumed.history) == 2
+    ours, theirs = weights(out), weights(folder)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert not list(out.glob("checkpoint-*"))
+
+
+def test_another_run_is_refused(undisturbed, configuration, tmp_path):
+    folder, _ = undisturbed
+    with pytest.raises(UserError, match=r"different training run: its --epochs is 6.* is 7"):
+        train(configuration, folder, SPEC.model_copy(update={"epochs": 7}))
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"no train\.json"):
+        train(configuration, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
+    from interp.runs.claims import Claims
+
+    with (
+        Claims(tmp_path, ("claims",)).take("training") as mine,
+        pytest.raises(UserError, match="another process trains"),
+    ):
+        assert mine
+        train(configuration, tmp_path)
+    (tmp_path / "train.json").write_text('{"training": 1}')
+    with pytest.raises(UserError, match=r"train\.json is damaged"):
+        train(configuration, tmp_path)
+
+
+def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
+    out, elsewhere = tmp_path / "run", tmp_path / "elsewhere.json"
+    elsewhere.write_text("mine")
+    out.mkdir()
+    (out / "train.json").symlink_to(elsewhere)
+    with pytest.raises(UserError, match="is a link"):
+        train(configuration, out)
+    assert elsewhere.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "options", [{"dtype": "float16"}, {"quantization": "8bit"}, {"device": "cuda:1"}]
+)
+def test_loading_that_does_not_go_with_training_is_refused(configuration, options):
+    with pytest.raises(UserError, match="training"):
+        Training(SPEC, str(configuration), Loading(**options))
+
+
+def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
+    class Writing(Colours):
+        def prompts(self, split):
+            answer = FreeText(("red",))
+            return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
+
+    with pytest.raises(UserError, match="is an encoder, and the task asks for texts"):
+        Training(Writing(from_scratch=True), str(configuration), CPU)
+    with pytest.raises(UserError, match="without weights; give --from-scratch"):
+        Training(Colours(), "small-decoder", CPU)
+
+
+def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("interp.training.run.fit", full)
+    with pytest.raises(UserError, match=r"8 prompts does not fit .* smaller --batch"):
+        train(configuration, tmp_path / "out")
+
+
+def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr("interp.training.run.fit", full)
+    with pytest.raises(UserError, match=r"no space left .* rerun the same command to resume"):
+        train(configuration, tmp_path / "out")
+
+
+def test_a_checkpoint_with_other_classes_gets_a_new_head(tmp_path):
+    source = tmp_path / "source"
+    model = classifier("roberta")
+    model.hf.save_pretrained(source)
+    model.tokenizer.save_pretrained(source)
+    spec = Colours(epochs=1, batch=24, seed=3)
+    train(source, tmp_path / "out", spec)
+    trained = weights(tmp_path / "out")
+    before = model.hf.state_dict()
+    encoder = [name for name in before if name.startswith("roberta.")]
+    # At the default rate of 1e-5 two steps move no weight of the encoder far.
+    assert all((trained[name] - before[name]).abs().max() < 1e-3 for name in encoder)
+    head = "classifier.out_proj.weight"
+    assert (trained[head] - before[head]).abs().max() > 1e-2
+
+
+def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
+    from transformers import AutoModelForMaskedLM
+
+    source, tokenizer = tmp_path / "masks", tokenizer_of("roberta")
+    config = classifier("roberta").hf.config
+    hf = AutoModelForMaskedLM.from_config(config)
+    hf.save_pretrained(source)
+    tokenizer.save_pretrained(source)
+    record = train(source, tmp_path / "out", Colours(epochs=1, batch=24))
+    assert record.metrics["dev"]["prompts"] == 12
+    # The encoder's own weights must all be there.
+    damaged = hf.state_dict()
+    damaged.pop("roberta.encoder.layer.1.output.dense.weight")
+    hf.save_pretrained(source, state_dict=damaged)
+    with pytest.raises(UserError, match=r"lack roberta\.encoder\.layer\.1\.output\.dense"):
+        train(source, tmp_path / "other", Colours(epochs=1, batch=24))
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["small-encoder", "small-text-to-text", "small-decoder"])
+def test_built_in_configurations_learn(name, tmp_path):
+    spec = SPEC.model_copy(update={"epochs": 40, "learning_rate": 3e-3})
+    record = train(name, tmp_path / "out", spec, steps=100)
+    assert record.metrics["test"]["accuracy"] > 0.9
+    assert load_model(str(tmp_path / "out"), device="cpu")
