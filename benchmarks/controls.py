@@ -34,11 +34,21 @@ from interp.analysis.mixed.marginal_means import pairwise_tests
 from interp.analysis.mixed.pooling import pool
 from interp.analysis.spearman import spearman
 from interp_experiments.logical_forms.perplexity import rank_correlation
-from interp_experiments.rulebreakers import entity_features, tables
-from interp_experiments.rulebreakers.contrasts import contrasts as contrast_rows
+from interp_experiments.rulebreakers import entity_features
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.tables.accuracy import accuracy
+from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.contrasts import contrasts as contrast_rows
+from interp_experiments.rulebreakers.tables.entities import entity_correlations, names_within
+from interp_experiments.rulebreakers.tables.familiarity import familiarity
+from interp_experiments.rulebreakers.tables.positive_answers import (
+    answered_pairs,
+    positive_answers,
+)
+from interp_experiments.rulebreakers.tables.probes import residual_probes
+from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 from interp_probes import linear
 
 LEVEL = 0.05
@@ -118,17 +128,17 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
     """Every test in the report of RULEBREAKERS."""
     with TemporaryDirectory() as folder:
         results = rulebreakers(rng, EVERYTHING if planted else NOTHING, Path(folder))
-        sensitivity = tables.sensitivity(results)
+        told_apart = sensitivity(results)
         return [
-            *_of_table(tables.familiarity(results), "familiarity", by="cities"),
-            *_of_table(tables.confidence(results), "confidence within pairs"),
-            *_of_concordance(results, sensitivity),
+            *_of_table(familiarity(results), "familiarity", by="cities"),
+            *_of_table(confidence(results), "confidence within pairs"),
+            *_of_concordance(results, told_apart),
             *of_contrasts(results),
-            *_of_table(tables.entity_correlations(results), "across entity pairs", by=["x", "y"]),
-            *_of_table(tables.names_within(results), "names within"),
+            *_of_table(entity_correlations(results), "across entity pairs", by=["x", "y"]),
+            *_of_table(names_within(results), "names within"),
             *_of_table(_prompt_models(results), "across prompts", by="term"),
             *_of_probes(results),
-            *_of_sentences(results, sensitivity),
+            *_of_sentences(results, told_apart),
         ]
 
 
@@ -161,7 +171,7 @@ def _of_table(table: pd.DataFrame, name: str, *, by: str | list[str] = ()) -> It
 
 
 def _of_concordance(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
-    pairs = tables.answered_pairs(tables.positive_answers(results))
+    pairs = answered_pairs(positive_answers(results))
     higher = pairs[f"relative_{SIDES[1]}"] > pairs[f"relative_{SIDES[0]}"]
     for row in table.to_dict("records"):
         own = higher[pairs["model"] == row["model"]]
@@ -204,7 +214,7 @@ def of_contrasts(results: Results) -> Iterator[Tested]:
 
 
 def _of_probes(results: Results) -> Iterator[Tested]:
-    table = tables.residual_probes(results)
+    table = residual_probes(results)
     for row in table[(table["prompts"] == "all")].to_dict("records"):
         counted = (round(row["accuracy"] * row["n_prompts"]), row["n_prompts"])
         yield Tested(
@@ -221,7 +231,7 @@ def _of_probes(results: Results) -> Iterator[Tested]:
 def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
     """What sentences of the report are written from: intervals that exclude something."""
     above = table["paired_low"] > table["chance_yes_rate"]
-    ends = tables.accuracy(results).set_index(["measure", "model"])[["low", "high"]]
+    ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
     lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]
     for model, more, less in zip(table["model"], above, lower[table["model"]], strict=True):
         yield Tested(f"above chance given the rate of Yes@{model}", 1.0 - more)
