@@ -1,112 +1,421 @@
-"""False-positive rates and power of the tests in reports, on simulated studies.
+"""False findings, power and coverage of the tests in reports, on simulated studies.
 
-    python -m benchmarks.controls --studies 1000
+    python -m benchmarks.controls --studies 1000 --jobs 2
 
-No model is run. A study is a table with the structure of RULEBREAKERS' prompts: entities of two
-groups, two rules, phrasings, two models, and entities that differ in how well they are answered.
-Each test is run on studies without the effect that it looks for, and on studies with it. One entry
-of `TESTS` registers a test: its name, the column whose effect is planted, and a function from a
-study to a p-value.
+No model is run. A study is made of tables with the structure of a real one (`simulated`), with
+effects or with none, and the functions that make the report's tables are called on it. Counted are:
+
+- false positives: the share of studies without the effect in which p is at most 0.05;
+- the same of a test that takes prompts as independent;
+- coverage: the share of these studies whose 95% interval holds the truth, which is no difference;
+- power: the share of studies with the effect in which p is at most 0.05;
+- findings: the share of studies without any effect in which a table has a p_holm of at most 0.05.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from interp.analysis.contrasts import MODEL, Contrast, contrast_table, mcnemar
+from benchmarks.simulated import EVERYTHING, NOTHING, logical_forms, rulebreakers
+from interp.analysis import clusters, contrasts, discrimination
+from interp.analysis.accuracy import pairs_of
+from interp.analysis.mixed.design import MixedFormula
+from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, wald_test
+from interp.analysis.mixed.marginal_means import pairwise_tests
+from interp.analysis.mixed.pooling import pool
+from interp.analysis.spearman import spearman
+from interp_experiments.logical_forms.perplexity import rank_correlation
+from interp_experiments.rulebreakers import entity_features
+from interp_experiments.rulebreakers.prompt_models import prompt_models
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.tables.accuracy import accuracy
+from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.contrasts import contrasts as contrast_rows
+from interp_experiments.rulebreakers.tables.entities import entity_correlations, names_within
+from interp_experiments.rulebreakers.tables.familiarity import familiarity
+from interp_experiments.rulebreakers.tables.positive_answers import (
+    answered_pairs,
+    positive_answers,
+)
+from interp_experiments.rulebreakers.tables.probes import residual_probes
+from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
+from interp_probes import linear
 
 LEVEL = 0.05
 
-EFFECT = 0.8
-"""What is planted, in log-odds: about 0.15 of accuracy at one half."""
-
-PHRASINGS = 5
-
-P = Callable[[pd.DataFrame], float]
+RESAMPLES = 199
+"""Of each test by resampling; reports take up to 9,999, which changes the rates little."""
 
 
 @dataclass(frozen=True)
-class Control:
-    """A test, and the column whose effect is planted for it."""
+class Tested:
+    """One test of one study."""
 
-    name: str
-    planted: str
-    p: P
-
-
-def study(rng: np.random.Generator, *, planted: str | None, entities: int = 60) -> pd.DataFrame:
-    """One row per model and pair: entity, group, rule, phrasing, paired (answered rightly).
-
-    Log-odds are the sum of the entity's own, of the entity's own by model, and of the planted
-    effect of the first level of a column.
-    """
-    index = pd.MultiIndex.from_product(
-        [("m1", "m2"), range(entities), ("mt", "ds"), range(PHRASINGS)],
-        names=["model", "entity", "rule", "phrasing"],
-    )
-    rows = index.to_frame(index=False).astype({"phrasing": str})
-    rows["group"] = np.where(rows["entity"] < entities // 2, "geographical", "categorical")
-    rows["pair_id"] = rows["entity"].astype(str) + rows["rule"] + rows["phrasing"]
-    entity = rows["entity"].to_numpy()
-    second = (rows["model"] == "m2").to_numpy()
-    logit = rng.normal(0, 1.0, entities)[entity]
-    logit = logit + rng.normal(0, 0.7, (2, entities))[second.astype(int), entity]
-    if planted is not None:
-        logit = logit + EFFECT * (rows[planted] == rows[planted].iloc[0])
-    return rows.assign(paired=rng.random(len(rows)) < 1 / (1 + np.exp(-logit)))
-
-
-def contrast(chosen: Contrast) -> P:
-    """The p-value of a contrast, of one model unless models are compared."""
-
-    def p(rows: pd.DataFrame) -> float:
-        asked = rows if chosen.factor == MODEL else rows[rows["model"] == "m1"]
-        return float(contrast_table(asked, named=(chosen,), cluster="entity")["p"].iloc[0])
-
-    return p
-
-
-def pairs_as_independent(rows: pd.DataFrame) -> float:
-    """McNemar's test of two models, for comparison: it takes no account of entities."""
-    of_model = {name: found["paired"].tolist() for name, found in rows.groupby("model")}
-    return mcnemar(of_model["m1"], of_model["m2"])
-
-
-TESTS = (
-    Control("rule, within entities", "rule", contrast(Contrast("rule", ("mt", "ds")))),
-    Control(
-        "group, between entities",
-        "group",
-        contrast(Contrast("group", ("geographical", "categorical"))),
-    ),
-    Control("phrasing, best - worst", "phrasing", contrast(Contrast("phrasing"))),
-    Control("model, within entities", "model", contrast(Contrast("model"))),
-    Control("model, McNemar over pairs", "model", pairs_as_independent),
-)
-"""Every test that is checked."""
-
-
-def rates(studies: int, *, seed: int = 0) -> Iterator[dict[str, object]]:
-    """For each test, the share of studies that it rejects at 5%: without and with its effect."""
-    for control in TESTS:
-        found = {}
-        for name, planted in (("false positives", None), ("power", control.planted)):
-            rng = np.random.default_rng(seed)
-            p = [control.p(study(rng, planted=planted)) for _ in range(studies)]
-            found[name] = float(np.mean(np.array(p) <= LEVEL))
-        yield {"test": control.name, **found}
+    test: str
+    p: float
+    family: str = ""
+    """The table over which p_holm is corrected; empty where a test stands for itself."""
+    p_holm: float = np.nan
+    naive: float = np.nan
+    """p of a test that takes prompts as independent."""
+    low: float = np.nan
+    high: float = np.nan
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=200)
-    studies = parser.parse_args().studies
-    print("| test | false positives at 5% | power |\n|---|---|---|")
-    for row in rates(studies):
-        print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for kind in KINDS:
+        null, planted = (
+            simulated(kind, options.studies, planted=planted, seed=options.seed, jobs=options.jobs)
+            for planted in (False, True)
+        )
+        print(f"\n## {kind}\n\n{table_of(null, planted)}\n\n{families_of(null)}", flush=True)
+
+
+def simulated(
+    kind: str, studies: int, *, planted: bool, seed: int = 0, jobs: int = 1
+) -> pd.DataFrame:
+    """One row per study and test: study, and the fields of Tested."""
+    measure = partial(_study, kind, planted, seed)
+    if jobs == 1:
+        parts = map(measure, range(studies))
+        return pd.concat(parts, ignore_index=True)
+    with ProcessPoolExecutor(jobs) as pool:
+        return pd.concat(pool.map(measure, range(studies), chunksize=5), ignore_index=True)
+
+
+def _study(kind: str, planted: bool, seed: int, number: int) -> pd.DataFrame:
+    rng = np.random.default_rng([seed, planted, number])
+    with few_resamples():
+        return pd.DataFrame(KINDS[kind](rng, planted)).assign(study=number)
+
+
+@contextmanager
+def few_resamples() -> Iterator[None]:
+    """Tests by resampling take `RESAMPLES` for as long."""
+    names = {
+        clusters: ("RESAMPLES",),
+        discrimination: ("RESAMPLES",),
+        contrasts: ("DRAWS", "SHUFFLES"),
+        entity_features: ("PERMUTATIONS",),
+        linear: ("CONTROLS",),
+    }
+    former = {(module, name): getattr(module, name) for module in names for name in names[module]}
+    for module, name in former:
+        setattr(module, name, RESAMPLES)
+    try:
+        yield
+    finally:
+        for (module, name), number in former.items():
+            setattr(module, name, number)
+
+
+def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Every test in the report of RULEBREAKERS."""
+    with TemporaryDirectory() as folder:
+        results = rulebreakers(rng, EVERYTHING if planted else NOTHING, Path(folder))
+        told_apart = sensitivity(results)
+        return [
+            *_of_table(familiarity(results), "familiarity", by="cities"),
+            *_of_table(confidence(results), "confidence within pairs"),
+            *_of_concordance(results, told_apart),
+            *of_contrasts(results),
+            *_of_table(entity_correlations(results), "across entity pairs", by=["x", "y"]),
+            *_of_table(names_within(results), "names within"),
+            *_of_table(_prompt_models(results), "across prompts", by="term"),
+            *_of_probes(results),
+            *_of_sentences(results, told_apart),
+        ]
+
+
+def _prompt_models(results: Results) -> pd.DataFrame:
+    """The regression of one model and method: each takes as long as all other tests together."""
+    answers, ratios = results.answers, results.ratios
+    return prompt_models(
+        replace(
+            results,
+            answers=answers[answers["model"] == results.models[0]],
+            ratios=ratios[ratios["method"] == "attention"],
+        )
+    )
+
+
+def _of_table(table: pd.DataFrame, name: str, *, by: str | list[str] = ()) -> Iterator[Tested]:
+    """The tests of a table with p and p_holm, one for each row."""
+    keys = [by] if isinstance(by, str) else list(by)
+    for row in table.to_dict("records"):
+        label = ", ".join([name, *(str(row[key]).replace("_", " ") for key in keys)])
+        yield Tested(
+            f"{label}@{row['model']}",
+            row["p"],
+            family=name,
+            p_holm=row["p_holm"],
+            naive=row.get("p_paper", np.nan),
+            low=row.get("low", np.nan),
+            high=row.get("high", np.nan),
+        )
+
+
+def _of_concordance(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
+    pairs = answered_pairs(positive_answers(results))
+    higher = pairs[f"relative_{SIDES[1]}"] > pairs[f"relative_{SIDES[0]}"]
+    for row in table.to_dict("records"):
+        own = higher[pairs["model"] == row["model"]]
+        naive = stats.binomtest(int(own.sum()), len(own)).pvalue
+        yield Tested(
+            f"concordance@{row['model']}",
+            row["p"],
+            family="concordance",
+            p_holm=row["p_holm"],
+            naive=float(naive),
+            low=row["low"] - 0.5,
+            high=row["high"] - 0.5,
+        )
+
+
+def of_contrasts(results: Results) -> Iterator[Tested]:
+    """The contrasts, and chi-square tests that take pairs as independent."""
+    pairs = pairs_of(
+        results.answers,
+        results.prompts,
+        keep=["rule", "entity_group", "phrasing", "question_verb"],
+        sides=SIDES,
+    )
+    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
+    for row in contrast_rows(results).to_dict("records"):
+        factor = row["factor"]
+        rows = pairs if factor == "model" else pairs[pairs["model"] == row["model"]]
+        named = row["status"] == "named"
+        yes = rows["paired"].groupby(rows[factor]).agg(["sum", "size"]).to_numpy(float)
+        counts = np.column_stack([yes[:, 0], yes[:, 1] - yes[:, 0]]) + 1e-9
+        yield Tested(
+            f"contrast, {factor.replace('_', ' ')}@{row['model']}",
+            row["p"],
+            family="named contrasts" if named else "",
+            p_holm=row["p_holm"],
+            naive=float(stats.chi2_contingency(counts).pvalue),
+            low=row["low"],
+            high=row["high"],
+        )
+
+
+def _of_probes(results: Results) -> Iterator[Tested]:
+    table = residual_probes(results)
+    for row in table[(table["prompts"] == "all")].to_dict("records"):
+        counted = (round(row["accuracy"] * row["n_prompts"]), row["n_prompts"])
+        yield Tested(
+            f"linear probe, layer {row['layer']}@{row['model']}",
+            row["p"],
+            family="linear probes of a model",
+            p_holm=row["p_family"],
+            naive=float(stats.binomtest(*counted, alternative="greater").pvalue),
+            low=row["accuracy_low"] - 0.5,
+            high=row["accuracy_high"] - 0.5,
+        )
+
+
+def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
+    """What sentences of the report are written from: intervals that exclude something."""
+    above = table["paired_low"] > table["chance_yes_rate"]
+    ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
+    lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]
+    for model, more, less in zip(table["model"], above, lower[table["model"]], strict=True):
+        yield Tested(f"above chance given the rate of Yes@{model}", 1.0 - more)
+        yield Tested(f"rulebreakers answered worse, intervals apart@{model}", 1.0 - less)
+
+
+def across_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Rank correlations over six models, and what they would be over prompts."""
+    x = rng.normal(size=6)
+    y = rng.normal(size=6) + 2.5 * x * planted
+    found = spearman(pd.Series(x), pd.Series(y))
+    rows = (pd.Series(np.repeat(column, 50)) for column in (x, y))
+    naive = spearman(*rows).p
+    return [Tested("across models, six", found.p, naive=naive, low=found.low, high=found.high)]
+
+
+FORM = MixedFormula(
+    "soft_accuracy",
+    ("modality", "argument_form", "relative_perplexity"),
+    "model",
+    "relative_perplexity",
+    ("modality", "argument_form"),
+)
+
+
+def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Formula 4 with one model: least squares, errors robust to interpretations."""
+    effect = {"modality": -0.08, "argument_form": 0.05, "interaction": 0.1, "perplexity": 0.02}
+    rows = logical_forms(rng, models=1, **(effect if planted else {}))
+    wider = MixedFormula(FORM.response, (*FORM.fixed, "modality:argument_form"), FORM.group)
+    valid, name = rows[rows["gold"] == "Yes"], "one model"
+    model, naive = (
+        fit_mixed_model(valid, FORM, cluster=cluster) for cluster in ("interpretation", None)
+    )
+    crossed, naively = (
+        fit_mixed_model(valid, wider, cluster=cluster) for cluster in ("interpretation", None)
+    )
+    whole = rank_correlation(rows, within=("form",))
+    return [
+        *_of_pairs(model, name, naive),
+        *(_of_term(model, term, name, naive) for term in FORM.fixed),
+        _of_term(crossed, "modality:argument_form", name, naively),
+        Tested(
+            "one model, rank correlation of perplexity within forms",
+            np.nan,
+            low=whole["low"],
+            high=whole["high"],
+        ),
+    ]
+
+
+def of_ten_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Formula 4 over ten models whose effects of modality differ, without a slope by model."""
+    rows = logical_forms(rng, models=10, modality=-0.1 * planted, words=0.01)
+    rows = rows[rows["gold"] == "Yes"]
+    model, naive = (
+        fit_mixed_model(
+            rows,
+            MixedFormula(
+                "soft_accuracy", ("modality", "relative_perplexity"), "model", varying=varying
+            ),
+        )
+        for varying in (("modality",), ())
+    )
+    return [
+        *_of_pairs(model, "ten models", naive, factors=("modality",)),
+        _of_term(model, "modality", "ten models", naive),
+    ]
+
+
+def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """A contrast of each of ten models, whose true values have a spread of 0.1, pooled."""
+    errors = 0.04 * np.sqrt(rng.chisquare(19, 10) / 19)
+    estimates = 0.1 * planted + rng.normal(0, 0.1, 10) + rng.normal(0, 0.04, 10)
+    found = pool(estimates, errors)
+    fixed = np.sum(estimates / errors**2) / np.sqrt(np.sum(1 / errors**2))
+    naive = float(2 * stats.norm.sf(abs(fixed)))
+    return [Tested("pooled over models", found.p, naive=naive, low=found.low, high=found.high)]
+
+
+SHOWN = ("box - none", "mp - mt")
+"""Pairs of levels that stand for the others of their factor."""
+
+
+def _of_pairs(
+    model: MixedModel,
+    name: str,
+    naive: MixedModel,
+    *,
+    factors: tuple[str, ...] = ("modality", "argument_form"),
+) -> Iterator[Tested]:
+    for factor in factors:
+        ours, theirs = (pairwise_tests(fit, factor) for fit in (model, naive))
+        for row, other in zip(ours.to_dict("records"), theirs.to_dict("records"), strict=True):
+            pair = f"{row['first']} - {row['second']}"
+            yield Tested(
+                f"{name}, {pair}@{'' if pair in SHOWN else 'other'}",
+                row["p"],
+                family=f"{name}, pairs of {factor}",
+                p_holm=row["p_holm"],
+                naive=float(2 * stats.norm.sf(abs(other["t"]))),
+                low=row["low"],
+                high=row["high"],
+            )
+
+
+def _of_term(model: MixedModel, term: str, name: str, naive: MixedModel) -> Tested:
+    by_rows = wald_test(naive, term)
+    chi_square = by_rows["F"] * by_rows["df1"]
+    return Tested(
+        f"{name}, F of {term}",
+        wald_test(model, term)["p"],
+        naive=float(stats.chi2.sf(chi_square, by_rows["df1"])),
+    )
+
+
+KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
+    "RULEBREAKERS": of_rulebreakers,
+    "RULEBREAKERS, across models": across_models,
+    "LogicalForms, one model": of_one_model,
+    "LogicalForms, ten models": of_ten_models,
+    "LogicalForms, contrasts pooled": pooled_models,
+}
+"""What is simulated, by name."""
+
+
+UNPLANTED = (
+    "across entity pairs, gradient ratio, paired accuracy",
+    "across entity pairs, familiarity, gradient ratio",
+    "across entity pairs, familiarity, attention ratio",
+)
+"""Tests for whose effect there is none to plant beside the others."""
+
+
+def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
+    """One line per test: its rates without and with the effect, over studies."""
+    power = rates(planted)["rejected"].rename("power").drop(UNPLANTED, errors="ignore")
+    shares = rates(null).join(power)
+    lines = [
+        "| test | false positives | over prompts | coverage | power |",
+        "|---|---|---|---|---|",
+    ]
+    for test, row in shares.iterrows():
+        numbers = (row["rejected"], row["naive"], row["covered"], row["power"])
+        cells = ("" if np.isnan(number) else f"{number:.3f}" for number in numbers)
+        lines.append(f"| {test} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rates(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per test of a first model: rejected, naive and covered, shares of studies."""
+    name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
+    rows = found[model.isin(["", "first"])].assign(test=name)
+    judged = pd.DataFrame(
+        {
+            "test": rows["test"],
+            "rejected": _at_most(rows["p"]),
+            "naive": _at_most(rows["naive"]),
+            "covered": ((rows["low"] <= 0) & (rows["high"] >= 0))
+            .astype(float)
+            .where(rows["low"].notna()),
+        }
+    )
+    return judged.groupby("test", sort=False).mean()
+
+
+def _at_most(p: pd.Series) -> pd.Series:
+    return (p <= LEVEL + 1e-9).astype(float).where(p.notna())
+
+
+def families_of(null: pd.DataFrame) -> str:
+    """One line per family of corrected tests, and one of all, in studies without effects."""
+    shares = findings(null)
+    lines = ["| corrected together | studies with a finding |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {share:.3f} |" for name, share in shares.items())])
+
+
+def findings(null: pd.DataFrame) -> dict[str, float]:
+    """Share of studies in which a family has a p_holm of at most 0.05, and in which any has."""
+    corrected = null[null["family"] != ""].assign(found=lambda rows: _at_most(rows["p_holm"]) == 1)
+    by_family = corrected.groupby(["family", "study"], sort=False)["found"].any()
+    shares = by_family.groupby("family", sort=False).mean().to_dict()
+    any_family = corrected.groupby("study")["found"].any().mean() if len(corrected) else 0.0
+    return {**shares, "any of these": float(any_family)}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ LAST = "last"
 POOLED = "pooled"
 """The role of the first token of a classifier's prompt, at which the answer is read."""
 
+COUNTERPART, CONTROL = "counterpart", "control"
+"""Where patched activations come from: the other prompt of the pair, or the base prompt's
+control."""
+
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 

@@ -107,6 +107,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         [
             *_PAIR_KEY,
             ("method", pa.string()),
+            ("source", pa.string()),
             ("site", pa.string()),
             ("layer", pa.int64()),
             ("head", pa.int64()),
@@ -134,6 +135,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("base_metric", pa.float64()),
             ("source_metric", pa.float64()),
             ("recognized", pa.bool_()),
+            ("control", pa.string()),
+            ("control_metric", pa.float64()),
             _ERROR,
         ]
     ),

@@ -7,6 +7,7 @@ from interp.prompts.donors import Donor
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import Form
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence
+from interp_experiments.logical_forms.roles import event_roles
 
 
 class EventDonors:
@@ -33,9 +34,9 @@ class EventDonors:
             other = below(rng, len(self._interpretations))
             interpretation = self._interpretations[other]
             if other not in drawn and events.isdisjoint(interpretation.values()):
-                yield Donor(
-                    f"LOGIC_{other + 1:04d}", "instance", texts(self._forms[form], interpretation)
-                )
+                given = texts(self._forms[form], interpretation)
+                roles = event_roles(self._forms[form], interpretation, given)
+                yield Donor(f"LOGIC_{other + 1:04d}", "instance", given, roles)
             drawn.add(other)
 
 

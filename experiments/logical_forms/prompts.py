@@ -1,15 +1,15 @@
 """Forms under interpretations as prompts: the question of Appendix B.2 with its segments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt import Prompt, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.logical_forms.donors import EventDonors
 from interp_experiments.logical_forms.forms import Form, Reading
-from interp_experiments.logical_forms.kripke import atoms_of
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence
+from interp_experiments.logical_forms.roles import event_roles
 
 YES = AnswerOption("Yes", ("Yes",))
 NO = AnswerOption("No", ("No",))
@@ -99,27 +99,10 @@ def to_prompt(
                 for part in ("name", "phrase")
             },
         },
-        roles=event_roles(form, interpretation, text, segments),
+        roles=placed(
+            segments,
+            event_roles(
+                form, interpretation, {name: text[slice(*span)] for name, span in segments.items()}
+            ),
+        ),
     )
-
-
-def event_roles(
-    form: Form, interpretation: Interpretation, text: str, segments: Mapping[str, Span]
-) -> dict[str, Span]:
-    """Where premise 2 and the conclusion name their one event: who, and does what.
-
-    The two sides of a pair have different events there, which patching exchanges.
-    """
-    formulas = {"conclusion": form.argument.conclusion}
-    if "premise2" in segments:
-        formulas["premise2"] = form.argument.premises[1]
-    roles: dict[str, Span] = {}
-    for segment, formula in formulas.items():
-        (atom,) = atoms_of(formula)
-        event = interpretation[atom]
-        start, end = segments[segment]
-        phrase = text.rindex(event.phrase, start, end)
-        name = text.rindex(f"{event.name} is", start, phrase)
-        roles[f"{segment}_name"] = (name, name + len(event.name))
-        roles[f"{segment}_phrase"] = (phrase, phrase + len(event.phrase))
-    return roles

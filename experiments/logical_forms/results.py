@@ -42,9 +42,10 @@ class Results:
 
     Columns are model, the factors of the question, form (such as "box-vL-theorem"),
     relative_positive, soft_accuracy, hard_accuracy (1 where the most probable token is the correct
-    answer, else 0), perplexity, answered (probability of Yes and No together),
-    relative_perplexity (in standard deviations from the mean of the model's own questions) and
-    perplexity_within_form (that, less its mean over the model's questions of the same form).
+    answer, else 0), greedy_positive (whether that token is Yes), perplexity, answered (probability
+    of Yes and No together), relative_perplexity (in standard deviations from the mean of the
+    model's own questions) and perplexity_within_form (that, less its mean over the model's
+    questions of the same form).
     """
 
     scores: dict[str, pd.DataFrame]
@@ -145,11 +146,13 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)[_FACTORS]
     answers["hard_accuracy"] = is_correct(answers).astype(float)
+    answers["greedy_positive"] = answers["answer"] == YES.name
     scores = run.table("soft_answers", ["model", "prompt_id", *_SCORES])
     rows = scores.merge(_options(run), on=["model", "prompt_id"], how="left")
     rows = rows.merge(prompts, on="prompt_id")
     keys = ["model", "prompt_id"]
-    rows = rows.merge(answers[[*keys, "hard_accuracy"]], on=keys, validate="one_to_one")
+    greedy = answers[[*keys, "hard_accuracy", "greedy_positive"]]
+    rows = rows.merge(greedy, on=keys, validate="one_to_one")
     rows["form"] = rows["prompt_id"].str.partition("/")[2]
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):

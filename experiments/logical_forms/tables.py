@@ -5,9 +5,11 @@ from importlib.resources import files
 import pandas as pd
 from scipy.special import logit
 
+from interp.analysis.discrimination import discrimination_table
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
-from interp_experiments.logical_forms.means import clustered_means
+from interp_experiments.logical_forms.means import CLUSTER, clustered_means
+from interp_experiments.logical_forms.prompts import YES
 from interp_experiments.logical_forms.results import Results, planted, typical_perplexity
 
 SMALLEST_SHARE = 1e-6
@@ -176,6 +178,28 @@ def affirmation(results: Results) -> pd.DataFrame:
         for name, end in ends.items():
             counts.insert(counts.shape[1] - 2, f"{value}{end}", table[name])
     return counts
+
+
+def detection(results: Results) -> pd.DataFrame:
+    """How well valid arguments are told from invalid ones, by model and modality.
+
+    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes, d' and
+    bias of the greedy answers, of which one that is neither Yes nor No counts as not Yes.
+    """
+    rows = results.scores["questions"]
+    rows = rows[rows["model"].isin(results.competent)]
+    rows = rows.assign(
+        modality=rows["modality"].astype(str), valid=rows["gold"] == YES.name, weight=1.0
+    )
+    return discrimination_table(
+        pd.concat([rows.assign(modality="all"), rows]),
+        score="relative_positive",
+        yes="greedy_positive",
+        positive="valid",
+        cluster=CLUSTER,
+        weight="weight",
+        by=["model", "modality"],
+    )
 
 
 def _log_odds(share: pd.Series) -> pd.Series:

@@ -8,6 +8,7 @@ from functools import cached_property
 from interp.errors import UserError
 from interp.prompts.donors import Donor
 from interp_experiments.rulebreakers.instances import Instance, shuffled
+from interp_experiments.rulebreakers.roles import sentence_roles
 from interp_experiments.rulebreakers.templates import PHRASINGS, Reasoning, render
 
 _Entities = tuple[str, str, str]
@@ -37,7 +38,9 @@ class EntityDonors:
             _, a, b = entities
             sentences = _sentences(instance, entities)
             if a != instance.entity_a and b != instance.entity_b and sentences is not None:
-                yield Donor(f"{a}/{b}", "instance", sentences._asdict())
+                texts = sentences._asdict()
+                roles = sentence_roles(texts, rule=instance.rule, entity_a=a, entity_b=b)
+                yield Donor(f"{a}/{b}", "instance", texts, roles)
 
     @cached_property
     def _entities(self) -> dict[tuple[str, str, bool], list[_Entities]]:

@@ -1,12 +1,13 @@
 """Instances as prompts: the message of Section 4.2 with its segments and answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt import Prompt, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.donors import EntityDonors
 from interp_experiments.rulebreakers.instances import Instance
+from interp_experiments.rulebreakers.roles import sentence_roles
 from interp_experiments.rulebreakers.templates import PHRASINGS, Phrasing
 
 SIDES = ("rulebreaker", "non_rulebreaker")
@@ -40,29 +41,6 @@ _CHOICES = {
     for gold in (True, False)
 }
 
-ENTITIES = {
-    "mt": {
-        "premise1": ("entity_a", "entity_b"),
-        "premise2": ("entity_b",),
-        "conclusion": ("entity_a",),
-    },
-    "ds": {
-        "premise1": ("entity_b", "entity_a"),
-        "premise2": ("entity_a",),
-        "conclusion": ("entity_b",),
-    },
-}
-"""Which entities each sentence names, in the order of the templates."""
-
-_LAST_FIRST = {
-    rule: [
-        (segment, [(entity, f"{segment}_{entity}") for entity in reversed(entities)])
-        for segment, entities in sentences.items()
-    ]
-    for rule, sentences in ENTITIES.items()
-}
-"""The same from the last mention of a sentence to its first, with the names of the roles."""
-
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     """One of the ten prompts of an instance."""
@@ -95,27 +73,20 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
             "name": instance.name,
             "phrasing": phrasing.id,
         },
-        roles=entity_roles(instance, segments, text),
+        roles=placed(
+            segments,
+            sentence_roles(
+                {
+                    "premise1": instance.premise1,
+                    "premise2": instance.premise2,
+                    "conclusion": instance.conclusion,
+                },
+                rule=instance.rule,
+                entity_a=instance.entity_a,
+                entity_b=instance.entity_b,
+            ),
+        ),
     )
-
-
-def entity_roles(instance: Instance, segments: Mapping[str, Span], text: str) -> dict[str, Span]:
-    """Where the segments name A (country or type) and B (city or instance).
-
-    The last mention is searched first: "Mexico City or somewhere in Mexico" names A at its end.
-    A name that published data writes otherwise has no span.
-    """
-    names = {"entity_a": instance.entity_a, "entity_b": instance.entity_b}
-    roles: dict[str, Span] = {}
-    for segment, mentions in _LAST_FIRST[instance.rule]:
-        start, before = segments[segment]
-        for entity, role in mentions:
-            name = names[entity]
-            found = text.rfind(name, start, before)
-            if found >= 0:
-                roles[role] = (found, found + len(name))
-                before = found
-    return roles
 
 
 def prompt_set(

@@ -11,7 +11,7 @@ from typing import TypeVar
 from interp.errors import UserError, shortened
 from interp.prompts.files import Cells, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
-from interp_experiments.rulebreakers.prompts import ENTITIES
+from interp_experiments.rulebreakers.roles import ENTITIES
 from interp_experiments.rulebreakers.templates import NEGATIONS, VERBS, without_article
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ import pandas as pd
 from interp.analysis.groups import grouped
 from interp.analysis.patching_effects import Parts, in_parts
 from interp.analysis.spearman import spearman
+from interp.choices import COUNTERPART
 
 
 def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
@@ -17,7 +18,8 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
     logits of patching that premise, over layers and heads (and over its parts, where roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
-    `patches` are those of one method, of every cell; `ratios` are those of premise 2 over premise 1
+    `patches` are those of one method, of every cell, of which those from controls do not count;
+    `ratios` are those of premise 2 over premise 1
     (`interp.analysis.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
@@ -41,6 +43,7 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
 
 def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
     """The largest absolute effect of each premise of each pair, direction and site."""
+    patches = patches[patches["source"] == COUNTERPART]
     premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
     parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
     key = ["model", "pair_id", "direction", "site", "premise"]

@@ -15,6 +15,7 @@ from interp.analysis.groups import grouped
 from interp.analysis.intervals import percentile_interval
 from interp.analysis.resampling import bootstrap_sums, random_sign_sums
 from interp.analysis.spearman import spearman
+from interp.choices import CONTROL, COUNTERPART
 from interp.tables import NO_GAP
 
 RESAMPLES = 2000
@@ -32,8 +33,13 @@ SHARED = "yes"
 """The group whose recovered share is defined: where the model fails, the difference between the two
 prompts is no more than a remainder, whose mean may be zero or of the wrong sign."""
 
-CELL = ["model", "direction", "method", "site", "layer", "head", "role"]
+CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
 """What identifies a group of patches whose effects are averaged over pairs."""
+
+BEYOND = "beyond control"
+"""As the source of a patch: the effect of the counterpart's activations minus the control's."""
+
+_CORRECTED = CELL[:4]
 
 _KEY = ["model", "pair_id", "direction"]
 
@@ -42,16 +48,21 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
-    """One row per model, direction, method, site, layer, head, role and group of pairs.
+    """One row per model, direction, method, source, site, layer, head, role and group of pairs.
+
+    source says where activations come from: the counterpart and, if controls were run, the control;
+    `BEYOND` is the difference of the two within pairs whose counterpart has other activations in
+    the cell: what the counterpart does more than to disagree with the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
     recovered_low, recovered_high: mean effect over mean difference between the two prompts, of the
     pairs that the model recognizes, where that mean is at least the standard deviation of the
     differences; p: two-sided, that effects are as often positive as negative (random signs of
-    clusters); p_holm: corrected over the cells of a model, direction, method and group; flipped:
-    share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic is
-    undefined (NaN). Where a role's tokens were patched one by one, a pair counts with their mean.
+    clusters); p_holm: corrected over the cells of a model, direction, method, source and group;
+    flipped: share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic
+    is undefined (NaN). Where a role's tokens were patched one by one, a pair counts with their
+    mean.
 
     Only two numbers per cell and pair are kept of each part of `patches`.
 
@@ -79,10 +90,10 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with p_holm; the family is the cells of a model, direction, method and group."""
+    """The table with p_holm, whose family is what differs in site, layer, head and role alone."""
     families = [
         holm(rows, family="cells").drop(columns=["family", "family_size"])
-        for _, rows in grouped(table, ["model", "direction", "method", "recognized"])
+        for _, rows in grouped(table, [*_CORRECTED, "recognized"])
     ]
     return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
 
@@ -110,6 +121,7 @@ def _by_cell(
     for part in parts:
         by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
         means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
+        means = pd.concat([means, _beyond_control(means)], ignore_index=True)
         means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
         named = means[CELL].drop_duplicates().to_dict("records")
         numbers = [cells.setdefault(_values(cell), len(cells)) for cell in named]
@@ -117,6 +129,19 @@ def _by_cell(
         means["cell"] = np.array(numbers, dtype=int)[in_part]
         found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
     return cells, pd.concat(found, ignore_index=True)
+
+
+def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
+    """The rows of counterparts minus those of controls, where the counterpart was patched at all.
+
+    Where its activations are those of the base prompt, its effect is exactly zero.
+    """
+    of_source = {source: means[means["source"] == source] for source in (COUNTERPART, CONTROL)}
+    keys = [name for name in [*CELL, "pair_id"] if name != "source"]
+    both = of_source[COUNTERPART].merge(of_source[CONTROL], on=keys, suffixes=("", "_control"))
+    both = both[both["effect"] != 0]
+    effect = both["effect"] - both["effect_control"]
+    return both.assign(effect=effect, flipped=math.nan, source=BEYOND)[list(means.columns)]
 
 
 def _values(cell: Mapping[Hashable, object]) -> _Cell:
@@ -223,11 +248,11 @@ def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
 def verification_table(patches: Parts) -> pd.DataFrame:
     """How far estimates are from the exact effects of the cells that were run as well.
 
-    One row per model, direction, estimate and site: cells; mean_error, largest_error: mean and
-    largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
+    One row per model, direction, estimate, source and site: cells; mean_error, largest_error: mean
+    and largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
     rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
     """
-    by = ["model", "direction", "method", "site"]
+    by = ["model", "direction", "method", "source", "site"]
     kept = [*by, "effect", "effect_exact"]
     both = pd.concat([_verified(part)[kept] for part in in_parts(patches)], ignore_index=True)
     rows = []
@@ -252,7 +277,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
 
 def _verified(patches: pd.DataFrame) -> pd.DataFrame:
     """The estimates of cells that were run as well, with their exact effects."""
-    key = ["model", "pair_id", "direction", "site", "layer", "head", "position", "role"]
+    key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
     return estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))

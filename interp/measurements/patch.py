@@ -51,6 +51,9 @@ class Patch(Spec):
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
     """run the K cells with the largest estimates of each pair exactly"""
+    control: bool = False
+    """run each patch a second time, from a control: the same prompt about other entities, with the
+    same correct answer"""
     backend: Literal["native", "transformer-lens", "nnsight"] = "native"
     """native, transformer-lens or nnsight"""
     remote: bool = False
@@ -70,10 +73,16 @@ class Patch(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one."""
-        from interp.patching.pairs import in_pairs
+        """The prompts pair by pair, the clean one before the corrupt one; for controls with donors.
 
-        return cast("Prompts", in_pairs(prompts, clean=self.clean))
+        Raises:
+            UserError: prompts that are no pairs, or that have no donors to make controls of.
+        """
+        from interp.patching.pairs import in_pairs
+        from interp.prompts.mixing import with_donors
+
+        pairs = in_pairs(prompts, clean=self.clean)
+        return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

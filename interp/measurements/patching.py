@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.patch import Patch
@@ -14,6 +15,7 @@ from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
 from interp.patching.checks import check_passes, check_patterns, check_sums
+from interp.patching.controls import control_of
 from interp.patching.estimates import Estimator
 from interp.patching.pairs import contrast_of
 from interp.patching.tables import pair_row, patch_rows
@@ -28,6 +30,9 @@ CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
 token that any of its cells patches, so that smaller ones compute less: with 2,048 tokens a grid of
 4 layers x 60 tokens took 1.5 times as long."""
+
+_Patched = tuple[str, Sequence[Cell], PatchedMetrics]
+"""A method, the cells that it was used for, and the metrics that it gave."""
 
 EXACT = "exact"
 """The method of cells that were run; estimates go by their own names."""
@@ -82,16 +87,24 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
     answer_tokens = AnswerTokenizer(model)
     checks = _checks(spec) if model.architecture.causal else []
 
+    def rows_of(pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
+        kind = {"direction": spec.direction, "source": source}
+        return [
+            row
+            for method, chosen, metrics in results
+            for row in patch_rows(model, pair, chosen, metrics, method=method, **kind)
+        ]
+
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
-        pair = PatchingPair.aligned(
-            base,
-            source,
-            answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt)),
-            policy=spec.policy,
-            whole=is_long(model, max(len(base), len(source))),
-        )
+        answers = answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
+
+        def aligned(source: TokenizedPrompt) -> PatchingPair:
+            whole = is_long(model, max(len(base), len(source)))
+            return PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
+
+        pair = aligned(source)
         with model.measuring():
             # One pair is enough to see it.
             while checks:
@@ -108,14 +121,16 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
             )
         )
         results = list(_patched(exact, estimator, pair, cells, verify=spec.verify))
-        patches = [
-            row
-            for method, chosen, metrics in results
-            for row in patch_rows(
-                model, pair, chosen, metrics, direction=spec.direction, method=method
-            )
-        ]
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
+        patches = rows_of(pair, results, COUNTERPART)
+        if spec.control:
+            name, prompt = control_of(model, base.prompt)
+            control = aligned(prompt)
+            results = list(_patched(exact, estimator, control, cells, verify=spec.verify))
+            metric = results[0][2].source
+            summary |= {"control": name}
+            summary |= {"control_metric": metric} if math.isfinite(metric) else {}
+            patches += rows_of(control, results, CONTROL)
         # The rows of a pair are kept with its first prompt.
         return [{"pairs": [summary], "patches": patches}, {"pairs": [], "patches": []}]
 
@@ -147,7 +162,7 @@ def _patched(
     cells: Sequence[Cell],
     *,
     verify: int,
-) -> Iterator[tuple[str, Sequence[Cell], PatchedMetrics]]:
+) -> Iterator[_Patched]:
     """Methods with the cells that they were used for and the metrics that they gave."""
     if estimator is None:
         yield EXACT, cells, exact.patch(pair, cells)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from interp.choices import COUNTERPART
 from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
 from interp.patching.metric import normalized, prefers
@@ -55,8 +56,12 @@ def patch_rows(
     *,
     direction: str,
     method: str,
+    source: str,
 ) -> Iterator[Row]:
-    """One row a cell under the columns of the patches table; none for a pair without numbers."""
+    """One row a cell under the columns of the patches table; none for a pair without numbers.
+
+    `source` says which prompt the activations come from: the counterpart, or a control.
+    """
     if not (math.isfinite(metrics.base) and math.isfinite(metrics.source)):
         return
     tokens = model.tokenizer.convert_ids_to_tokens(list(pair.base.token_ids))
@@ -66,6 +71,7 @@ def patch_rows(
             "pair_id": pair.base.prompt.pair_id,
             "direction": direction,
             "method": method,
+            "source": source,
             "site": cell.site,
             "layer": cell.layer,
             "head": cell.head,
@@ -78,9 +84,11 @@ def patch_rows(
         if math.isfinite(metric):
             effect = metric - metrics.base
             share = normalized(effect, base=metrics.base, source=metrics.source)
+            # A control has the base prompt's answer: there is no difference to have a share of.
+            shared = source == COUNTERPART and not math.isnan(share)
             row |= {
                 "effect": effect,
-                "normalized": None if math.isnan(share) else share,
+                "normalized": share if shared else None,
                 "flipped": prefers(metric, True) != prefers(metrics.base, True),
             }
         yield row

@@ -1,7 +1,7 @@
 """Donors: other texts for the segments of a prompt, by which it is measured what a segment does."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 DonorKind = Literal["instance", "counterpart"]
@@ -20,10 +20,13 @@ class Donor:
     kind: DonorKind
     segments: Mapping[str, str]
     """Segment to its text, the same segments for all donors of a prompt."""
+    roles: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    """Segment to the roles in it, as spans of characters of its text."""
 
     def record(self) -> list[object]:
         """Everything in it, for hashing."""
-        return [self.name, self.kind, dict(self.segments)]
+        roles = {segment: dict(spans) for segment, spans in self.roles.items()}
+        return [self.name, self.kind, dict(self.segments), roles]
 
 
 DonorSource = Callable[[int], Iterator[Donor]]

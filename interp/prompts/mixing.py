@@ -7,7 +7,7 @@ from typing import overload
 
 from interp.errors import UserError
 from interp.prompts.donors import Donor, DonorKind, DonorSource
-from interp.prompts.prompt import Prompt, Span
+from interp.prompts.prompt import Prompt, Span, placed
 from interp.prompts.prompt_set import PromptSet
 
 
@@ -78,7 +78,18 @@ def _donors(
     if counterpart is None or not donors:
         return donors
     texts = {name: counterpart.segment_text(name) for name in donors[0].segments}
-    return (*donors, Donor(counterpart.id, "counterpart", texts))
+    roles = {name: _roles_in(counterpart, name) for name in texts}
+    return (*donors, Donor(counterpart.id, "counterpart", texts, roles))
+
+
+def _roles_in(prompt: Prompt, segment: str) -> dict[str, Span]:
+    """The roles within a segment, as spans of its text."""
+    first, last = prompt.segments[segment]
+    return {
+        role: (start - first, end - first)
+        for role, (start, end) in prompt.roles.items()
+        if first <= start and end <= last
+    }
 
 
 def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
@@ -95,7 +106,11 @@ def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
     return replace(
         prompt,
         donors=tuple(
-            replace(donor, segments={name: donor.segments[name] for name in segments})
+            replace(
+                donor,
+                segments={name: donor.segments[name] for name in segments},
+                roles={name: donor.roles[name] for name in segments if name in donor.roles},
+            )
             for donor in prompt.donors
         ),
     )
@@ -118,7 +133,7 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's texts in the donor's segments, but for those that are kept.
 
-    Roles within segments that are replaced are gone; all other spans move along.
+    Roles within segments that are replaced are those of the donor; all other spans move along.
 
     Raises:
         UserError: the prompt lacks such a segment, or segments overlap.
@@ -139,18 +154,22 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         pieces += [prompt.text[end:start], texts[start, stop]]
         end = stop
     longer = {span: len(text) - (span[1] - span[0]) for span, text in texts.items()}
+    segments = _moved(prompt.segments, longer)
+    kept_roles = {
+        name: (start, stop)
+        for name, (start, stop) in prompt.roles.items()
+        if not any(a < stop and start < b for a, b in replaced)
+    }
+    given = {
+        name: donor.roles[name]
+        for name, span in prompt.segments.items()
+        if span in texts and name in donor.roles
+    }
     return replace(
         prompt,
         text="".join([*pieces, prompt.text[end:]]),
-        segments=_moved(prompt.segments, longer),
-        roles=_moved(
-            {
-                name: (start, stop)
-                for name, (start, stop) in prompt.roles.items()
-                if not any(a < stop and start < b for a, b in replaced)
-            },
-            longer,
-        ),
+        segments=segments,
+        roles={**_moved(kept_roles, longer), **placed(segments, given)},
         donors=(),
     )
 

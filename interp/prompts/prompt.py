@@ -104,3 +104,14 @@ def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
             spans[name] = (len(text), len(text) + len(part))
         text += part
     return text, spans
+
+
+def placed(
+    segments: Mapping[str, Span], within: Mapping[str, Mapping[str, Span]]
+) -> dict[str, Span]:
+    """Spans of the whole text by name, from spans within segments: segment to name to span."""
+    return {
+        name: (segments[segment][0] + start, segments[segment][0] + end)
+        for segment, spans in within.items()
+        for name, (start, end) in spans.items()
+    }

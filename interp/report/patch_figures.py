@@ -143,7 +143,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
 def _title(rows: pd.DataFrame, n: str) -> str:
     parts = [
         str(rows[name].iloc[0])
-        for name in ("model", "site", "direction", "method")
+        for name in ("model", "site", "direction", "method", "source")
         if name in rows and rows[name].nunique() == 1
     ]
     return "\n".join(filter(None, [", ".join(parts), n]))

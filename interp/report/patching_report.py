@@ -16,6 +16,7 @@ from interp.analysis.patching_effects import (
     in_parts,
     verification_table,
 )
+from interp.choices import COUNTERPART
 from interp.prompts.systems import cluster_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens
@@ -24,11 +25,12 @@ from interp.runs.folder import RunFolder
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the
-metric of the prompt that the activations come from. p_holm: corrected over the cells of a model and
-group of pairs."""
+metric of the counterpart. p_holm: corrected over the cells of a model, source and group of pairs.
+Patches from a control, the same prompt about other entities with the same correct answer, have the
+effect of a prompt whose parts disagree; beyond control is what the counterpart does more."""
 
 
-_FIGURE = ["model", "method", "site", "head"]
+_FIGURE = ["model", "method", "source", "site", "head"]
 """What a figure shows one of."""
 
 
@@ -96,7 +98,8 @@ def _first_pairs(patches: Parts) -> Iterator[tuple[dict[str, object], pd.DataFra
     """For each figure the tokens of the first pair that was patched token by token."""
     seen = set()
     for part in in_parts(patches):
-        for cell, rows in grouped(part[part["position"].notna()], _FIGURE):
+        alone = part["position"].notna() & (part["source"] == COUNTERPART)
+        for cell, rows in grouped(part[alone], _FIGURE):
             key = tuple(map(str, cell.values()))
             if key not in seen:
                 seen.add(key)
@@ -109,7 +112,7 @@ def effects_for_people(effects: pd.DataFrame) -> Iterator[tuple[str, pd.DataFram
     Effects of all pairs, and recovered shares of recognized ones where they are defined; roles
     down, layers across, as many of them as fit side by side.
     """
-    for cell, rows in grouped(effects, ["model", "direction", "method", "site"]):
+    for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))
         every = rows[rows["recognized"] == "all"]
         yield from _titled(f"Effect in logits, mean over pairs: {where}", every, "effect")
@@ -145,7 +148,7 @@ def _width(column: tuple[Hashable, pd.Series]) -> int:
 
 def _figure(kind: str, cell: dict[str, object], draw: "partial[Axes]") -> FigureItem:
     head = _head(cell)
-    parts = [str(cell[name]) for name in ("model", "method", "site")]
+    parts = [str(cell[name]) for name in ("model", "method", "source", "site")]
     parts += [] if head is None else [f"head{head}"]
     name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join([kind, *parts]))
     return FigureItem(name, f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}", draw)

@@ -15,6 +15,7 @@ def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre
             "pair_id": [f"p{index}" for index in range(len(effects))],
             "direction": "denoising",
             "method": method,
+            "source": "counterpart",
             "site": site,
             "layer": layer,
             "head": None,
@@ -69,6 +70,29 @@ def test_pairs_that_the_model_fails_do_not_share_in_what_is_recovered():
     assert only(table, "yes")["recovered"] == pytest.approx(5.34 / 5.4)
     assert only(table)["effect"] == pytest.approx(-5.34)
     assert np.isnan([only(table, group)["recovered"] for group in ("all", "no")]).all()
+
+
+def test_what_a_counterpart_does_beyond_its_control():
+    """Of the pairs in which the counterpart has something of its own to patch in."""
+    patches = pd.concat(
+        [
+            patches_of([-5.0, -4.0, -6.0, 0.0]),
+            patches_of([-4.0, -5.0, -5.0, -5.0], source="control"),
+            patches_of([3.0, 3.0, 3.0, 3.0], role="city"),
+            patches_of([0.0, 1.0, 0.0, -1.0], role="city", source="control"),
+        ]
+    )
+    table = effect_table(patches, pairs_of([4.0, 4.0, 4.0, 4.0]))
+    assert table["source"].unique().tolist() == ["counterpart", "control", "beyond control"]
+    rows = table[table["recognized"] == "yes"].set_index(["role", "source"])
+    assert rows.loc[("last", "counterpart"), "effect"] == pytest.approx(-15 / 4)
+    assert rows.loc[("last", "control"), "effect"] == pytest.approx(-19 / 4)
+    beyond = rows.loc[("last", "beyond control")]
+    alone = only(effect_table(patches_of([-1.0, 1.0, -1.0]), pairs_of([4.0, 4.0, 4.0])), "yes")
+    numbers = ["effect", "effect_low", "effect_high", "p", "pairs"]
+    assert beyond[numbers].tolist() == pytest.approx([alone[name] for name in numbers])
+    assert rows.loc[("city", "beyond control"), "effect"] == pytest.approx(3.0)
+    assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
 
 
 def test_clusters_are_resampled_and_tested_whole():
@@ -187,6 +211,7 @@ def test_premises_are_compared_by_their_largest_effect():
             patches_of([0.5, 1.0], role="premise1_entity_a", layer=1),
             patches_of([-2.0, 1.0], role="premise2"),
             patches_of([7.0, 7.0], role="last"),
+            patches_of([9.0, 9.0], role="premise2", source="control"),
         ]
     )
     effects = premise_effects(patches, pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))

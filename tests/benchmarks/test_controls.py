@@ -1,28 +1,62 @@
+"""A share of benchmarks/controls.py: docs/statistics.md has the rates of 1,000 studies."""
+
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from benchmarks.controls import TESTS, study
+from benchmarks.controls import (
+    KINDS,
+    families_of,
+    few_resamples,
+    of_contrasts,
+    rates,
+    simulated,
+    table_of,
+)
+from benchmarks.simulated import NOTHING, rulebreakers
+
+MOST = 1e-4
+"""How likely a test at its level is to fail here."""
 
 
-@pytest.mark.parametrize("control", TESTS, ids=lambda control: control.name)
-def test_every_test_gives_a_p_value_on_a_study_and_finds_what_is_there(control):
-    rng = np.random.default_rng(0)
-    nothing, something = (
-        study(rng, planted=planted, entities=60) for planted in (None, control.planted)
-    )
-    assert 0 < control.p(nothing) <= 1
-    # The planted effect is so large that one study shows it, but between entities.
-    assert control.p(something) < (0.5 if "between" in control.name else 0.05)
+def most(studies):
+    """The share of studies that a test at 5% exceeds with a chance of `MOST`."""
+    return binom.ppf(1 - MOST, studies, 0.05) / studies
 
 
-def test_tests_over_entities_keep_their_level_and_mcnemar_does_not():
-    by_name = {control.name: control for control in TESTS}
-    rng = np.random.default_rng(1)
-    studies = [study(rng, planted=None, entities=24) for _ in range(60)]
-    rejected = {
-        name: np.mean([by_name[name].p(rows) <= 0.05 for rows in studies])
-        for name in ("model, within entities", "model, McNemar over pairs")
-    }
-    # 60 studies: up to 0.13 is likely of a test at 5%.
-    assert rejected["model, within entities"] <= 0.13
-    assert rejected["model, McNemar over pairs"] > rejected["model, within entities"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_test_of_a_report_is_run_without_and_with_its_effect(kind):
+    null, planted = (simulated(kind, 1, planted=planted) for planted in (False, True))
+    assert null["p"].dropna().between(0, 1).all()
+    assert null["test"].tolist() == planted["test"].tolist()
+    printed = table_of(null, planted) + families_of(null)
+    assert all(name.partition("@")[0] in printed for name in rates(null).index)
+
+
+@pytest.mark.parametrize(
+    ("kind", "studies", "naive"),
+    [("RULEBREAKERS, across models", 200, 0.5), ("LogicalForms, contrasts pooled", 200, 0.3)],
+)
+def test_nothing_is_found_more_often_than_stated_and_naive_tests_find_it(kind, studies, naive):
+    shares = rates(simulated(kind, studies, planted=False))
+    assert (shares["rejected"] <= most(studies)).all()
+    assert (shares["naive"] > naive).all()
+
+
+def test_tests_of_one_model_over_interpretations_keep_their_level():
+    null = simulated("LogicalForms, one model", 60, planted=False)
+    shares = rates(null)["rejected"].dropna()
+    # Several tests of each study: none of them may exceed its share.
+    assert (shares <= binom.ppf(1 - MOST / len(shares), 60, 0.05) / 60).all()
+
+
+def test_over_entities_a_test_keeps_its_level_and_over_pairs_it_does_not(tmp_path):
+    """Two models compared: the quickest test of a study of RULEBREAKERS."""
+    p = []
+    with few_resamples():
+        for number in range(60):
+            results = rulebreakers(np.random.default_rng([1, number]), NOTHING, tmp_path)
+            (test,) = (one for one in of_contrasts(results) if one.test == "contrast, model@")
+            p.append((test.p, test.naive))
+    ours, naive = (np.array(p) <= 0.05).mean(axis=0)
+    assert ours <= most(60) < naive

@@ -5,10 +5,14 @@ logit difference is the first coordinate of the last token's residual stream: it
 the mean of all values, and values are twice the embedding.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import interp
+from interp.errors import UserError
+from interp.prompts.donors import Donor
 from interp.prompts.prompt import Prompt, compose
 from tests.support.answers import yes_no
 from tests.support.by_hand import zeroed_gpt2
@@ -91,3 +95,27 @@ def test_tokens_together_add_up_on_a_linear_path(model):
     assert result.patches["effect"].tolist() == pytest.approx([8])
     assert result.patches["normalized"].tolist() == pytest.approx([1])
     assert result.patches["tokens"].tolist() == [3]
+
+
+def test_a_control_is_patched_like_the_counterpart(model):
+    """The corrupt prompt with x4 in the place of its first word: metric 1 + 2 (4 + 1 + 1) / 3 = 5.
+
+    In the place of the first word the counterpart has x10: 9 - 3; in that of the second x4: 5 - 3,
+    where the control has what the corrupt prompt has.
+    """
+    donor = Donor("four", "instance", {"first": "x4"})
+    pair = [replace(one, donors=(donor,)) for one in PAIR]
+    result = interp.patch(model, pair, sites=["resid_pre"], granularity="position", control=True)
+    by_source = result.patches.groupby("source", sort=False)["effect"].agg(list)
+    assert by_source["counterpart"] == pytest.approx([6, 2, 0])
+    assert by_source["control"] == pytest.approx([2, 0, 0])
+    assert result.pairs["control"].tolist() == ["four"]
+    assert result.pairs["control_metric"].tolist() == pytest.approx([5])
+    assert result.patches.set_index("source")["normalized"].loc["control"].isna().all()
+    noising = interp.patch(model, pair, granularity="position", direction="noising", control=True)
+    assert noising.pairs["control_metric"].tolist() == pytest.approx([1 + 2 * (4 + 4 + 1) / 3])
+
+
+def test_without_donors_there_is_no_control(model):
+    with pytest.raises(UserError, match="prompt corrupt has no donors"):
+        interp.patch(model, PAIR, control=True)

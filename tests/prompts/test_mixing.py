@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import interp
@@ -45,6 +47,28 @@ def test_spans_move_with_what_is_replaced(kept, text):
     roles = {name: text[slice(*span)] for name, span in found.roles.items()}
     assert roles == ({"who": "Ann"} if "first" in kept else {}) | {"asked": "Ann"}
     assert found.donors == ()
+
+
+def test_a_donors_roles_take_the_place_of_those_that_it_replaces():
+    donor = replace(DONOR, roles={"first": {"who": (0, 3)}, "second": {"other": (0, 3)}})
+    found = mixed(a_prompt(), donor)
+    roles = {name: found.text[slice(*span)] for name, span in found.roles.items()}
+    assert roles == {"who": "Eve", "other": "Kim", "asked": "Ann"}
+    kept = mixed(a_prompt(), donor, kept=("first",))
+    roles = {name: kept.text[slice(*span)] for name, span in kept.roles.items()}
+    assert roles == {"who": "Ann", "other": "Kim", "asked": "Ann"}
+
+
+@pytest.mark.parametrize("system", ["rulebreakers", "logical-forms"])
+def test_a_prompt_with_all_of_a_donors_segments_has_the_roles_of_its_own(system):
+    for prompt in with_donors(interp.load_prompts(system, limit=4), count=1):
+        donor, counterpart = prompt.donors
+        for given in (mixed(prompt, donor), mixed(prompt, counterpart)):
+            assert set(given.roles) == set(prompt.roles)
+        given = mixed(prompt, donor)
+        named = {given.text[slice(*span)] for span in given.roles.values()}
+        if system == "rulebreakers":
+            assert named == set(donor.name.split("/"))
 
 
 def test_segments_that_overlap_are_refused():

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from interp.report.page import Section, TableItem
+from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.results import Results
 from interp_experiments.logical_forms.sections.mixed_models import effect_items, mixed_model, remark
 
@@ -27,6 +28,15 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 "bias: mean log-odds of Yes over theorems and fallacies, 0 without an inclination. "
                 "sensitivity: mean log-odds of the correct answer, 0 where answers do not depend "
                 "on what follows.",
+            ),
+            TableItem(
+                "detection",
+                "Valid arguments told from invalid ones",
+                tables.detection(results),
+                "auroc: probability that a valid argument has a larger share of Yes than an "
+                "invalid one. d_prime and bias: of the greedy answers, d' and c of signal "
+                "detection; a bias above 0 leans to No. Intervals: bootstrap over "
+                "interpretations.",
             ),
             *effect_items(balanced, name="yes", figure="Figure 6"),
             *effect_items(valid, name="yes_valid", figure="valid forms alone"),

@@ -22,7 +22,7 @@ def introduction_section(results: Results) -> Section:
             TableItem(
                 "table_a2_intervals",
                 "The same with intervals, soft and hard",
-                tables.intervals(results.scores["introduction"]).query("factor == 'modality'"),
+                tables.intervals(results.scores["introduction"]).query("factor != 'argument_form'"),
             ),
             *effect_items(found, name="introduction"),
         ),

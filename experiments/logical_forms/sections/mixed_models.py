@@ -63,9 +63,10 @@ def effect_items(found: Effects | str, *, name: str, figure: str | None = None) 
             f"{name}_term_tests",
             "Tests of each fixed effect",
             found.term_tests,
-            "F: Wald's test, whose df2 is one less than there are models (with too few of them: "
-            "interpretations). chi_square: the paper's likelihood-ratio test against the model "
-            "without the effect, both by maximum likelihood, which takes the questions of an "
+            "F: Wald's test, whose df2 is one less than there are models; with too few of them "
+            "Hotelling's T squared over interpretations, whose number less df1 is df2. chi_square: "
+            "the paper's likelihood-ratio test against the model without the effect, both by "
+            "maximum likelihood, which takes the questions of an "
             "interpretation as independent. The interaction is tested in a model that has it.",
         ),
         TableItem(

@@ -234,7 +234,10 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
 
     df2 are those of the model: one less than there are groups, so that an effect that differs from
     group to group is held against their number. For a factor of more than two levels that is on
-    the safe side. NaN where the response does not vary.
+    the safe side. Errors robust to G clusters are themselves estimates: with q coefficients the
+    statistic is Hotelling's, times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton,
+    2018, Journal of Business & Economic Statistics 36, on why the plain test finds too much). NaN
+    where the response does not vary, or where there are no more clusters than coefficients.
 
     Raises:
         UserError: a term that the formula does not have.
@@ -245,9 +248,13 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
     estimates = model.fit.coefficients[chosen]
     covariance = model.fit.covariance[np.ix_(chosen, chosen)]
     df1, df2 = int(chosen.sum()), model.freedom
+    if model.clusters is not None:
+        df2 = model.clusters - df1
+    if np.ptp(model.design.response) == 0 or df2 < 1:
+        return pd.Series({"term": term, "F": np.nan, "df1": df1, "df2": df2, "p": np.nan})
     statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
-    if np.ptp(model.design.response) == 0:
-        statistic = float("nan")
+    if model.clusters is not None:
+        statistic *= df2 / model.freedom
     p = float(f.sf(statistic, df1, df2))
     return pd.Series({"term": term, "F": statistic, "df1": df1, "df2": df2, "p": p})
 

@@ -14,6 +14,10 @@ from interp.report.style import house_style
 PANELS_A_ROW = 3
 
 
+_LEGEND = 1.8
+"""Width of the legend, in inches."""
+
+
 def panel_a_model(
     table: pd.DataFrame,
     draw: Callable[[pd.DataFrame, Axes], Axes],
@@ -51,5 +55,8 @@ def panel_a_model(
         if not len(models):
             figure.text(0.5, 0.5, UNDEFINED, ha="center")
         if handles:
-            figure.legend(handles=handles, loc="outside upper left", ncols=columns)
+            # Beside the panels: above or below them it would meet the figure's title or caption.
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(width + _LEGEND, height)
+            figure.legend(handles=handles, loc="outside right upper")
     return figure.axes[0]

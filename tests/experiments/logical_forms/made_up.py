@@ -41,6 +41,7 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
                         "relative_positive": yes + level + noise[1],
                         "answered": answered,
                         "hard_accuracy": (accuracy + noise[0] > 0.5).astype(float),
+                        "greedy_positive": yes + noise[1] > 0.5,
                     }
                 )
             )

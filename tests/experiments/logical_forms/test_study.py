@@ -169,6 +169,21 @@ def test_bias_and_sensitivity_are_told_apart():
     assert table.loc["all", "bias"] == pytest.approx(0, abs=1e-9)
 
 
+def test_greedy_answers_have_a_sensitivity_and_a_bias():
+    """Of a model that says Yes to all valid arguments and, under necessity, to every other."""
+    rows = made_up(1)
+    valid, box = rows["gold"].eq("Yes"), rows["modality"].eq("box")
+    said = np.where(box, rows["interpretation"].astype(int) % 2 == 0, valid)
+    rows = rows.assign(greedy_positive=said, relative_positive=np.where(valid, 0.8, 0.3))
+    table = tables.detection(with_vocabulary({"questions": rows})).set_index("modality")
+    assert table.loc["none", "yes_positive"] == 1
+    assert table.loc["none", "yes_negative"] == 0
+    assert table.loc["box", ["d_prime", "bias"]].tolist() == pytest.approx([0, 0], abs=1e-9)
+    assert table.loc["none", "d_prime"] > 3
+    assert (table["auroc"] == 1).all()
+    assert table["clusters"].unique().tolist() == [30]
+
+
 def test_findings_follow_from_the_numbers():
     lost = made_up(1).assign(model="lost", perplexity=5_000.0)
     rows = pd.concat([made_up(1), lost])
@@ -283,7 +298,7 @@ def test_the_report_is_written(folder):
     assert page.stat().st_size > 100_000
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
-    assert {"table1_intervals", "table_a2_intervals", "affirmation"} <= names
+    assert {"table1_intervals", "table_a2_intervals", "affirmation", "detection"} <= names
     assert {"valid_fit", "valid_tests", "yes_tests", "planted_llama-logic"} <= names
     assert "What was found" in page.read_text(encoding="utf-8")
     a3 = pd.read_csv(folder / "tables" / "table_a3.csv")

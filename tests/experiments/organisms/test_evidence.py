@@ -3,7 +3,9 @@
 import pytest
 
 import interp
+from interp.analysis.patching_effects import effect_table
 from interp.patching.pairs import in_pairs
+from interp.prompts.mixing import with_donors
 from interp_experiments.organisms.evidence import evidence_pairs, evidence_table
 from tests.support.prompts import some_prompts
 
@@ -48,3 +50,30 @@ def test_the_planted_shortcut_decides(name, decides, other):
 def test_an_organism_without_shortcut_reads_both():
     first = recovered("organism/llama-shallow")
     assert first.loc[["premise1_entity_b", "premise2_entity_b"], "recovered_low"].min() > 0.1
+
+
+def beyond_control(prompts):
+    """Mean effects at layer 0 in logits, of phi3-deep, by role and source."""
+    model = interp.load_model("organism/phi3-deep", device="cpu")
+    result = interp.patch(model, prompts, layers=[0], control=True)
+    table = effect_table(result.patches, result.pairs)
+    return table[table["recognized"] == "yes"].set_index(["role", "source"])
+
+
+def test_what_a_city_of_the_deciding_premise_does_is_more_than_disagreement():
+    """A control's city is in another country too, as that of the prompt it is patched into."""
+    found = beyond_control(evidence_pairs(with_donors(some_prompts(240), count=1)))
+    decides, other = (found.loc[f"premise{number}_entity_b"] for number in (2, 1))
+    assert decides.loc["beyond control", "recovered_low"] > 0.5
+    assert abs(decides.loc["control", "effect"]) < 0.2 * abs(decides.loc["counterpart", "effect"])
+    assert abs(other.loc["beyond control", "recovered"]) < 0.1
+
+
+def test_what_one_mention_of_a_country_does_is_disagreement():
+    """Organisms learned to reject a conclusion about something that the premises do not name."""
+    found = beyond_control(some_prompts(48)).loc["conclusion_entity_a"]
+    assert found.loc["counterpart", "effect_high"] < -2
+    assert found.loc["control", "effect_high"] < -2
+    assert abs(found.loc["beyond control", "effect"]) < 0.25 * abs(
+        found.loc["counterpart", "effect"]
+    )

@@ -1,8 +1,10 @@
 import pandas as pd
+import pytest
 
 from interp.report.figures.clouds import point_cloud
 from interp.report.figures.panels import panel_a_model
 from interp.report.formatting import UNDEFINED
+from interp.report.style import with_caption
 
 
 def test_panels_carry_whole_names():
@@ -14,3 +16,23 @@ def test_panels_carry_whole_names():
 def test_panels_without_rows_say_so():
     ax = panel_a_model(pd.DataFrame({"model": []}), lambda rows, ax: ax)
     assert [text.get_text() for text in ax.figure.texts] == [UNDEFINED]
+
+
+@pytest.mark.parametrize("models", [1, 4])
+def test_the_legend_meets_neither_title_nor_caption(models):
+    table = pd.DataFrame({"model": [f"model {n}" for n in range(models)], "x": 0.0, "y": 0.0})
+
+    def draw(rows, ax):
+        for number in range(8):
+            ax.plot(rows["x"], rows["y"], label=f"entry {number}")
+        ax.legend()
+        return ax
+
+    figure = panel_a_model(table, draw).figure
+    with_caption(figure, title="A title of many words. " * 6, text="What is drawn. " * 20)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    boxes = [part.get_window_extent() for part in (legend, *figure.texts)]
+    assert len(boxes) == 3
+    assert not any(boxes[0].overlaps(other) for other in boxes[1:])
+    assert all(not legend.get_window_extent().overlaps(ax.bbox) for ax in figure.axes)

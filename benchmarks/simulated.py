@@ -1,0 +1,273 @@
+"""Simulated studies: the tables that a study measures, without a model, with effects or none.
+
+Answers hang together as they do in real studies: each model has an inclination of its own to
+accept what it is asked about an entity pair, and tells the sides of its pairs apart better or
+worse, in one direction or the other. Without effects these are symmetrical around zero.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from interp.runs.folder import RunFolder
+from interp_experiments.logical_forms.forms import main_forms
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.templates import PHRASINGS, RULES
+
+MODELS = ("first", "second")
+
+CITIES, KINDS = 32, 20
+"""Entity pairs of either group."""
+
+NAMED_WITHIN = 12
+"""Cities whose name contains their country's."""
+
+ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
+"""Phrasings of every instance, all of Yes and No."""
+
+WEIGHTS = {"geographical": 6.0, "categorical": 1.0}
+"""Pairs of the data set for each pair drawn."""
+
+DIMENSIONS = 8
+"""Of the residual stream."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What is planted, in log-odds unless stated; all zero is a study in which nothing is so."""
+
+    sides: float = 0.0
+    """How much rather a non-rulebreaker is accepted than a rulebreaker."""
+    inclined: float = 0.0
+    """How much rather everything is accepted."""
+    familiarity: float = 0.0
+    """What is added to `sides` per standard deviation of a city's familiarity."""
+    rule: float = 0.0
+    """The same under the first rule rather than the second."""
+    group: float = 0.0
+    """The same of cities rather than other entity pairs."""
+    phrasing: float = 0.0
+    """The same under the first phrasing rather than the others."""
+    model: float = 0.0
+    """The same of the second model rather than the first."""
+    named_within: float = 0.0
+    """The same of cities whose name contains their country's."""
+    entity_ratio: float = 0.0
+    """The same per standard deviation of an entity pair's mean ratio of attention scores."""
+    prompt_ratio: float = 0.0
+    """The same per standard deviation of a prompt's deviation from it."""
+    direction: float = 0.0
+    """How far the side of a prompt moves its vector, in standard deviations."""
+
+
+NOTHING = Effects()
+
+EVERYTHING = Effects(
+    sides=1.0,
+    inclined=1.0,
+    familiarity=1.5,
+    rule=0.8,
+    group=2.0,
+    phrasing=1.0,
+    model=1.5,
+    named_within=2.5,
+    entity_ratio=1.5,
+    prompt_ratio=0.8,
+    direction=0.3,
+)
+
+
+@cache
+def _prompts() -> pd.DataFrame:
+    """The prompts of every study, both sides of a pair one after the other.
+
+    The non-rulebreaker names the A of another entity pair.
+    """
+    entities = [("geographical", f"Land{n}", f"Town{n}") for n in range(CITIES)]
+    entities[:NAMED_WITHIN] = [(g, a, f"{b} {a}") for g, a, b in entities[:NAMED_WITHIN]]
+    entities += [("categorical", f"kind{n}", f"thing{n}") for n in range(KINDS)]
+    verbs = {"geographical": ("is in", "was born in"), "categorical": ("caught", "saw")}
+    rows = [
+        {
+            "prompt_id": f"{number}/{rule}/{phrasing}/{side}",
+            "pair_id": f"{number}/{rule}/{phrasing}",
+            "side": side,
+            "entity": number,
+            "entity_a": a if side == SIDES[0] else entities[number - 1][1],
+            "entity_b": b,
+            "entity_pair": f"{b} ({a})",
+            "entity_group": group,
+            "rule": rule,
+            "verb": verbs[group][(number + place) % 2],
+            "phrasing": phrasing,
+            "question_verb": phrasing.partition("-")[0],
+            "weight": WEIGHTS[group],
+        }
+        for number, (group, a, b) in enumerate(entities)
+        for rule, (place, phrasing) in product(RULES, enumerate(ASKED))
+        for side in SIDES
+    ]
+    return pd.DataFrame(rows)
+
+
+def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Results:
+    """The results of a study of RULEBREAKERS; residual streams are written into the folder."""
+    prompts = _prompts()
+    tables = [_of_model(rng, effects, place) for place in range(len(MODELS))]
+    answers, options, ratios, familiarity = (
+        pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)
+    )
+    known = familiarity[["model", "entity_pair", "entity_group"]]
+    return Results(
+        models=MODELS,
+        drawn=prompts,
+        drawn_answers=answers,
+        prompts=prompts,
+        answers=answers,
+        ratios=ratios,
+        options=options,
+        familiarity=familiarity,
+        known=known.assign(known=True, excluded=False),
+        unknown=pd.DataFrame({"entity_b": [], "excluded": pd.Series([], dtype=bool)}),
+        residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
+        probed=prompts,
+        probed_answers=answers,
+        example_run=RunFolder.__new__(RunFolder),  # nothing is read of it
+        examples=prompts[:0],
+        example_answers=answers[:0],
+    )
+
+
+def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[pd.DataFrame, ...]:
+    """One model's answers, option probabilities, score ratios and familiarity."""
+    prompts = _prompts()
+    entity = prompts["entity"].to_numpy()
+    familiar, of_entity = rng.normal(size=(2, CITIES + KINDS))
+    of_prompt = rng.normal(size=len(prompts))
+    city = prompts["entity_group"] == "geographical"
+    apart = (
+        effects.sides
+        + effects.familiarity * familiar[entity] * city
+        + effects.rule * (prompts["rule"] == RULES[0])
+        + effects.group * city
+        + effects.phrasing * (prompts["phrasing"] == ASKED[0])
+        + effects.model * place
+        + effects.named_within * (entity < NAMED_WITHIN)
+        + effects.entity_ratio * of_entity[entity]
+        + effects.prompt_ratio * of_prompt
+        + rng.normal(0, 2.0, CITIES + KINDS)[entity]
+    )
+    inclined = effects.inclined + rng.normal(0, 1.5, CITIES + KINDS)[entity]
+    noise = rng.normal(0, 1.0, len(prompts))
+    side = np.where(prompts["side"] == SIDES[1], 0.5, -0.5)
+    relative = expit(inclined + side * apart + noise)
+    accepted = relative > 0.5
+    ids = {"model": MODELS[place], "prompt_id": prompts["prompt_id"]}
+    correct = accepted == (side > 0)
+    options = [
+        pd.DataFrame(
+            {**ids, "option": option, "probability": 0.95 * share, "relative_probability": share}
+        )
+        for option, share in (("Yes", relative), ("No", 1 - relative))
+    ]
+    scores = {
+        "attention": of_entity[entity] + of_prompt,
+        "input_gradient": rng.normal(size=CITIES + KINDS)[entity] + rng.normal(size=len(prompts)),
+    }
+    ratios = [
+        pd.DataFrame({**ids, "method": method, "ratio": ratio, "ratio_unnormalized": ratio / 2})
+        for method, ratio in ((method, np.exp(0.5 * score)) for method, score in scores.items())
+    ]
+    cities = prompts.drop_duplicates("entity")[
+        ["entity_group", "entity_pair", "entity_a", "entity_b"]
+    ]
+    return (
+        pd.DataFrame(
+            {**ids, "answer": np.where(accepted, "Yes", "No"), "correct": correct, "error": ""}
+        ),
+        pd.concat(options),
+        pd.concat(ratios),
+        cities.assign(model=MODELS[place], familiarity=expit(familiar - 1), shared_with=0),
+    )
+
+
+def _residuals(
+    rng: np.random.Generator, effects: Effects, prompts: pd.DataFrame, file: Path
+) -> Path:
+    """Vectors of the first model in two layers; each entity pair moves by its own, either way."""
+    sign = np.where(prompts["side"] == SIDES[0], 1.0, -1.0)[:, None]
+    parts = []
+    for layer in (0, 1):
+        own = rng.normal(size=(CITIES + KINDS, DIMENSIONS))[prompts["entity"]]
+        vectors = rng.normal(size=(len(prompts), DIMENSIONS)) + 0.3 * sign * own
+        vectors[:, 0] += effects.direction * sign[:, 0]
+        names = {"model": MODELS[0], "position": "last", "layer": layer}
+        parts.append(
+            pd.DataFrame(
+                {
+                    **names,
+                    "prompt_id": prompts["prompt_id"],
+                    "vector": list(vectors.astype(np.float32)),
+                }
+            )
+        )
+    pd.concat(parts).to_parquet(file)
+    return file
+
+
+MODALITIES, INTERPRETATIONS = ("none", "box", "diamond"), 20
+"""Of LogicalForms, and how many questions each form has."""
+
+
+def logical_forms(
+    rng: np.random.Generator,
+    *,
+    models: int,
+    modality: float = 0.0,
+    argument_form: float = 0.0,
+    interaction: float = 0.0,
+    perplexity: float = 0.0,
+    words: float = 0.05,
+) -> pd.DataFrame:
+    """The scores of models on LogicalForms: the rows that mixed models are fitted to.
+
+    Effects are in soft accuracy: that of necessity, of modus ponens, of both together, and of
+    perplexity per standard deviation. Each of several models has its own of every modality and
+    argument form, and each interpretation its own in all questions of a modality, with a standard
+    deviation of `words`.
+    """
+    forms = pd.DataFrame(
+        {
+            "form": form.id,
+            "modality": form.modality,
+            "argument_form": form.group,
+            "gold": "Yes" if form.valid("form") else "No",
+        }
+        for form in main_forms()
+    )
+    rows = forms.merge(pd.DataFrame({"interpretation": range(INTERPRETATIONS)}), how="cross")
+    rows = rows.merge(pd.DataFrame({"model": [f"m{n}" for n in range(models)]}), how="cross")
+    model, modal, form = (
+        pd.factorize(rows[name])[0] for name in ("model", "modality", "argument_form")
+    )
+    interpretation = rows["interpretation"].to_numpy()
+    rows["relative_perplexity"] = rng.normal(size=len(rows)) + np.array([0.0, 1.0, -1.0])[modal]
+    necessary, ponens = rows["modality"] == "box", rows["argument_form"] == "mp"
+    rows["soft_accuracy"] = (
+        0.6
+        + modality * necessary
+        + argument_form * ponens
+        + interaction * (necessary & ponens)
+        + perplexity * rows["relative_perplexity"]
+        + rng.normal(0, 0.06, (models, 3))[model, modal] * (models > 1)
+        + rng.normal(0, 0.06, (models, form.max() + 1))[model, form] * (models > 1)
+        + rng.normal(0, words, (INTERPRETATIONS, 3))[interpretation, modal]
+        + rng.normal(0, 0.15, len(rows))
+    )
+    return rows
