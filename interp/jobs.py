@@ -143,7 +143,7 @@ class Job(Options):
         """The models that are measured if none is named."""
         what = self.what()
         if isinstance(what, Study):
-            return _organisms_of(what)
+            return _organisms_of(what, what.organisms_for(self.prompts))
         return [default_organism(self.prompts.system)]
 
     def _identity(self, found: FoundModel) -> dict[str, Any]:
@@ -159,8 +159,8 @@ class Job(Options):
         return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
 
 
-def _organisms_of(study: Study) -> list[str]:
-    names = organism_names(study.organisms)
+def _organisms_of(study: Study, system: str | None) -> list[str]:
+    names = organism_names(system)
     if not names:
         raise UserError(f"no packaged organism is made for {study.name}; name a model by --model")
     return names

@@ -103,6 +103,15 @@ SCHEMAS: dict[str, pa.Schema] = {
             _ERROR,
         ]
     ),
+    "coalition_values": pa.schema(
+        [
+            *_KEY,
+            ("donor_kind", pa.string()),
+            ("segments", pa.list_(pa.string())),
+            ("coalition", pa.int64()),
+            ("values", pa.list_(pa.float64())),
+        ]
+    ),
     "patches": pa.schema(
         [
             *_PAIR_KEY,
@@ -185,6 +194,11 @@ donors, in logits, each with its sample standard deviation over them (_sd; null 
 `donor_kind` is "instance" (another instance of the prompt's template) or "counterpart" (the other
 side of its pair). A note tells of segments that no donor changes, and of fewer donors than asked
 for.
+
+coalition_values: one row per model, prompt, kind of donor and coalition of `segments` that are
+kept, all others being a donor's: bit i of `coalition` stands for segment i. `values` are those of
+the prompts, in logits as in segment_effects, donor by donor in the order of its `donor_names`. A
+prompt with an error has none.
 
 patches: one row per model, pair, direction, method ("exact", or the estimate "gradient" or
 "integrated") and cell. `effect` is the logit difference (positive minus negative option) of the

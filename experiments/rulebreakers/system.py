@@ -9,6 +9,7 @@ from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.facts import entity_group, fact_set, published_groups
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.named import NAMED
+from interp_experiments.rulebreakers.planted import planted_second
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import load_located, load_published
 
@@ -33,6 +34,10 @@ class Rulebreakers:
             packaged = {pair: entity_group(pair) for pair in entity_pairs()}
             return fact_set(packaged, description={"data": "packaged"})
         return fact_set(published_groups(load_located(data)), description={"data": data})
+
+    def planted_second(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+        """By prompt, whether a model was made to read premise 2, if that is known."""
+        return planted_second(model, prompts)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""

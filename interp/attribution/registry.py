@@ -37,6 +37,18 @@ class Method:
     `interp.attribution.method` calls a SharedPass or an OwnPasses."""
     donors: bool = False
     """Whether it reads other texts for segments, which prompts have from their system."""
+    tokens: bool = True
+    """Whether it tells the tokens of a segment apart."""
+
+    @property
+    def signed(self) -> bool:
+        """Whether scores are negative where something speaks against f."""
+        return self.sign.startswith("signed")
+
+    @property
+    def reads_coalitions(self) -> bool:
+        """Whether its scores are made of the values v(S), by which effects are measured, too."""
+        return self.donors and not self.tokens
 
 
 DEFAULT_METHODS = ("input_gradient", "attention")
@@ -129,6 +141,7 @@ _OWN = (
         _BY_SEGMENT,
         "k + 1 forward",
         "interp.attribution.methods.leave_one_out:ByDeletion",
+        tokens=False,
     ),
     Method(
         "leave_one_out:donor",
@@ -139,6 +152,7 @@ _OWN = (
         "k K + 1 forward",
         "interp.attribution.methods.leave_one_out:ByDonor",
         donors=True,
+        tokens=False,
     ),
     Method(
         "shapley",
@@ -149,6 +163,7 @@ _OWN = (
         "(2^k - 1) K + 1 forward",
         "interp.attribution.methods.shapley:Shapley",
         donors=True,
+        tokens=False,
     ),
     Method(
         "context_cite",
@@ -159,6 +174,7 @@ _OWN = (
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.context_cite:ContextCite",
         donors=True,
+        tokens=False,
     ),
     Method(
         "captum:kernel_shap",
@@ -169,6 +185,7 @@ _OWN = (
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.captum:KernelShap",
         donors=True,
+        tokens=False,
     ),
     Method(
         "captum:lime",
@@ -179,6 +196,7 @@ _OWN = (
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.captum:Lime",
         donors=True,
+        tokens=False,
     ),
     Method(
         "captum:integrated_gradients",

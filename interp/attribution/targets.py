@@ -1,6 +1,6 @@
 """What is attributed: a scalar for each prompt, computed from its next-token logits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -24,10 +24,11 @@ def target_tokens(
     """The token of each prompt that is attributed and, for a contrast, the one against it.
 
     An answer counts in its most probable form. A contrast is that of the two options that the
-    answer names, otherwise of the correct option with the most probable of the others.
+    answer names, otherwise of the correct option with the most probable of the others; a margin is
+    that of the likelier of the two that the answer names, otherwise of the two likeliest.
 
     Raises:
-        UserError: a contrast of a prompt whose answer has no other option.
+        UserError: a contrast or margin of a prompt whose answer has no other option.
     """
     logits = predictions.logits
     if target == "predicted":
@@ -40,8 +41,9 @@ def target_tokens(
         ]
         return _most_probable(logits, golds), None
     values = token_logits(logits, [answers.tokens for answers in predictions.answers])
+    named = _margin if target == "margin" else _contrast
     pairs = [
-        answers.contrast(*_contrast(prompt, answers, own))
+        answers.contrast(*named(prompt, _totals(answers, own)))
         for prompt, answers, own in zip(prompts, predictions.answers, values, strict=True)
     ]
     return (
@@ -50,24 +52,37 @@ def target_tokens(
     )
 
 
-def _contrast(
-    prompt: Prompt, answers: AnswerTokens, logits: Float[Tensor, " _token"]
-) -> tuple[str, str]:
-    """The names of the two options whose difference is attributed; `logits` of all tokens."""
+def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str, float]:
+    """The logit of each option, of several tokens their log-sum-exp; `logits` of all tokens."""
+    sizes = [len(tokens) for tokens in answers.of.values()]
+    parts = torch.split(logits, sizes)
+    return {name: float(own.logsumexp(0)) for name, own in zip(answers.of, parts, strict=True)}
+
+
+def _contrast(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
+    """The names of the two options whose difference is attributed."""
     if prompt.answer.contrast is not None:
         return prompt.answer.contrast
-    sizes = [len(tokens) for tokens in answers.of.values()]
-    totals = {
-        name: float(own.logsumexp(0))
-        for name, own in zip(answers.of, torch.split(logits, sizes), strict=True)
-        if name != prompt.answer.gold
-    }
-    if not totals:
-        raise UserError(
-            f"prompt {prompt.id} asks for {prompt.answer.needs}, so its answer has nothing to be "
-            "contrasted with; expected the target predicted or gold"
-        )
-    return prompt.answer.gold, max(totals, key=totals.__getitem__)
+    others = [name for name in totals if name != prompt.answer.gold]
+    if not others:
+        raise _no_other(prompt)
+    return prompt.answer.gold, max(others, key=totals.__getitem__)
+
+
+def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
+    """The names of the model's own answer and of the other."""
+    names = prompt.answer.contrast or tuple(totals)
+    if len(names) < 2:
+        raise _no_other(prompt)
+    own, other, *_ = sorted(names, key=lambda name: -totals[name])
+    return own, other
+
+
+def _no_other(prompt: Prompt) -> UserError:
+    return UserError(
+        f"prompt {prompt.id} asks for {prompt.answer.needs}, so its answer has nothing to be "
+        "contrasted with; expected the target predicted or gold"
+    )
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:

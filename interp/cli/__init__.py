@@ -19,6 +19,7 @@ COMMANDS = (
     "generate",
     "patch",
     "effects",
+    "faithfulness",
     "run",
     "train",
     "report",

@@ -37,14 +37,16 @@ def run(arguments: argparse.Namespace) -> None:
     write(arguments.folder, arguments.out)
 
 
-def write(folder: Path, page: Path | None = None) -> None:
-    """Write the report on a run or a study, into its own folder by default."""
+def write(folder: Path, page: Path | None = None) -> "Report":
+    """Write the report on a run or a study, into its own folder by default; returns it."""
     from interp.console import echo
     from interp.report.page import PAGE, write_report
 
     page = page or folder / PAGE
-    file = write_report(_report(folder), page.parent, page=page.name)
+    report = _report(folder)
+    file = write_report(report, page.parent, page=page.name)
     echo(f"report written to {file}")
+    return report
 
 
 def _report(folder: Path) -> "Report":

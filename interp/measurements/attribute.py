@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
-Target = Literal["predicted", "gold", "contrast"]
+Target = Literal["predicted", "gold", "contrast", "margin"]
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -38,8 +38,9 @@ class Attribute(Spec):
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """what is attributed: the predicted token, which is the answer that the model itself prefers;
-    the gold answer; or the contrast of the two options that the data contrasts, or else of the gold
-    answer and the likeliest other"""
+    the gold answer; the contrast of the two options that the data contrasts, or else of the gold
+    answer and the likeliest other; or the margin, the model's own answer against the other of these
+    two, or else the likeliest other"""
     keep_tokens: bool = False
     """also keep the tokens, and the score of each"""
 

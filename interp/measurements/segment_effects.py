@@ -5,7 +5,7 @@
 2. The value of a prompt is the logit difference of two answers, the model's own to the intact
    prompt first: v(S) with the segments of S kept.
 3. Shapley values, leave-one-out effects and interactions are taken donor by donor; what is stored
-   is their mean and their spread.
+   is their mean and their spread, beside the value of every coalition.
 """
 
 import math
@@ -55,15 +55,22 @@ def segment_effects(model: Model, spec: Effects, *, batch_tokens: int | None = N
         for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
             read = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
-            found = chain.from_iterable(_rows(game, read, spec.donors) for game in own)
-            rows.append({"segment_effects": [{**key, **row} for row in found]})
+            read_games = [(game, _values(game, read)) for game in own]
+            effects = (_rows(game, values, read, spec.donors) for game, values in read_games)
+            kept = (_coalition_rows(game, values) for game, values in read_games)
+            rows.append(
+                {
+                    "segment_effects": [{**key, **row} for row in chain.from_iterable(effects)],
+                    "coalition_values": [{**key, **row} for row in chain.from_iterable(kept)],
+                }
+            )
         return rows
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {"segment_effects": [row]}
 
-    tables = {"segment_effects": SCHEMAS["segment_effects"]}
+    tables = {name: SCHEMAS[name] for name in ("segment_effects", "coalition_values")}
     return Measurement(model, spec, tables, budget, measure_batch, error_rows)
 
 
@@ -106,14 +113,32 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     return own, other
 
 
-def _rows(game: Coalitions, read: Mapping[str, Logits], asked: int) -> Iterator[Row]:
-    """One row a segment, and one for each two segments."""
-    intact = read[game.prompt.text]
-    own, other = _compared(game.prompt, intact)
-    values = np.array(
+def _values(game: Coalitions, read: Mapping[str, Logits]) -> Values:
+    """The value of each coalition, donor by donor."""
+    own, other = _compared(game.prompt, read[game.prompt.text])
+    return np.array(
         [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
         dtype=np.float64,
     )
+
+
+def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
+    """One row a coalition; none where a value is not finite."""
+    if np.isfinite(values).all():
+        for coalition, by_donor in enumerate(values.T):
+            yield {
+                "donor_kind": game.donors[0].kind,
+                "segments": list(game.segments),
+                "coalition": coalition,
+                "values": by_donor.tolist(),
+            }
+
+
+def _rows(
+    game: Coalitions, values: Values, read: Mapping[str, Logits], asked: int
+) -> Iterator[Row]:
+    """One row a segment, and one for each two segments."""
+    own, other = _compared(game.prompt, read[game.prompt.text])
     shared: Row = {
         "donor_kind": game.donors[0].kind,
         "answer": own,

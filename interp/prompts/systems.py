@@ -46,6 +46,19 @@ def cluster_factor(system: str) -> str | None:
     return getattr(find_system(system), "cluster", None) if system in system_names() else None
 
 
+def planted_second(system: str, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+    """By prompt, the planted probability that the first segment of the system's ratio decides.
+
+    It is what the system's method `planted_second` says of a model and the prompts table; None of a
+    model that nothing is planted in, or of a system without such a method.
+    """
+    if system not in system_names():
+        return None
+    known = getattr(find_system(system), "planted_second", None)
+    found: pd.Series | None = None if known is None else known(model, prompts)
+    return found
+
+
 def load_prompts(
     system: str = "rulebreakers",
     *,

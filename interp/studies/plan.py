@@ -44,6 +44,10 @@ class Study(Options, ABC):
     organisms: ClassVar[str | None] = None
     """Without any model named, the packaged organisms for this system are measured; all if None."""
 
+    def organisms_for(self, source: PromptSource) -> str | None:
+        """The system whose organisms are measured without any model named; None for all."""
+        return self.organisms
+
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """What is measured of every model."""

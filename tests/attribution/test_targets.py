@@ -93,3 +93,25 @@ def test_the_first_token_of_a_free_text_may_be_attributed_and_has_no_contrast():
     assert target_tokens("predicted", batch, predictions)[0].tolist() == [3]
     with pytest.raises(UserError, match="asks for generated text, so its answer has nothing"):
         target_tokens("contrast", batch, predictions)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1000), named=st.booleans())
+def test_a_margin_is_the_models_own_answer_against_the_other(seed, named):
+    torch.manual_seed(seed)
+    logits = torch.randn(1, 6) * 4
+    by_name = dict(zip(("True", "False", "Unknown"), TOKENS, strict=True))
+    prompt = three("Unknown", ("True", "False") if named else None)
+    batch, predictions = predicted([prompt], logits, TOKENS)
+    own, other = target_tokens("margin", batch, predictions)
+    total = {name: float(logits[0, list(t)].exp().sum()) for name, t in by_name.items()}
+    likeliest = sorted(("True", "False") if named else total, key=lambda name: -total[name])
+    for found, name in zip((own, other), likeliest, strict=False):
+        assert int(found) == max(by_name[name], key=lambda token: float(logits[0, token]))
+
+
+def test_an_answer_without_another_has_no_margin():
+    (prompt, *_) = numbers.prompts(seed=0, data=None)
+    batch, predictions = predicted([prompt], torch.zeros(1, 6), [(0,)])
+    with pytest.raises(UserError, match="has nothing to be contrasted with"):
+        target_tokens("margin", batch, predictions)

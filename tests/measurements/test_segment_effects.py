@@ -86,6 +86,22 @@ def test_effects_are_captums_over_the_same_coalitions(kind):
             assert found == pytest.approx(sign * pair, abs=2e-5)
 
 
+def test_the_value_of_every_coalition_is_kept():
+    model, prompts = tiny_model("llama"), with_donors(some_prompts(1), count=2)
+    result = interp.run(Effects(donors=2), models=model, prompts=some_prompts(1))
+    kept = result.tables["coalition_values"]
+    assert len(kept) == len(prompts) * 2 * 8
+    for prompt in prompts:
+        for which in ("instance", "counterpart"):
+            rows = kept[(kept["prompt_id"] == prompt.id) & (kept["donor_kind"] == which)]
+            assert rows["coalition"].tolist() == list(range(8))
+            assert {tuple(names) for names in rows["segments"]} == {tuple(SEGMENTS)}
+            games = [values_by_hand(model, prompt, d) for d in donors_of(prompt, which)]
+            sign = 1 if games[0][-1] > 0 else -1
+            expected = sign * np.array(games).T
+            np.testing.assert_allclose(np.stack(list(rows["values"])), expected, atol=2e-5)
+
+
 def test_leave_one_out_by_donor_is_the_premise_patched_before_the_first_layer():
     model = make_tiny("llama", byte_level(), dtype=torch.float64)
     found = 0
@@ -196,3 +212,4 @@ def test_values_that_are_no_numbers_are_an_error():
     rows = result.tables["segment_effects"]
     assert set(rows["error"]) == {"non-finite"}
     assert rows["shapley"].isna().all()
+    assert result.tables["coalition_values"].empty

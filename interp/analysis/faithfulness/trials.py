@@ -1,0 +1,262 @@
+"""Scores and effects of the same prompts, side by side as arrays."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from interp.analysis.faithfulness import controls
+from interp.analysis.faithfulness.arithmetic import ratio
+from interp.analysis.faithfulness.types import Effects, Scores, Values
+from interp.attribution.games import leave_one_out, shapley_values
+from interp.attribution.registry import find_method
+
+Weights = Float[np.ndarray, " prompt"]
+
+
+class Contender(NamedTuple):
+    """What is judged: a method with one way of scoring segments, or a control."""
+
+    method: str
+    score: str
+    """"sum" over a segment's tokens, "mean" of a token, or "control"."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What metrics see: scores and values of prompts with the same segments."""
+
+    sizes: Scores
+    """How strong each contender says that a segment is, never negative."""
+    signed: Scores
+    """Its scores as they are."""
+    has_sign: Bool[np.ndarray, " methods"]
+    """Whether a contender says what speaks against the answer."""
+    values: Values
+    compared: tuple[int, int] | None
+    """The places of two segments that are compared, the second over the first."""
+    planted: Weights
+    """The planted probability that the second of them decides; NaN where nothing is planted."""
+
+    @cached_property
+    def shapley(self) -> Effects:
+        """The exact Shapley values."""
+        return shapley_values(self.values)
+
+    @cached_property
+    def left_out(self) -> Effects:
+        """The leave-one-out effects v(N) - v(N without i)."""
+        return leave_one_out(self.values)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Prompts of one model whose donors stand in for the same segments."""
+
+    segments: tuple[str, ...]
+    prompt_ids: tuple[str, ...]
+    contenders: tuple[Contender, ...]
+    """The methods, then the controls."""
+    has_sign: Bool[np.ndarray, " methods"]
+    """As in `Judged`."""
+    scores: Float[np.ndarray, "own prompt segment"]
+    """Of the methods alone."""
+    tokens: Float[np.ndarray, "prompt segment"]
+    places: Float[np.ndarray, "prompt segment"]
+    """1 for the first segment in the text."""
+    by_donor: Float[np.ndarray, "prompt donor coalition"]
+    """v of each donor; NaN where a prompt has fewer of them."""
+    donors: Int[np.ndarray, "prompt donor"]
+    """Which donor it is, a number of `donor_names`; -1 for none."""
+    clusters: tuple[str, ...]
+    weights: Weights
+    ratio: tuple[str, str] | None
+    """Two segments that are compared, the first over the second."""
+    planted: Weights
+    """As in `Judged`."""
+
+    def judged(self, donor_weights: Float[np.ndarray, " donors"] | None = None) -> Judged:
+        """The prompts with v as the mean over donors, each counting by its weight.
+
+        A prompt of whose donors none has a weight has no values.
+        """
+        values = _mean_over_donors(self.by_donor, self.donors, donor_weights)
+        effects = shapley_values(values)
+        known = (effects, self.tokens, self.places)
+        return Judged(
+            sizes=np.concatenate([np.abs(self.scores), controls.sizes(*known)]),
+            signed=np.concatenate([self.scores, controls.signed(*known)]),
+            has_sign=self.has_sign,
+            values=values,
+            compared=self._compared,
+            planted=self.planted,
+        )
+
+    @property
+    def _compared(self) -> tuple[int, int] | None:
+        if self.ratio is None or not set(self.ratio) <= set(self.segments):
+            return None
+        above, below = self.ratio
+        return self.segments.index(below), self.segments.index(above)
+
+
+CONTROL = "control"
+"""How a control is scored."""
+
+
+def _mean_over_donors(
+    by_donor: Float[np.ndarray, "prompt donor coalition"],
+    donors: Int[np.ndarray, "prompt donor"],
+    weights: Float[np.ndarray, " donors"] | None,
+) -> Values:
+    there = donors >= 0
+    own = there.astype(float) if weights is None else np.where(there, weights[donors], 0.0)
+    sums = np.einsum("pd,pdc->pc", own, np.nan_to_num(by_donor))
+    return ratio(sums, own.sum(-1)[:, None])
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What was measured of one model, as tables, and what its prompts are."""
+
+    segment_scores: pd.DataFrame
+    segment_effects: pd.DataFrame
+    coalition_values: pd.DataFrame
+    prompts: pd.DataFrame
+    """The prompts table."""
+    cluster: str
+    """Its column of what makes prompts hang together."""
+    ratio: tuple[str, str] | None
+    """As in `Trials`."""
+    planted: pd.Series | None = None
+    """By prompt, the planted probability that the first segment of the ratio decides."""
+
+
+def trials_of(tables: Tables) -> list[Trials]:
+    """The prompts that have effects, and scores by every method, by what segments they have.
+
+    A method without any score is left out; then a prompt that some method has no score for.
+    """
+    numbers = _donor_numbers(tables.segment_effects)
+    scores = _by_contender(tables.segment_scores)
+    values = _instance(tables.coalition_values)
+    keys = values["segments"].map(tuple)
+    return [
+        trials
+        for segments, rows in values.groupby(keys, sort=False)
+        if (trials := _of_segments(tables, tuple(segments), rows, scores, numbers)) is not None
+    ]
+
+
+def donor_names(tables: Tables) -> list[str]:
+    """All donors from other instances, in the order of their numbers."""
+    return list(_donor_numbers(tables.segment_effects))
+
+
+def _instance(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["donor_kind"] == "instance"]
+
+
+def _donor_numbers(effects: pd.DataFrame) -> dict[str, int]:
+    names = _donor_lists(effects).explode().dropna().unique()
+    return {str(name): number for number, name in enumerate(names)}
+
+
+def _donor_lists(effects: pd.DataFrame) -> pd.Series:
+    """The names of each prompt's donors."""
+    rows = _instance(effects).dropna(subset=["segment"]).drop_duplicates("prompt_id")
+    return rows.set_index("prompt_id")["donor_names"]
+
+
+def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
+    """Scores of each method that has any, a row a prompt and a column a segment."""
+    found: dict[Contender, pd.DataFrame] = {}
+    for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
+        scores = rows.pivot(index="prompt_id", columns="segment", values="score")
+        found[Contender(str(method), "sum")] = scores
+        if find_method(str(method)).tokens:
+            tokens = rows.pivot(index="prompt_id", columns="segment", values="tokens")
+            found[Contender(str(method), "mean")] = scores / tokens.where(tokens > 0)
+    return found
+
+
+def _of_segments(
+    tables: Tables,
+    segments: tuple[str, ...],
+    rows: pd.DataFrame,
+    scores: dict[Contender, pd.DataFrame],
+    numbers: dict[str, int],
+) -> Trials | None:
+    """The prompts whose donors stand in for these segments; None if no prompt is complete."""
+    ids = list(dict.fromkeys(rows["prompt_id"]))
+    stacked = np.stack(
+        [own.reindex(index=ids, columns=list(segments)).to_numpy(float) for own in scores.values()]
+    )
+    whole = np.isfinite(stacked).all(axis=(0, 2))
+    kept = [id_ for id_, is_whole in zip(ids, whole, strict=True) if is_whole]
+    if not kept:
+        return None
+    contenders = (*scores, *(Contender(name, CONTROL) for name in controls.CONTROLS))
+    by_donor, donors = _values(rows, kept, _donor_lists(tables.segment_effects), numbers)
+    prompts = tables.prompts.set_index("prompt_id").loc[kept]
+    starts = prompts[[f"{name}_start" for name in segments]].to_numpy(float)
+    return Trials(
+        segments=segments,
+        prompt_ids=tuple(kept),
+        contenders=contenders,
+        has_sign=np.array([_has_sign(contender) for contender in contenders]),
+        scores=stacked[:, whole],
+        tokens=_tokens(tables.segment_scores, kept, segments),
+        places=starts.argsort(-1).argsort(-1) + 1.0,
+        by_donor=by_donor,
+        donors=donors,
+        clusters=tuple(prompts.get(tables.cluster, prompts.index.to_series()).astype(str)),
+        weights=prompts["weight"].to_numpy(float),
+        ratio=tables.ratio,
+        planted=_planted(tables, kept),
+    )
+
+
+def _has_sign(contender: Contender) -> bool:
+    if contender.score == CONTROL:
+        return contender.method in (controls.ORACLE, controls.REVERSED)
+    return find_method(contender.method).signed
+
+
+def _planted(tables: Tables, ids: Sequence[str]) -> Weights:
+    if tables.planted is None:
+        return np.full(len(ids), np.nan)
+    return np.asarray(tables.planted.reindex(list(ids)).to_numpy(float))
+
+
+def _tokens(
+    segment_scores: pd.DataFrame, ids: Sequence[str], segments: Sequence[str]
+) -> Float[np.ndarray, "prompt segment"]:
+    counts = segment_scores.drop_duplicates(["prompt_id", "segment"])
+    wide = counts.pivot(index="prompt_id", columns="segment", values="tokens")
+    found: np.ndarray = wide.loc[list(ids), list(segments)].to_numpy(float)
+    return found
+
+
+def _values(
+    rows: pd.DataFrame, ids: Sequence[str], lists: pd.Series, numbers: dict[str, int]
+) -> tuple[Float[np.ndarray, "prompt donor coalition"], Int[np.ndarray, "prompt donor"]]:
+    """V of each prompt, donor and coalition, and which donors these are."""
+    games = dict(_games(rows))
+    most = max(len(games[id_]) for id_ in ids)
+    coalitions = games[ids[0]].shape[1]
+    values = np.full((len(ids), most, coalitions), np.nan)
+    donors = np.full((len(ids), most), -1)
+    for place, id_ in enumerate(ids):
+        values[place, : len(games[id_])] = games[id_]
+        donors[place, : len(games[id_])] = [numbers[name] for name in lists[id_]]
+    return values, donors
+
+
+def _games(rows: pd.DataFrame) -> Iterator[tuple[str, Float[np.ndarray, "donor coalition"]]]:
+    for id_, game in rows.sort_values("coalition").groupby("prompt_id", sort=False):
+        yield str(id_), np.stack(list(game["values"])).T

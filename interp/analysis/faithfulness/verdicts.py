@@ -1,0 +1,168 @@
+"""What the numbers come to: a verdict on each method, and one paragraph of advice."""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from interp.analysis.faithfulness.controls import LENGTH, POSITION
+from interp.analysis.faithfulness.ranking import COALITIONS, MODEL, league_of
+from interp.analysis.faithfulness.trials import CONTROL
+
+ADVISING = ("top_segment", "lds", "morf_lerf")
+"""Metrics that advice is given by: the first that ranks what is known."""
+
+TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
+
+_KEY = ["method", "score"]
+
+
+def verdict_table(
+    metrics: pd.DataFrame, checks: pd.DataFrame, differences: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per method and score, by the metric that advises, the best first.
+
+    Columns are metric, title, league, method, score, value, low, high, chance, p_holm (of the
+    difference from the best of the league; NaN of the best), verdict:
+    trust: its interval lies above chance, and it may be as good as the best;
+    weaker: above chance, but not as good as the best;
+    refuted: not above chance, and not as good as the best;
+    undecided: not above chance, but not told apart from the best either.
+    No rows where no metric can be used.
+    """
+    used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
+    name = next((name for name in ADVISING if name in used.index), None)
+    if name is None:
+        return pd.DataFrame()
+    values = metrics[(metrics["metric"] == name) & (metrics["score"] != CONTROL)]
+    table = values.assign(
+        title=str(used.loc[name, "title"]), league=values["method"].map(league_of)
+    )
+    against = differences.reindex(columns=["metric", *_KEY, "p_holm", "ties"])
+    against = against[against["metric"] == name].drop(columns="metric")
+    table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
+    table["verdict"] = _verdicts(table["low"] > table["chance"], table["ties"].ne(False))
+    table = table.sort_values("value", ascending=False, kind="stable")
+    columns = ["metric", "title", "league", *_KEY, "value", "low", "high", "chance", "p_holm"]
+    return table[[*columns, "verdict"]].reset_index(drop=True)
+
+
+def _verdicts(above: pd.Series, tied: pd.Series) -> pd.Series:
+    found = pd.Series(UNDECIDED, index=above.index)
+    return found.mask(above & tied, TRUST).mask(above & ~tied, WEAKER).mask(~above & ~tied, REFUTED)
+
+
+def advice(
+    model: str, described: str, verdicts: pd.DataFrame, metrics: pd.DataFrame, note: str = ""
+) -> str:
+    """One paragraph: what to trust for a model, how sure that is, and what is refuted.
+
+    Args:
+        model: its name.
+        described: the prompts, such as "48 prompts".
+        verdicts: rows of `verdict_table`.
+        metrics: rows of `metric_table`, for the controls.
+        note: what else is to be known.
+    """
+    if verdicts.empty:
+        return (
+            f"{model}: no advice. On {described} no metric ranked the oracle above the methods and "
+            "these above a random order."
+        )
+    own = verdicts[verdicts["league"] == MODEL]
+    first = verdicts.iloc[0]
+    sentences = [
+        f"{model}: judged on {described} by whether the {first['title']} "
+        f"(a random order: {first['chance']:.2f})."
+        if first["metric"] == "top_segment"
+        else f"{model}: judged on {described} by the {first['title']} (a random order: "
+        f"{first['chance']:.2f}).",
+        _trusted(own),
+        _trivial(metrics[metrics["metric"] == first["metric"]]),
+        _named(own, WEAKER, "Better than chance, but not as good"),
+        _named(own, REFUTED, "Refuted, since no better than chance and worse than the best"),
+        _named(own, UNDECIDED, "Not told apart from chance on so few prompts"),
+        _coalitions(verdicts[verdicts["league"] == COALITIONS]),
+        f"Note: {note}." if note else "",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _trusted(rows: pd.DataFrame) -> str:
+    trusted = rows[rows["verdict"] == TRUST]
+    if rows.empty:
+        return ""
+    if trusted.empty:
+        return "No method that reads the model alone is shown to be better than chance."
+    others = f"; not told apart from it: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
+    return f"Of the methods that read the model alone, trust {_listed(trusted.iloc[:1])}{others}."
+
+
+def _trivial(metrics: pd.DataFrame) -> str:
+    """A warning where a control that knows nothing of the model is better than a random order."""
+    known = metrics[(metrics["score"] == CONTROL) & metrics["method"].isin((LENGTH, POSITION))]
+    found = known[known["low"] > known["chance"]]
+    if found.empty:
+        return ""
+    return (
+        f"Beware: without any look at the model {_listed(found)} are above a random order too, so "
+        "that this model alone cannot show that a method reads it."
+    )
+
+
+def of_random_weights(verdicts: pd.DataFrame, random_weights: pd.DataFrame) -> str:
+    """A warning of trusted methods that are above chance with random weights too; empty if none is.
+
+    Args:
+        verdicts: rows of `verdict_table`.
+        random_weights: rows of `metric_table`, of scores of the model with random weights.
+    """
+    if verdicts.empty or random_weights.empty:
+        return ""
+    above = random_weights[random_weights["low"] > random_weights["chance"]]
+    found = above.merge(verdicts.loc[verdicts["verdict"] == TRUST, _KEY], on=_KEY)
+    if found.empty:
+        return ""
+    return (
+        "With random weights these are above chance too, so that they may read the prompt and not "
+        f"the model: {_listed(found)}."
+    )
+
+
+def _coalitions(rows: pd.DataFrame) -> str:
+    """What is to be said of methods that are made of the values that the truth is made of."""
+    if rows.empty:
+        return ""
+    return (
+        "Methods that read donors' prompts, as the truth itself does: "
+        f"{_listed(rows)}; they cost more forward passes."
+    )
+
+
+def _named(rows: pd.DataFrame, verdict: str, words: str) -> str:
+    found = rows[rows["verdict"] == verdict]
+    return f"{words}: {_listed(found)}." if len(found) else ""
+
+
+def _listed(rows: pd.DataFrame) -> str:
+    intervals = rows[["value", "low", "high"]].to_numpy(float)
+    return ", ".join(
+        f"{name} {with_interval(*numbers)}"
+        for name, numbers in zip(labels(rows), intervals, strict=True)
+    )
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """The numbers as text; without those that are undefined."""
+    interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
+    return f"{value:.2f}{interval}" if math.isfinite(value) else ""
+
+
+def label(method: str, score: str) -> str:
+    """A contender for people, such as "attention (mean token)"."""
+    return f"{method} (mean token)" if score == "mean" else method
+
+
+def labels(rows: pd.DataFrame) -> Sequence[str]:
+    """The labels of the contenders of a table."""
+    return [label(*pair) for pair in zip(rows["method"], rows["score"], strict=True)]

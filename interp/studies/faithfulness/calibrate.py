@@ -1,0 +1,57 @@
+"""`python -m interp.studies.faithfulness.calibrate DIR`: make the packaged calibration file.
+
+DIR is a finished study of several organisms. A map says how often the segment of such a share is
+the one that was made to decide or, where a card does not say, has the larger Shapley value.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from interp.analysis.faithfulness.calibrated import FILE, Calibration, fitted
+from interp.analysis.faithfulness.trials import trials_of
+from interp.errors import UserError
+from interp.files import write_whole
+from interp.studies.faithfulness.results import check_measured, shares_of, tables_of
+from interp.studies.faithfulness.study import EFFECTS
+from interp.studies.folder import StudyFolder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit the maps and write the file; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m interp.studies.faithfulness.calibrate")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a study by interp faithfulness")
+    parser.add_argument(
+        "--out", type=Path, default=FILE, metavar="FILE", help="default: the packaged file"
+    )
+    parsed = parser.parse_args(arguments)
+    try:
+        text = calibrated(StudyFolder.read(parsed.folder)).model_dump_json(indent=1)
+        write_whole(parsed.out, partial(Path.write_text, data=f"{text}\n", encoding="utf-8"))
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def calibrated(folder: StudyFolder) -> Calibration:
+    """The maps of a study's methods.
+
+    Raises:
+        UserError: too few organisms, or a system that compares no two segments.
+    """
+    check_measured(folder)
+    run = folder.runs[EFFECTS].record.run
+    if run.compared is None:
+        raise UserError(f"the system {run.system} compares no two segments to be calibrated")
+    models = folder.record.models
+    shares = [shares_of(model, trials_of(tables_of(folder, model))) for model in models]
+    return fitted(pd.concat(shares, ignore_index=True), system=run.system, segments=run.compared)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

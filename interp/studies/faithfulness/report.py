@@ -1,0 +1,207 @@
+"""The page: an answer, one table, two figures, and what they are made of."""
+
+from functools import partial
+
+import pandas as pd
+
+from interp.analysis.faithfulness import controls
+from interp.analysis.faithfulness.metrics import METRICS
+from interp.analysis.faithfulness.trials import CONTROL
+from interp.analysis.faithfulness.verdicts import ADVISING, labels, with_interval
+from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
+from interp.report.page import FigureItem, Item, Report, Section, TableItem
+from interp.report.run_report import counted
+from interp.studies.faithfulness.results import ModelResults, read_results
+from interp.studies.folder import StudyFolder
+
+_TEXT = (
+    "What segments do is measured by donors that stand in for them: v(S) is the logit of the "
+    "model's own answer over the other, the segments of S kept. Shapley values of this game are "
+    "the truth that scores are held against. Methods that are made of the same values v(S) are a "
+    "league of their own. Intervals are 95%, by a bootstrap over clusters of prompts and over "
+    "donors."
+)
+
+
+def report_of(folder: StudyFolder) -> Report:
+    """The report on a study, finished or not.
+
+    Raises:
+        UserError: nothing can be judged yet.
+    """
+    results = read_results(folder)
+    return Report(
+        title="Faithfulness of attribution",
+        text=f"{counted(len(results), 'model')}. {_TEXT}",
+        sections=(
+            Section("Which method to trust", "\n\n".join(own.answer for own in results)),
+            _ranking_section(results),
+            _share_section(results),
+            _check_section(results),
+            _random_section(results),
+        ),
+        record=folder.record.model_dump(mode="json"),
+        problems=tuple(folder.problems()),
+    )
+
+
+def _ranking_section(results: list[ModelResults]) -> Section:
+    """Methods by metrics."""
+    titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
+    items: list[Item] = [
+        FigureItem(
+            f"methods_by_metrics_{number}",
+            f"Methods by metrics, {own.model}",
+            partial(methods_by_metrics, standings(own.metrics)),
+            f"n = {own.prompts} prompts of {own.clusters} clusters. {titles}. cmd is the lower, "
+            "the better. Grey: undefined.",
+        )
+        for number, own in enumerate(results, start=1)
+    ]
+    wide = pd.concat([_wide(own) for own in results], ignore_index=True)
+    verdicts = _joined(results, "verdicts")
+    return Section(
+        "Methods by metrics",
+        "Scores of a segment are summed over its tokens, or (mean token) divided by their number. "
+        "Metrics of sizes compare absolute scores; metrics of coalitions and orders take scores "
+        "with their sign.",
+        (
+            TableItem(
+                "methods_by_metrics",
+                "Methods by metrics",
+                wide,
+                "Value and 95% interval. Rows below the methods are controls: what a perfect, a "
+                "reversed and a random order are worth, and what length and place alone are.",
+            ),
+            *items,
+            TableItem(
+                "verdicts",
+                "Verdict on each method",
+                verdicts,
+                "trust: above chance, and not told apart from the best of its league. weaker: "
+                "above chance, but worse than the best. refuted: not above chance, and worse than "
+                "the best. undecided: neither. p_holm is that of the difference from the best.",
+            ),
+            TableItem(
+                "differences",
+                "The best method of each league against the others",
+                _joined(results, "differences"),
+                "On the same prompts; positive if the best is better. p by random signs of "
+                "clusters, corrected by Holm's method over the metric and league.",
+            ),
+            *worst_items(results),
+            TableItem("metrics", "All values", _joined(results, "metrics")),
+        ),
+    )
+
+
+def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
+    """What each method and control is worth where it does worst, if there are several models."""
+    if len(results) < 2:
+        return ()
+    table = _joined(results, "metrics")
+    table = table[table["metric"] == ADVISING[0]].dropna(subset=["value"])
+    table = table.assign(contender=labels(table))
+    worst = table.loc[table.groupby("contender", sort=False)["value"].idxmin()]
+    columns = ["contender", "model", "value", "low", "high", "chance"]
+    return (
+        TableItem(
+            "worst",
+            "The top segment, on the model where a method finds it least often",
+            worst.sort_values("value", ascending=False)[columns],
+            "Length and place may name the right segment of one model; a method that reads the "
+            "models names that of each.",
+        ),
+    )
+
+
+def _share_section(results: list[ModelResults]) -> Section:
+    """Shares of the compared segments, against the exact ones."""
+    parts = [own.shares() for own in results]
+    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    if table.empty:
+        return Section("Shares", "The system compares no two segments.")
+    table = table.assign(contender=labels(table))
+    means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
+    return Section(
+        "Shares",
+        "The second compared segment's part of the absolute scores of both, prompt by prompt: a "
+        "method that measures reliance lies on the diagonal.",
+        (
+            FigureItem(
+                "shares_by_method",
+                "Share by each method against the exact share",
+                partial(shares_by_method, table),
+                "A point for each prompt. Dotted: equal shares.",
+            ),
+            TableItem("shares", "Mean shares", means.reset_index()),
+        ),
+    )
+
+
+def _check_section(results: list[ModelResults]) -> Section:
+    return Section(
+        "Which metrics can be used",
+        "A metric is used for advice only if it puts the oracle above every method, the middle "
+        "method above a random order, and the reversed oracle below that.",
+        (
+            TableItem(
+                "checks", "What each metric says of what is known", _joined(results, "checks")
+            ),
+        ),
+    )
+
+
+def _random_section(results: list[ModelResults]) -> Section:
+    """Scores of the model with random weights."""
+    table = _joined([own for own in results if own.reinitialized], "random_weights")
+    if table.empty:
+        return Section("Random weights", "The re-initialised model was left out.")
+    return Section(
+        "Random weights",
+        "The same methods on the same architecture with random weights, held against the effects "
+        "of the trained model. A value above chance says that a method reads the prompt, not the "
+        "model.",
+        (
+            TableItem(
+                "reinitialized", "Top segment by scores of the model with random weights", table
+            ),
+        ),
+    )
+
+
+def standings(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The metrics with contender and standing: 0 of a random order, 1 of the oracle.
+
+    Metrics that are undefined for every method are left out.
+    """
+    of_methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
+    metrics = metrics[metrics["metric"].isin(of_methods["metric"])]
+    of_controls = metrics[metrics["score"] == CONTROL].pivot(
+        index="metric", columns="method", values="value"
+    )
+    random, oracle = (
+        metrics["metric"].map(of_controls[name]) for name in (controls.RANDOM, controls.ORACLE)
+    )
+    span = (oracle - random).where(lambda own: own.abs() > 1e-9)
+    return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
+
+
+def _wide(own: ModelResults) -> pd.DataFrame:
+    """One row per contender, a column per metric with its interval as text."""
+    texts = [with_interval(*row) for row in own.metrics[["value", "low", "high"]].to_numpy()]
+    table = own.metrics.assign(text=texts, contender=labels(own.metrics))
+    wide = table.pivot(index="contender", columns="metric", values="text")
+    wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
+    wide.insert(0, "model", own.model)
+    return wide
+
+
+def _joined(results: list[ModelResults], name: str) -> pd.DataFrame:
+    """A table of every model, one below the other."""
+    parts = []
+    for own in results:
+        table: pd.DataFrame = getattr(own, name).copy()
+        table.insert(0, "model", own.model)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

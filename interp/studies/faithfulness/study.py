@@ -1,0 +1,113 @@
+"""Which attribution tells the truth of a model: effects and methods on the same prompts.
+
+1. `effects`: the value of every coalition of segments, by donors.
+2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
+   the margin of the model's own answer, whose value the effects are of.
+3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from interp import texts
+from interp.attribution.registry import check_methods, find_method, method_names
+from interp.measurements.attribute import Attribute
+from interp.measurements.effects import Effects
+from interp.measurements.reinitialized import Reinitialized
+from interp.options import FromText
+from interp.prompts.donors import DONORS
+from interp.prompts.mixing import with_donors
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
+from interp.prompts.systems import load_prompts
+from interp.runs.plan import Stage
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
+
+ALL = "all"
+
+METHODS = (
+    "input_gradient",
+    "attention",
+    "input_x_gradient",
+    "frozen_norms",
+    "gim",
+    "integrated_gradients",
+    "attention_rollout",
+    "value_weighted_norm",
+    "captum:occlusion",
+    "leave_one_out:deletion",
+    "leave_one_out:donor",
+    "context_cite",
+    "captum:kernel_shap",
+    "captum:lime",
+)
+"""All methods that any causal model takes and that no other of them repeats. `shapley` is what they
+are held against."""
+
+EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"
+"""The stages."""
+
+REINITIALIZED_PAIRS = 24
+"""Most pairs that the re-initialised model is asked."""
+
+
+def _method_names(text: str) -> tuple[str, ...]:
+    return METHODS if text == ALL else texts.some_of("method", method_names())(text)
+
+
+class Faithfulness(Study):
+    """How well each method's scores say what segments do, and which method to trust."""
+
+    name: ClassVar[str] = "faithfulness"
+    default_limit: ClassVar[int] = 48
+
+    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
+    """attribution methods that are judged, or all"""
+    segments: Annotated[
+        Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
+    ] = None
+    """the segments whose effects are the truth, such as premise1,premise2; the others stay
+    (default: the two that the system compares, else all that it has donors for)"""
+    reinitialized: bool = True
+    """judge scores of the model with random weights too, a second copy of it in memory"""
+
+    @model_validator(mode="after")
+    def _check_methods(self) -> "Faithfulness":
+        check_methods(self.methods)
+        return self
+
+    def organisms_for(self, source: PromptSource) -> str | None:
+        """Those that learned the prompts."""
+        return source.system
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Effects and scores of the same prompts with the same donors."""
+        pairs = source.pairs(self.default_limit)
+        drawn = load_prompts(source.system, limit=pairs, seed=source.seed, data=source.data)
+        prompts = self._donated(drawn)
+        stages = [
+            Stage(EFFECTS, prompts, Effects()),
+            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
+        ]
+        own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
+        if self.reinitialized and own:
+            few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
+            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
+        return tuple(stages)
+
+    def _donated(self, prompts: PromptSet) -> PromptSet:
+        """The prompts with donors for the segments that are judged."""
+        compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))
+        return with_donors(prompts, count=DONORS, segments=self.segments or compared)
+
+    def report(self, folder: StudyFolder) -> "Report":
+        """The page: an answer, one table, two figures, and what they are made of."""
+        from interp.studies.faithfulness.report import report_of
+
+        return report_of(folder)

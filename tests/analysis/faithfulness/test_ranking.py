@@ -1,0 +1,225 @@
+"""Judging methods on made-up games whose best method is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.analysis.faithfulness import controls, ranking
+from interp.analysis.faithfulness.ranking import (
+    check_table,
+    cluster_note,
+    difference_table,
+    judge,
+    metric_table,
+)
+from interp.analysis.faithfulness.trials import CONTROL, Contender, Tables, donor_names, trials_of
+from interp.analysis.faithfulness.verdicts import (
+    REFUTED,
+    TRUST,
+    advice,
+    of_random_weights,
+    verdict_table,
+)
+
+SEGMENTS = ["premise1", "premise2", "conclusion"]
+KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
+
+
+def made_up(prompts=60, clusters=20, donors=4, seed=0):
+    """Additive games: two methods score each segment by its effect, `GUESSES` by chance."""
+    chance = np.random.default_rng(seed)
+    scores, effects, values, rows = [], [], [], []
+    for number in range(prompts):
+        id_ = f"p{number}"
+        own = chance.normal(size=3) * 2
+        names = [f"d{place}" for place in chance.choice(10, size=donors, replace=False)]
+        other = chance.normal(size=(donors, 3))
+        games = [
+            [sum((own - d)[i] for i in range(3) if c >> i & 1) for c in range(8)] for d in other
+        ]
+        phi = own - other.mean(0)
+        for coalition in range(8):
+            by_donor = [game[coalition] for game in games]
+            values.append([id_, "instance", SEGMENTS, coalition, by_donor])
+        effects += [[id_, "instance", name, names] for name in SEGMENTS]
+        guess = chance.random(3)
+        for method, found in ((KNOWS, phi), (GUESSES, guess), (KNOWS_TOO, phi)):
+            scores += [[id_, method, name, 5, found[place]] for place, name in enumerate(SEGMENTS)]
+        rows.append([id_, f"c{number % clusters}", 1.0, 0, 40, 80])
+    return Tables(
+        segment_scores=pd.DataFrame(
+            scores, columns=["prompt_id", "method", "segment", "tokens", "score"]
+        ),
+        segment_effects=pd.DataFrame(
+            effects, columns=["prompt_id", "donor_kind", "segment", "donor_names"]
+        ),
+        coalition_values=pd.DataFrame(
+            values, columns=["prompt_id", "donor_kind", "segments", "coalition", "values"]
+        ),
+        prompts=pd.DataFrame(
+            rows,
+            columns=["prompt_id", "entity", "weight", *(f"{name}_start" for name in SEGMENTS)],
+        ),
+        cluster="entity",
+        ratio=("premise2", "premise1"),
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranking, "RESAMPLES", 49)
+        yield
+
+
+@pytest.fixture(scope="module")
+def judged(few_draws):
+    tables = made_up()
+    trials = trials_of(tables)
+    return trials, judge(trials, len(donor_names(tables)))
+
+
+@pytest.fixture(scope="module")
+def tables(judged):
+    trials, judgements = judged
+    clusters = [name for own in trials for name in own.clusters]
+    differences = difference_table(
+        judgements, clusters, np.concatenate([t.weights for t in trials])
+    )
+    return metric_table(judgements), check_table(judgements), differences
+
+
+def test_who_knows_the_effects_is_worth_what_the_oracle_is(tables):
+    metrics, _, _ = tables
+    values = metrics.set_index(["metric", "method", "score"])["value"]
+    for metric in metrics["metric"].unique():
+        found = values[metric, KNOWS, "sum"]
+        assert found == pytest.approx(values[metric, controls.ORACLE, CONTROL], nan_ok=True)
+    assert values["top_segment", KNOWS, "sum"] == 1
+    assert values["lds", KNOWS, "sum"] == pytest.approx(1, abs=0.01)
+    assert values["sign", controls.REVERSED, CONTROL] == 0
+    assert values["top_segment", controls.REVERSED, CONTROL] == 0
+    assert values["top_segment", controls.RANDOM, CONTROL] == pytest.approx(1 / 3)
+    assert values["cpr_of_means", KNOWS, "sum"] > values["cpr_of_means", GUESSES, "sum"]
+    # All segments have five tokens here.
+    assert (KNOWS, "mean") in values["lds"].index
+    # A method that scores segments alone has no mean of a token, and sizes have no sign.
+    assert (KNOWS_TOO, "mean") not in values["lds"].index
+    assert np.isnan(values["sign", GUESSES, "sum"])
+
+
+def test_intervals_are_of_clusters_and_donors(tables):
+    metrics, _, _ = tables
+    rows = metrics[metrics["metric"] == "top_segment"].set_index(["method", "score"])
+    guess = rows.loc[(GUESSES, "sum")]
+    assert guess["low"] < guess["value"] < guess["high"]
+    # 60 prompts with a hit in about a third: a standard error of about 0.06.
+    assert 0.15 < guess["high"] - guess["low"] < 0.4
+    assert (rows.loc[(controls.ORACLE, CONTROL), ["low", "high"]] == 1).all()
+    # Other donors would have other effects, which the scores of these donors do not know.
+    knows = rows.loc[(KNOWS, "sum")]
+    assert 0.5 < knows["low"] < knows["value"] == knows["high"] == 1
+    assert (metrics["low"].isna() | (metrics["low"] <= metrics["value"])).all()
+    assert (metrics["high"].isna() | (metrics["high"] >= metrics["value"])).all()
+
+
+def test_the_best_method_and_those_that_tie(tables):
+    _, _, differences = tables
+    rows = differences[differences["metric"] == "top_segment"].set_index(["method", "score"])
+    assert set(rows["best"]) == {KNOWS}
+    worse = rows.loc[(GUESSES, "sum")]
+    assert worse["difference"] > 0.4
+    assert worse["low"] > 0
+    assert worse["p_holm"] < 0.01
+    assert not worse["ties"]
+    assert rows.loc[(KNOWS, "mean"), "ties"]
+
+
+def test_verdicts_and_advice(tables):
+    metrics, checks, differences = tables
+    table = verdict_table(metrics, checks, differences)
+    verdicts = table.set_index(["method", "score"])["verdict"]
+    assert verdicts[KNOWS, "sum"] == TRUST
+    assert verdicts[GUESSES, "sum"] == REFUTED
+    text = advice("m", "60 prompts", table, metrics)
+    assert f"trust {KNOWS} 1.00 [0." in text
+    assert f"Refuted, since no better than chance and worse than the best: {GUESSES}" in text
+    assert "Beware" not in text
+    long = metrics.assign(low=metrics["low"].mask(metrics["method"] == controls.LENGTH, 0.6))
+    assert "Beware: without any look at the model length" in advice("m", "p", table, long)
+    assert of_random_weights(table, metrics.iloc[:0]) == ""
+    own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
+    warning = of_random_weights(table, own)
+    assert f"may read the prompt and not the model: {KNOWS} 1.00" in warning
+    # Of one that is refuted nothing more is to be said.
+    assert GUESSES not in warning
+    assert text.index(KNOWS_TOO) > text.index("as the truth itself does")
+
+
+def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
+    _, checks, _ = tables
+    used = checks.set_index("metric")["used"]
+    assert used[["top_segment", "lds", "morf_lerf", "cpr_of_means"]].all()
+    # Nothing is planted.
+    assert not used["planted"]
+    assert checks.set_index("metric").loc["planted", "problem"] == "undefined"
+    own = made_up(prompts=20, clusters=5)
+    scores = own.segment_scores
+    # Where all methods say the opposite, the middle one is below a random order.
+    worse = scores.assign(score=-scores["score"]).replace({GUESSES: "gim"})
+    turned = trials_of(Tables(**{**vars(own), "segment_scores": worse}))
+    assert "is not above a random order" in check_table(judge(turned, 10))["problem"][4]
+
+
+def test_no_verdict_without_a_metric_that_can_be_used(tables):
+    metrics, checks, differences = tables
+    nothing = verdict_table(metrics, checks.assign(used=False), differences)
+    assert nothing.empty
+    assert "no advice" in advice("m", "60 prompts", nothing, metrics)
+
+
+def test_too_few_clusters_have_no_intervals():
+    tables = made_up(prompts=20, clusters=5)
+    trials = trials_of(tables)
+    assert "5 clusters, at least 10 needed" in cluster_note(trials)
+    found = metric_table(judge(trials, len(donor_names(tables))))
+    assert found[["low", "high"]].isna().all(axis=None)
+    assert found["value"].notna().any()
+
+
+def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
+    tables = made_up(prompts=12)
+    scores = tables.segment_scores
+    gone = (scores["prompt_id"] == "p3") & (scores["method"] == GUESSES)
+    scores = scores.assign(score=scores["score"].mask(gone | (scores["method"] == KNOWS_TOO)))
+    (trials,) = trials_of(Tables(**{**vars(tables), "segment_scores": scores}))
+    assert len(trials.prompt_ids) == 11
+    assert "p3" not in trials.prompt_ids
+    methods = {contender.method for contender in trials.contenders}
+    assert KNOWS_TOO not in methods
+    assert Contender(GUESSES, "mean") in trials.contenders
+
+
+def test_planted_segments_are_hit_or_missed():
+    tables = made_up(prompts=30, clusters=5)
+    ids = tables.prompts["prompt_id"]
+    planted = pd.Series(1.0, index=ids)
+    (trials,) = trials_of(Tables(**{**vars(tables), "planted": planted}))
+    judgements = judge([trials], len(donor_names(tables)))
+    rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
+    # Hits are the prompts in which the second premise has the larger effect.
+    shapley = np.abs(trials.judged().shapley)
+    assert rows.loc[controls.ORACLE, "value"] == pytest.approx(
+        (shapley[:, 1] > shapley[:, 0]).mean()
+    )
+    assert rows.loc[controls.RANDOM, "value"] == 0.5
+
+
+def test_donors_weigh_in_the_value():
+    (trials,) = trials_of(made_up(prompts=1, donors=2))
+    names = trials.donors[0]
+    weights = np.zeros(names.max() + 1)
+    weights[names] = [3.0, 1.0]
+    expected = 0.75 * trials.by_donor[0, 0] + 0.25 * trials.by_donor[0, 1]
+    np.testing.assert_allclose(trials.judged(weights).values[0], expected)
+    assert np.isnan(trials.judged(np.zeros_like(weights)).values).all()
