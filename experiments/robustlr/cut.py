@@ -9,7 +9,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
-from interp_experiments.robustlr.chance import some
+from interp_experiments.chance import some
 from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
