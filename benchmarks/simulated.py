@@ -1,6 +1,6 @@
 """Simulated studies: the tables that a study measures, without a model, with effects or none.
 
-Answers hang together as they do in real studies: each model has an inclination of its own to
+Answers are correlated as they are in real studies: each model has an inclination of its own to
 accept what it is asked about an entity pair, and tells the sides of its pairs apart better or
 worse, in one direction or the other. Without effects these are symmetrical around zero.
 """

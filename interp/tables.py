@@ -192,7 +192,7 @@ segment_effects: one row per model, prompt, kind of donor and segment, and one f
 mean with all segments from donors. `shapley`, `leave_one_out` and `interaction` are means over
 donors, in logits, each with its sample standard deviation over them (_sd; null of one donor).
 `donor_kind` is "instance" (another instance of the prompt's template) or "counterpart" (the other
-side of its pair). A note tells of segments that no donor changes, and of fewer donors than asked
+side of its pair). A note names segments that no donor changes, and of fewer donors than asked
 for.
 
 coalition_values: one row per model, prompt, kind of donor and coalition of `segments` that are
@@ -210,7 +210,7 @@ has none; all three figures are null where no token of the cell has a counterpar
 
 pairs: one row per model, pair and direction. The base prompt is run (the corrupt one in denoising),
 the source prompt gives the activations; the metrics are logit differences of `positive_option`
-and `negative_option`; `recognized` tells whether the model prefers the correct
+and `negative_option`; `recognized` says whether the model prefers the correct
 answer on both. `first_difference` counts the tokens that both begin with, `unaligned_tokens` those
 of the base without counterpart.
 """

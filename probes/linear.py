@@ -225,7 +225,7 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
     """The 95% interval of the share of right predictions; NaN where a half has one entity pair.
 
-    The errors of both halves depend on the same two halves, and near chance hang together entirely:
+    The errors of both halves depend on the same two halves, and near chance are fully correlated:
     the standard error is the mean of the halves' own, each clustered by entity pair, and Student's
     t has the degrees of freedom of the half with fewer entity pairs. The interval is Wilson's for
     as many independent trials as have that error; where all or none are right, for as many as that

@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 from interp.analysis.intervals import UPPER
 
 CLUSTER = "interpretation"
-"""What questions have in common that makes their scores hang together: names and verb phrases."""
+"""What questions have in common that makes their scores correlated: names and verb phrases."""
 
 
 def clustered_means(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:

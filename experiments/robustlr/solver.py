@@ -59,7 +59,7 @@ class Worlds:
         """Those of a theory.
 
         Raises:
-            UserError: more predicates hang together than a table may have.
+            UserError: more predicates depend on each other than a table may have.
         """
         numbers: dict[Predicate, int] = {}
         for literal in theory.literals():

@@ -232,9 +232,9 @@ def feature_section(seed: int) -> Section:
     maker = TheoryMaker("All", "train", seed, Words.of("real"))
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
-        "Counts that tell nothing",
+        "Counts that predict nothing",
         f"Of {COUNTED} theories of the training set All, each with six statements. If a count told "
-        "the label, its lines would part.",
+        "the label, its lines would differ.",
         (
             FigureItem(
                 "figure8_features",

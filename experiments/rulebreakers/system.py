@@ -18,7 +18,7 @@ class Rulebreakers:
     """The rulebreakers and their counterparts (paper, Section 3)."""
 
     cluster = "entity_b"
-    """What makes answers hang together: B, which names the entity pair."""
+    """The cluster of an answer: B, which names the entity pair."""
 
     contrasts = NAMED
 

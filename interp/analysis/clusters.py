@@ -1,4 +1,4 @@
-"""Trials that hang together in clusters, such as prompts about one city: what is tested, and how.
+"""Trials in clusters, such as prompts about one city: what is tested, and how.
 
 The unit of every test here is the cluster. A test over trials takes the many prompts about one city
 for as many cities, and finds differences where there are none.
@@ -88,7 +88,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     Args:
         trials: one row per trial.
         value: the column that is averaged.
-        cluster: the column that says what trials hang together by.
+        cluster: the column of the clusters.
         weight: the column of their weights.
     """
     trials = trials.dropna(subset=[value])

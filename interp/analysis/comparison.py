@@ -22,7 +22,7 @@ def comparison_table(
         a: one row per pair, with pair_id, the measures (booleans) and the cluster.
         b: the same pairs.
         measures: what is compared.
-        cluster: the column of what makes pairs hang together.
+        cluster: the column of the clusters within which pairs are correlated.
     """
     both = a.merge(b.drop(columns=cluster), on="pair_id", suffixes=("_a", "_b"))
     return pd.DataFrame([_row(both, measure, cluster) for measure in measures])

@@ -106,7 +106,7 @@ def contrast_table(
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`).
         named: the contrasts that the system fixes before the data are seen.
         exploratory: others that are worth a look.
-        cluster: the column of what makes outcomes hang together.
+        cluster: the column of the clusters within which outcomes are correlated.
         outcome: the boolean column that is counted.
         weight: the column that says how many pairs of the population each represents.
     """

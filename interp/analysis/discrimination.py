@@ -72,7 +72,7 @@ def discrimination(
         score: the column of the score, such as the relative probability of Yes.
         yes: the boolean column of whether the answer was Yes.
         positive: the boolean column of whether Yes is correct.
-        cluster: the column that says which prompts hang together.
+        cluster: the column of the clusters of prompts.
         weight: the column of the prompts' weights.
     """
     clusters = int(trials[cluster].nunique())

@@ -28,7 +28,7 @@ def plan_table(
     Args:
         pairs: one row per pair, with the factors and the cluster.
         contrasts: what is to be compared.
-        cluster: the column of what makes outcomes hang together.
+        cluster: the column of the clusters within which outcomes are correlated.
         accuracy: what is expected; differences are hardest to find at 0.5.
         correlation: intraclass correlation of the answers of one cluster.
     """

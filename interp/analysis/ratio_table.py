@@ -50,7 +50,7 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     Args:
         ratios: what `interp.analysis.segments.segment_ratios` gives.
         prompts: the prompts table, with prompt_id, weight and the cluster.
-        cluster: the column of what prompts hang together by, such as their entity.
+        cluster: the column of the clusters of prompts, such as their entity.
     """
     rows = ratios.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
     found = [

@@ -38,7 +38,7 @@ class Method:
     donors: bool = False
     """Whether it reads other texts for segments, which prompts have from their system."""
     tokens: bool = True
-    """Whether it tells the tokens of a segment apart."""
+    """Whether it gives a score to each token rather than to whole segments."""
 
     @property
     def signed(self) -> bool:

@@ -94,8 +94,8 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
         if not rows:
             raise UserError(
-                f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) tells "
-                "no attention; leave the method out (--methods input_gradient) or, if it has "
+                f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) "
+                "returns no attention; leave the method out (--methods input_gradient) or, if it has "
                 "attention, load it with --attn-implementation eager"
             )
 

@@ -39,7 +39,7 @@ def find_system(name: str) -> System:
 
 
 def cluster_factor(system: str) -> str | None:
-    """The factor of prompts that hang together, such as the entity that they are about.
+    """The factor by which prompts are clustered, such as the entity that they are about.
 
     It is the system's attribute `cluster`; None of a system without one, or that is not installed.
     """

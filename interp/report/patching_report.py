@@ -67,7 +67,7 @@ def report_of_patching(run: RunFolder) -> Report:
 
 
 def run_effects(run: RunFolder) -> pd.DataFrame:
-    """The effect table of a run; pairs hang together by the system's factor, if it has one."""
+    """The effect table of a run; pairs are clustered by the system's factor, if it has one."""
     pairs, factor = run.table("pairs"), cluster_factor(run.record.run.system)
     if factor is None:
         return effect_table(asked_patches(run), pairs)

@@ -91,7 +91,7 @@ class AnswerTokenizer:
         if set(names) != set(label.classes):
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
                 raise UserError(
-                    f"{self._model.name} tells the classes {shortened(', '.join(names))}, the "
+                    f"{self._model.name} names the classes {shortened(', '.join(names))}, the "
                     f"prompt asks for {shortened(', '.join(label.classes))}; give a model that was "
                     "trained on these classes, under these names"
                 )

@@ -76,7 +76,7 @@ def test_attention(kind, prompts):
 
 @pytest.mark.parametrize("kind", [*WITHOUT_ATTENTION, "falcon"])
 def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
-    with pytest.raises(UserError, match="tells no attention; leave the method out"):
+    with pytest.raises(UserError, match="returns no attention; leave the method out"):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
 
 

@@ -22,7 +22,7 @@ def valid_section(results: Results, found: Effects | str) -> Section:
         "different tokenizers are not comparable. The effects of modality and argument form vary "
         f"by model where there are at least {MIN_GROUPS} models. An adjusted mean is that at mean "
         "perplexity; where a level has no question of mean perplexity, it is extrapolated, and the "
-        "raw mean tells more. A second model has perplexity centred within each form, which leaves "
+        "raw mean says more. A second model has perplexity centred within each form, which leaves "
         f"what forms do to perplexity to the forms.{remark(found)}",
         (
             *effect_items(found, name="valid", figure="Figure 3"),

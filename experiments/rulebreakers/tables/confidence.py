@@ -20,7 +20,7 @@ def confidence(results: Results) -> pd.DataFrame:
 
     `difference` is that within pairs of which both sides are answered positively: the probability
     of the positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker,
-    where it is wrong. Pairs of one entity hang together (`interp.analysis.clusters`); `share` is
+    where it is wrong. Pairs of one entity are one cluster (`interp.analysis.clusters`); `share` is
     how many pairs are compared.
 
     The columns that end in `_paper` are the paper's: Welch's test of all positive answers on either

@@ -129,7 +129,7 @@ class Tables:
     prompts: pd.DataFrame
     """The prompts table."""
     cluster: str
-    """Its column of what makes prompts hang together."""
+    """Its column of the clusters of prompts."""
     ratio: tuple[str, str] | None
     """As in `Trials`."""
     planted: pd.Series | None = None

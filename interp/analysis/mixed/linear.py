@@ -189,7 +189,7 @@ def fit_mixed_model(
 def _robust(
     design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "columns columns"]:
-    """The covariance of coefficients whose rows hang together in clusters."""
+    """The covariance of coefficients where rows of one cluster are correlated."""
     residuals = design.response - design.fixed @ fit.coefficients
     rows, columns = design.fixed.shape
     count = int(clusters.max()) + 1

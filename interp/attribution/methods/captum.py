@@ -86,7 +86,7 @@ class DeepLift:
         """Scores that add up where activation functions are all that is not linear."""
         inputs, baseline = _inputs_and(self._mean, explained)
         with warnings.catch_warnings():
-            # captum tells each time that it sets hooks and removes them again.
+            # captum prints a warning each time that it sets hooks and removes them again.
             warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
             # Its hooks compare prompt and baseline, two rows of one pass.
             scores = captum.attr.DeepLift(_Module(explained)).attribute(inputs, baseline)
