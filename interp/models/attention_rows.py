@@ -95,8 +95,8 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
         if not rows:
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) "
-                "returns no attention; leave the method out (--methods input_gradient) or, if it has "
-                "attention, load it with --attn-implementation eager"
+                "returns no attention; leave the method out (--methods input_gradient) or, if it "
+                "has attention, load it with --attn-implementation eager"
             )
 
     with hooked(model.hf.register_forward_hook(check)):
