@@ -102,10 +102,10 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
 
 
 def legend_beside(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Put one legend right of all panels: above or below it would meet a title or caption."""
+    """Put one legend right of all panels, where it meets neither title nor caption."""
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + _LEGEND, height)
-    figure.legend(handles=handles, loc="outside right upper")
+    figure.legend(handles=handles, loc="outside right center")
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
