@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.report.figures.lines import lines
-from interp.report.style import QUIET, house_style, new_axes
+from interp.report.style import QUIET, house_style, legend_beside, new_axes
 
 ENOUGH = 50
 """Least number of prompts behind a drawn accuracy."""
@@ -52,7 +52,7 @@ def _grid(table: pd.DataFrame) -> Axes:
         ax.set_title(str(model).replace("/", "/\n"), fontsize=9)
     handles = {h.get_label(): h for ax in panels.flat for h in ax.get_lines()}
     drawn = [handles[name] for name in (*map(_name, _DRAWN), _CONTROL) if name in handles]
-    figure.legend(handles=drawn, loc="outside upper left", ncols=len(drawn))
+    legend_beside(figure, drawn)
     return figure.axes[0]
 
 

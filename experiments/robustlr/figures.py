@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.panels import panel_a_model
-from interp.report.style import house_style, look
+from interp.report.style import house_style, legend_beside, look
 from interp_experiments.robustlr.scores import LABELS
 
 _F1 = "weighted F1"
@@ -54,7 +54,7 @@ def features(table: pd.DataFrame) -> Axes:
         for ax in panels.flat[len(names) :]:
             ax.set_axis_off()
         handles, _ = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles=handles, loc="outside upper left", ncols=len(handles))
+        legend_beside(figure, handles)
     return figure.axes[0]
 
 

@@ -1,11 +1,13 @@
 """The house style of figures: readable in print, without colour vision and in black and white."""
 
 import textwrap
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -84,6 +86,10 @@ def house_style() -> AbstractContextManager[None]:
     return mpl.rc_context(_OPTIONS)
 
 
+_LEGEND = 1.8
+"""Width of a legend beside a figure, in inches."""
+
+
 def with_caption(figure: Figure, *, title: str, text: str) -> None:
     """Put a title above a figure and a caption below it, and make room for both."""
     width, height = figure.get_size_inches()
@@ -93,6 +99,13 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
     figure.suptitle("\n".join(textwrap.wrap(title, int(width * 10))), fontsize=11, **left)
     if lines:
         figure.supxlabel("\n".join(lines), fontsize=8, color=QUIET, **left)
+
+
+def legend_beside(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Put one legend right of all panels, where it meets neither title nor caption."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width + _LEGEND, height)
+    figure.legend(handles=handles, loc="outside right center")
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:

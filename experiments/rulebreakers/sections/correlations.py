@@ -76,7 +76,8 @@ def _rho(correlations: pd.DataFrame, ratio: str) -> str:
     row = correlations[correlations["x"] == ratio].iloc[0]
     if pd.isna(row["rho"]):
         return f"Spearman's correlation is {row['note']}."
+    interval = f"[{row['low']:.2f}, {row['high']:.2f}]" if not row["note"] else f"({row['note']})"
     return (
-        f"Spearman's rho {row['rho']:.2f} [{row['low']:.2f}, {row['high']:.2f}], p_holm "
-        f"{row['p_holm']:.2f}, over {counted(int(row['n']), 'model')}."
+        f"Spearman's rho {row['rho']:.2f} {interval}, p_holm {row['p_holm']:.2f}, over "
+        f"{counted(int(row['n']), 'model')}."
     )

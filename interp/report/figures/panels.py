@@ -9,13 +9,9 @@ from matplotlib.figure import Figure
 
 from interp.report.figures.axes import distinct
 from interp.report.formatting import UNDEFINED
-from interp.report.style import house_style
+from interp.report.style import house_style, legend_beside
 
 PANELS_A_ROW = 3
-
-
-_LEGEND = 1.8
-"""Width of the legend, in inches."""
 
 
 def panel_a_model(
@@ -55,8 +51,5 @@ def panel_a_model(
         if not len(models):
             figure.text(0.5, 0.5, UNDEFINED, ha="center")
         if handles:
-            # Beside the panels: above or below them it would meet the figure's title or caption.
-            width, height = figure.get_size_inches()
-            figure.set_size_inches(width + _LEGEND, height)
-            figure.legend(handles=handles, loc="outside right upper")
+            legend_beside(figure, handles)
     return figure.axes[0]
