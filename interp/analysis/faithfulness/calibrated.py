@@ -100,7 +100,7 @@ def fitted(shares: pd.DataFrame, *, system: str, segments: tuple[str, str]) -> C
     """
     known = shares.dropna(subset=["share", "decides"])
     counts = known.groupby("model")["prompt_id"].nunique()
-    organisms = [str(name) for name in counts.index if counts[name] >= FEWEST]
+    organisms = [str(name) for name in known["model"].unique() if counts[name] >= FEWEST]
     if len(organisms) < 2:
         raise UserError(
             f"{len(organisms)} organisms have {FEWEST} prompts in which a segment decides; "
