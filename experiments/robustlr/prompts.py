@@ -1,7 +1,6 @@
 """Instances as prompts: sentences, statement, and the question which of three answers is right."""
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,7 +10,7 @@ from typing import Protocol
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.messages import ALONE, Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import Design, PromptSet
 from interp_experiments.robustlr.english import sentence
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Verdict
@@ -152,17 +151,18 @@ class GeneratedPrompts(PromptSet):
         )
 
     @cached_property
-    def _pairs(self) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[str]]]:
+    def _design(self) -> Design:
+        """What `spread` has to know, from ids alone: no prompt is made for it."""
         ends = list(accumulate(len(maker) * len(maker.versions) for maker in self.makers))
-        members: defaultdict[str, list[int]] = defaultdict(list)
-        cells: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+        design = Design({}, {}, {}, {})
         for number in self.numbers:
             place, index, _ = _place(self.makers, ends, number)
             maker = self.makers[place]
             id_ = maker.theory_id(index)
-            members[id_].append(number)
-            cells[(maker.set,)][id_] = None
-        return dict(members), {cell: list(ids) for cell, ids in cells.items()}
+            design.cells[number] = (maker.set,)
+            design.members.setdefault(id_, []).append(number)
+            design.units[(id_,)] = [id_]
+        return design
 
 
 def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:

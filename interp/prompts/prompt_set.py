@@ -188,9 +188,9 @@ class PromptSet(Sequence[Prompt]):
         return tuple(prompt.factors[name] for name in self.strata)
 
     @cached_property
-    def _design(self) -> "_Design":
+    def _design(self) -> "Design":
         """What `spread` has to know of the prompts."""
-        design = _Design({}, {}, {}, {})
+        design = Design({}, {}, {}, {})
         for number, prompt in zip(self.numbers, self, strict=True):
             design.cells[number] = self._cell(prompt)
             if prompt.pair_id not in design.members:
@@ -250,7 +250,7 @@ def prompt_record(prompt: Prompt) -> str:
 
 
 @dataclass(frozen=True)
-class _Design:
+class Design:
     """The prompts of a set as `spread` sees them: members of groups, and groups of units."""
 
     cells: dict[int, Cell]

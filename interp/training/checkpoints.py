@@ -55,14 +55,18 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
     return None
 
 
-def remove_checkpoints(folder: Path) -> None:
+def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
     """Remove the checkpoints in a folder, and nothing else.
+
+    Args:
+        folder: where they are.
+        but: the step of one that stays.
 
     Raises:
         OSError: one of them holds more than plain files.
     """
     for name in names_in(folder):
-        if _NAME.fullmatch(name):
+        if _step(name) not in (None, but):
             remove_own(folder / name)
 
 

@@ -18,7 +18,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from interp.console import Progress
-from interp.training.checkpoints import declare_whole, last_whole
+from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""
@@ -58,8 +58,6 @@ def fit(
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
         dataloader_pin_memory=False,
-        # The one before stays until the last one is whole.
-        save_total_limit=2,
         disable_tqdm=True,
         report_to=[],
         **arguments,
@@ -108,12 +106,14 @@ class _Trainer(Trainer):
 
 
 class _Declared(TrainerCallback):
-    """Checkpoints count once they are written."""
+    """A checkpoint counts once it is written; the one before stays until then."""
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        declare_whole(Path(str(args.output_dir), f"checkpoint-{state.global_step}"))
+        folder = Path(str(args.output_dir))
+        declare_whole(folder / f"checkpoint-{state.global_step}")
+        remove_checkpoints(folder, but=state.global_step)
 
 
 class _Shown(TrainerCallback):

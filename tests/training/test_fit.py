@@ -54,6 +54,7 @@ def test_a_stopped_run_takes_up_where_it_was(tmp_path):
     except KeyboardInterrupt:
         stopped = make_tiny("llama", byte_level()).hf
     fit(stopped, Steps(), next_token_loss, tmp_path / "stopped", **options)
+    assert [file.name for file in (tmp_path / "whole").iterdir()] == ["checkpoint-5"]
     for one, other in zip(whole.parameters(), stopped.parameters(), strict=True):
         torch.testing.assert_close(one, other)
 

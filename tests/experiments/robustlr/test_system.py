@@ -152,3 +152,13 @@ def test_rows_in_the_authors_columns():
 def test_unknown_data_are_refused_in_words(tmp_path):
     with pytest.raises(UserError, match="no data at"):
         system.prompts(seed=0, data=str(tmp_path / "none.csv"))
+
+
+def test_a_limit_makes_only_the_groups_that_it_takes(monkeypatch):
+    made = []
+    group = GroupMaker.group
+    monkeypatch.setattr(
+        GroupMaker, "group", lambda maker, index: made.append(index) or group(maker, index)
+    )
+    assert len(load_prompts("robustlr", limit=6)) == 24
+    assert len(made) < 20
