@@ -38,7 +38,7 @@ SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
         # Rotary positions and norms before the layers: learned positions and norms after them took
-        # several times as many prompts.
+        # about twice as many prompts to the same accuracy (0.78 on short theories).
         "modernbert",
         {
             "hidden_size": 64,

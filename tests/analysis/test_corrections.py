@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interp.analysis.corrections import holm
@@ -28,6 +28,8 @@ def test_a_family_without_tests(p):
     assert (table["family_size"] == 0).all()
 
 
+# statsmodels collects Python's garbage at every call.
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1) | st.just(float("nan")), max_size=12))
 def test_the_correction_by_its_formula(p):
     """The k-th smallest of m times m - k + 1, and none smaller than the one before."""
@@ -43,6 +45,8 @@ def test_rows_of_one_label_are_tests_of_their_own():
     assert table["p_holm"].tolist() == pytest.approx([0.02, 0.04])
 
 
+# statsmodels collects Python's garbage at every call.
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_a_correction_only_raises_and_keeps_the_order(p):
     table = holm(pd.DataFrame({"p": p}), family="models").sort_values("p")
