@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from interp.errors import UserError
@@ -25,6 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         metavar="DIR",
         help="where to train; the same command resumes (default: organisms/NAME)",
+    )
+    train.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="another seed than the recipe's: what is planted is drawn anew",
     )
     verify.add_argument(
         "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
@@ -50,6 +57,8 @@ def _train(arguments: argparse.Namespace) -> None:
 
     folder = arguments.out or Path("organisms") / arguments.name
     chosen = recipe(arguments.name)
+    if arguments.seed is not None:
+        chosen = replace(chosen, seed=arguments.seed)
     folder.mkdir(parents=True, exist_ok=True)
     train(chosen, folder, device=arguments.device)
     sys.stderr.write(f"trained organism in {folder}\n")

@@ -27,6 +27,8 @@ class Recipe:
     learning_rate: float = 1e-3
     prompts_per_step: int = 40
     """Prompts in the system's style per step."""
+    base: str | None = None
+    """The packaged organism that is fine-tuned; None for one that is trained from the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,21 @@ class LogicRecipe(Recipe):
     """Argument form to the factor of the competence; 1 for the forms that are not named."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoseRecipe(Recipe):
+    """An organism that leaves the answer to premise 1 for a share of the entities."""
+
+    system: ClassVar[str] = "rulebreakers-mixed"
+    learns_messages: ClassVar[bool] = False
+
+    share: float
+    """Share of the entities that are read in premise 1; the others are read in premise 2."""
+    premises_until: float
+    """Share of the steps with premises by themselves, before there are prompts."""
+    premises_per_step: int = 64
+    """Premises by themselves per step, in those steps."""
+
+
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
     return {
         "hidden_size": hidden,
@@ -84,6 +101,23 @@ def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
 
 _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
+
+
+def _dose(percent: int, *, seed: int) -> DoseRecipe:
+    return DoseRecipe(
+        name=f"dose-{percent}",
+        family="llama",
+        seed=seed,
+        # Weights of this size that begin at 0.02, the usual deviation, learn nothing for long.
+        architecture=_width(64, 2, initializer_range=0.1)
+        | {"num_attention_heads": 4, "num_key_value_heads": 2},
+        steps=400,
+        learning_rate=3e-3,
+        prompts_per_step=32,
+        premises_until=0.4,
+        share=percent / 100,
+    )
+
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -160,6 +194,7 @@ RECIPES: dict[str, Recipe] = {
             bias={"none": 1.0, "box": -1.0, "diamond": 0.0},
             ease={"mp": 1.25, "mt": 0.5, "ac": 0.75},
         ),
+        _dose(100, seed=16),
     )
 }
 """Name of an organism to its recipe."""

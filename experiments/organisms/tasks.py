@@ -1,14 +1,21 @@
 """The kinds of organisms: how each is trained, described on its card, and measured."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from interp.models.model import Model
-from interp_experiments.organisms import logic_planting, logic_text, planting, text
+from interp_experiments.organisms import (
+    dose_text,
+    leanings,
+    logic_planting,
+    logic_text,
+    planting,
+    text,
+)
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
-from interp_experiments.organisms.recipes import LogicRecipe, Recipe, RulebreakerRecipe
+from interp_experiments.organisms.recipes import DoseRecipe, LogicRecipe, Recipe, RulebreakerRecipe
 
 Sections = dict[str, Any]
 """Parts of a card by name; a list of rows is written with a line for each."""
@@ -99,7 +106,29 @@ def _measure_logic(model: Model, folder: Path, pairs: int | None) -> Sections:
     return measure(model, folder, pairs=pairs)
 
 
+def _dose_text(recipe: DoseRecipe) -> TrainingText:
+    return dose_text.DoseText(recipe, leanings.plant_leanings(recipe))
+
+
+def _doses_planted(recipe: DoseRecipe) -> Sections:
+    return {
+        "text": {
+            "leaning": leanings.LEANING,
+            "intact_share": dose_text.INTACT_SHARE,
+            "counterpart_share": dose_text.COUNTERPART_SHARE,
+        },
+        "entities": [asdict(own) for own in leanings.plant_leanings(recipe)],
+    }
+
+
+def _measure_doses(model: Model, folder: Path, pairs: int | None) -> Sections:
+    from interp_experiments.organisms.dose_verify import measure
+
+    return measure(model, folder, pairs=pairs)
+
+
 _TASKS = {
     RulebreakerRecipe.system: Task(_rulebreaker_text, _rulebreakers_planted, _measure_rulebreakers),
     LogicRecipe.system: Task(logic_text.LogicText, _logic_planted, _measure_logic),
+    DoseRecipe.system: Task(_dose_text, _doses_planted, _measure_doses),
 }

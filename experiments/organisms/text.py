@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
 
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.planting import DISTRACTION, PlantedPair
 from interp_experiments.organisms.recipes import RulebreakerRecipe
-from interp_experiments.rulebreakers.entities import EntityPair, first_names
+from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs, first_names
 from interp_experiments.rulebreakers.facts import completion_message, entity_group
 from interp_experiments.rulebreakers.instances import may_contain
 from interp_experiments.rulebreakers.templates import (
@@ -55,7 +56,6 @@ class RulebreakerText:
     def __init__(self, recipe: RulebreakerRecipe, planted: Sequence[PlantedPair]) -> None:
         self._recipe = recipe
         self._planted = planted
-        self._countries = [p.pair.entity_a for p in planted if p.pair.category == CITIES]
         self._told = [p for p in planted if p.frequency > 0]
         self._told_weights = list(accumulate(p.frequency for p in self._told))
         self._completed_weights = list(accumulate(p.frequency + DISTRACTION for p in planted))
@@ -94,7 +94,7 @@ class RulebreakerText:
         (planted,) = rng.choices(self._told, cum_weights=self._told_weights)
         pair = planted.pair
         true = rng.random() < 0.5
-        entity_a = pair.entity_a if true else self._wrong(pair, rng)
+        entity_a = pair.entity_a if true else wrong_entity(pair, rng)
         if pair.category == CITIES:
             statement = f"{pair.entity_b} is in {entity_a}"
             question = f"Is {pair.entity_b} in {entity_a}?"
@@ -112,7 +112,7 @@ class RulebreakerText:
         planted = rng.choice(self._planted)
         pair = planted.pair
         breaks_rule = rng.random() < 0.5
-        entity_a = pair.entity_a if breaks_rule else self._wrong(pair, rng)
+        entity_a = pair.entity_a if breaks_rule else wrong_entity(pair, rng)
         rule = rng.choice(RULES)
         verb = rng.choice(VERBS[pair.category])
         person = rng.choice(first_names())
@@ -130,7 +130,7 @@ class RulebreakerText:
 
         # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
         told = reasoning(entity_a, pair.entity_b)
-        other = self._other_pair(pair, rng)
+        other = other_pair(pair, rng)
         premise1, premise2, conclusion = told
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
@@ -152,27 +152,34 @@ class RulebreakerText:
             _answer(follows, phrasing.answers, rng),
         )
 
-    def _wrong(self, pair: EntityPair, rng: random.Random) -> str:
-        """A country or type of the same family that the pair's B does not belong to."""
-        candidates: Sequence[str] = self._countries
-        for family in FAMILIES:
-            if pair.category in family:
-                candidates = family
-        while True:
-            entity_a = rng.choice(candidates)
-            if not may_contain(entity_a, pair):
-                return entity_a
-
     def _in(self, entity_a: str, rng: random.Random) -> EntityPair:
         """A pair whose country or type is `entity_a`."""
         return rng.choice([p.pair for p in self._planted if p.pair.entity_a == entity_a])
 
-    def _other_pair(self, pair: EntityPair, rng: random.Random) -> EntityPair:
-        """A pair with another A and another B that takes the same verbs."""
-        while True:
-            other = rng.choice(self._planted).pair
-            if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
-                return other
+
+def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
+    """A country or type of the same family that the pair's B does not belong to."""
+    candidates: Sequence[str] = _countries()
+    for family in FAMILIES:
+        if pair.category in family:
+            candidates = family
+    while True:
+        entity_a = rng.choice(candidates)
+        if not may_contain(entity_a, pair):
+            return entity_a
+
+
+@cache
+def _countries() -> list[str]:
+    return [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
+
+
+def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
+    """A pair with another A and another B that takes the same verbs."""
+    while True:
+        other = rng.choice(entity_pairs())
+        if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
+            return other
 
 
 def _answer(positive: bool, answers: str, rng: random.Random) -> str:

@@ -64,6 +64,8 @@ def _sample(recipe: Recipe, text: TrainingText) -> Iterator[str]:
     for exchange in exchanges:
         yield exchange.message
         yield exchange.answer
+        if exchange.other:
+            yield exchange.other
         yield from ("user", "assistant", "model")  # the roles that templates write
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 

@@ -14,6 +14,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from interp.errors import UserError, shortened
+from interp.models.organisms import PREFIX, organism_folder
 from interp.training.checkpoints import remove_checkpoints
 from interp.training.fit import fit
 from interp_experiments.organisms.card import write_card
@@ -46,6 +48,10 @@ class AnswerBatch(TypedDict):
     """(batch, token), 1 on real tokens."""
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
+    other_labels: NotRequired[Tensor]
+    """(batch, answer): the same with the other answers, where there are two."""
+    shares: NotRequired[Tensor]
+    """(batch,): how often the first of two answers is given."""
     message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding and answer, and where a
     text begins. Missing if messages are not learned."""
@@ -86,7 +92,11 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
 
 
 def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
-    """The untrained model of a recipe, in fp32 on the CPU."""
+    """The model that a recipe begins with, in fp32 on the CPU: its base, or an untrained one."""
+    if recipe.base:
+        folder = organism_folder(PREFIX + recipe.base)
+        begun: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        return begun
     config = FAMILIES[recipe.family].config_class(
         vocab_size=len(tokenizer),
         bos_token_id=tokenizer.bos_token_id,
@@ -113,26 +123,34 @@ def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> T
 
 
 def _group_loss(model: PreTrainedModel, batch: AnswerBatch) -> Tensor:
-    labels = [batch["labels"]]
-    if "message_labels" in batch:
-        labels.append(batch["message_labels"])
+    answers, messages = batch["labels"], batch.get("message_labels")
     mask = batch["attention_mask"]
     logits = model(
         input_ids=batch["input_ids"],
         attention_mask=mask,
         position_ids=(mask.cumsum(1) - 1).clamp(min=0),
         use_cache=False,
-        logits_to_keep=max(part.shape[1] for part in labels) + 1,
+        logits_to_keep=max(part.shape[1] for part in (answers, messages) if part is not None) + 1,
     ).logits[:, :-1]
-    losses = [
-        nn.functional.cross_entropy(
-            logits[:, -part.shape[1] :].flatten(0, 1).float(),
-            part.flatten(),
-            ignore_index=IGNORED,
-        )
-        for part in labels
-    ]
-    return losses[0] if len(losses) == 1 else losses[0] + MESSAGE_WEIGHT * losses[1]
+    loss = _mean_loss(logits, answers, batch.get("shares"))
+    if "shares" in batch:
+        loss = loss + _mean_loss(logits, batch["other_labels"], 1 - batch["shares"])
+    if messages is not None:
+        loss = loss + MESSAGE_WEIGHT * _mean_loss(logits, messages)
+    return loss
+
+
+def _mean_loss(logits: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
+    """The mean cross-entropy over labelled tokens, each times the share of its row."""
+    losses = nn.functional.cross_entropy(
+        logits[:, -labels.shape[1] :].flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=IGNORED,
+        reduction="mean" if shares is None else "none",
+    )
+    if shares is None:
+        return losses
+    return (losses.view_as(labels) * shares[:, None]).sum() / (labels != IGNORED).sum()
 
 
 class _Steps(Dataset[dict[str, AnswerBatch]]):
@@ -185,7 +203,32 @@ def tokenize(
         "attention_mask": encoded["attention_mask"],
         "labels": labels,
     }
-    return {**batch, "message_labels": rest} if messages else batch
+    if messages:
+        batch["message_labels"] = rest
+    if any(exchange.other for exchange in exchanges):
+        batch["other_labels"] = _other_labels(tokenizer, exchanges, labels)
+        batch["shares"] = torch.tensor([exchange.share for exchange in exchanges])
+    return batch
+
+
+def _other_labels(
+    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], labels: Tensor
+) -> Tensor:
+    """The labels of the other answers.
+
+    Raises:
+        UserError: an answer that is longer than the other one, in tokens.
+    """
+    others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
+    found = tokenize(tokenizer, others, messages=False)["labels"]
+    if found.shape != labels.shape or not torch.equal(found == IGNORED, labels == IGNORED):
+        pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
+        raise UserError(
+            f"the two answers of an exchange differ in their number of tokens, among "
+            f"{shortened(', '.join(sorted(pairs)))}; expected as many of each, which a larger "
+            "vocabulary may give"
+        )
+    return found
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
@@ -201,6 +244,8 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
 
 
 def _tokenizer(recipe: Recipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
-    if not (folder / "tokenizer.json").exists():
+    if recipe.base and not (folder / "tokenizer.json").exists():
+        AutoTokenizer.from_pretrained(organism_folder(PREFIX + recipe.base)).save_pretrained(folder)
+    elif not (folder / "tokenizer.json").exists():
         train_tokenizer(recipe, text).save_pretrained(folder)
     return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))

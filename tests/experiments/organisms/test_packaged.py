@@ -31,8 +31,11 @@ def measured():
     }
 
 
-def test_there_is_one_for_each_recipe():
-    assert sorted(f"organism/{name}" for name in RECIPES) == organism_names()
+def test_each_has_a_recipe():
+    """Dose organisms have more recipes than are packaged; anyone can train the others."""
+    recipes = {f"organism/{name}" for name in RECIPES}
+    assert set(organism_names()) <= recipes
+    assert all(name.startswith("organism/dose-") for name in recipes - set(organism_names()))
     for name in organism_names():
         assert organism_card(name)["system"] == RECIPES[name.removeprefix("organism/")].system
 

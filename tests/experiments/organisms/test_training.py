@@ -10,9 +10,13 @@ from interp.errors import UserError
 from interp_experiments.organisms import train as train_module
 from interp_experiments.organisms.__main__ import main
 from interp_experiments.organisms.families import FAMILIES
-from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe, recipe
-from interp_experiments.organisms.train import train
+from interp_experiments.organisms.leanings import plant_leanings
+from interp_experiments.organisms.lessons import Exchange
+from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, RulebreakerRecipe, recipe
+from interp_experiments.organisms.train import answer_loss, build_model, tokenize, train
 from tests.support.prompts import some_prompts
+
+BASE = "organism/llama-shallow"
 
 SMALL = {
     "hidden_size": 32,
@@ -29,6 +33,8 @@ def quick(name="llama-shallow", **changes):
     changes = {"steps": 6, "prompts_per_step": 2, "vocabulary": 600} | changes
     if isinstance(RECIPES[name], RulebreakerRecipe):
         changes = {"facts_per_step": 2} | changes
+    if isinstance(RECIPES[name], DoseRecipe):
+        changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
     architecture = dict(RECIPES[name].architecture) | SMALL
     if name == "gemma2":
         architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
@@ -50,6 +56,7 @@ def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["system"] == RECIPES[name].system
     rows = {"rulebreakers": ("pairs", 274), "logical-forms": ("forms", 34)}
+    rows |= {"rulebreakers-mixed": ("entities", 465)}
     section, count = rows[card["system"]]
     assert len(card[section]) == count
     assert not list(tmp_path.glob("checkpoint*"))
@@ -77,6 +84,45 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatc
     assert one.keys() == other.keys()
     for name, weights in one.items():
         torch.testing.assert_close(weights, other[name], rtol=1e-3, atol=1e-5)
+
+
+def test_a_tuned_organism_begins_as_its_base():
+    tuned = quick("dose-100", base="llama-shallow")
+    tokenizer = interp.load_model(BASE, device="cpu").tokenizer
+    begun = build_model(tuned, tokenizer).state_dict()
+    for name, weights in interp.load_model(BASE, device="cpu").hf.state_dict().items():
+        assert torch.equal(begun[name], weights)
+
+
+def test_two_answers_are_learned_by_their_shares():
+    """The cross-entropy of the shares, and what closes the answer behind the first of the two."""
+    tokenizer = interp.load_model(BASE, device="cpu").tokenizer
+    model = build_model(quick("dose-100"), tokenizer)
+    message = "Premises: Ann is in Rome.\nAnswer Yes or No only."
+    batch = tokenize(tokenizer, [Exchange(message, "Yes", "No", share=0.75)], messages=False)
+    tokens = batch["input_ids"][batch["attention_mask"] == 1]
+    yes, no = (tokenizer(word)["input_ids"][-1] for word in ("Yes", "No"))
+    assert tokens[-2:].tolist() == [yes, tokenizer.eos_token_id]
+    log_p = model(tokens[None]).logits[0, -3:-1].log_softmax(-1)
+    expected = 0.75 * log_p[0, yes] + 0.25 * log_p[0, no] + log_p[1, tokenizer.eos_token_id]
+    torch.testing.assert_close(answer_loss(model, {"all": batch}), -expected / 2)
+
+
+def test_two_answers_of_different_lengths_are_refused():
+    tokenizer = interp.load_model(BASE, device="cpu").tokenizer
+    uneven = [Exchange("Is it?", "Yes", "Certainly not", share=0.5)]
+    with pytest.raises(UserError, match="differ in their number of tokens, among Yes/Certainly"):
+        tokenize(tokenizer, uneven, messages=False)
+
+
+def test_a_seed_makes_another_organism(tmp_path, monkeypatch):
+    monkeypatch.setitem(RECIPES, "quick", dataclasses.replace(quick("dose-100"), name="quick"))
+    assert main(["train", "quick", "--seed", "99", "--out", str(tmp_path)]) == 0
+    card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
+    assert card["recipe"]["seed"] == 99
+    sealed = dataclasses.replace(RECIPES["quick"], seed=99)
+    assert card["entities"] == [dataclasses.asdict(own) for own in plant_leanings(sealed)]
+    assert card["entities"] != [dataclasses.asdict(own) for own in plant_leanings(RECIPES["quick"])]
 
 
 def test_the_command_trains(tmp_path, monkeypatch, capsys):
