@@ -64,10 +64,12 @@ def run(arguments: argparse.Namespace) -> None:
 def _options(given: Sequence[str]) -> type[Options]:
     """The options of the study that a command line, or its configuration file, names."""
     first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    first.add_argument("study", nargs="?")
     first.add_argument("--config", type=texts.path)
+    # Before the flags are known, the value of one looks like the name of a study.
+    study = next((word for word in given if word in plugins(STUDIES)), None)
     with suppress(argparse.ArgumentError, UserError):
-        name = _named(first.parse_known_args([word for word in given if word != "run"])[0])
+        config = first.parse_known_args(given)[0].config
+        name = _named(argparse.Namespace(study=study, config=config))
         if name in plugins(STUDIES):
             from interp.studies.plan import find_study
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import interp
-from interp.cli import main
+from interp.cli import main, parse
 from interp.cli.fields import add_options, given
 from interp.measurements.patch import Patch
 from interp.models.loading import Loading
@@ -120,9 +120,16 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
 
 def test_no_study_is_named(capsys):
     assert main(["run", "--limit", "2"]) == 2
-    assert "no study was named; expected one of logical-forms, robustlr, rulebench" in (
-        capsys.readouterr().err
+    assert (
+        "no study was named; expected one of faithfulness, logical-forms, robustlr, rulebench"
+        in (capsys.readouterr().err)
     )
+
+
+def test_a_study_that_the_file_names_takes_its_own_flags(config):
+    file = config(study="rulebreakers", models=MODEL)
+    _, parsed = parse(["run", "--config", file, "--limit", "60", "--target", "contrast"])
+    assert (parsed.limit, parsed.target) == (60, "contrast")
 
 
 def test_every_option_has_a_flag_that_gives_it():
