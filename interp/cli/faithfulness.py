@@ -4,7 +4,6 @@ import argparse
 import sys
 
 from interp.cli.common import add_measuring_options, job_of, run_job
-from interp.studies.faithfulness.study import Faithfulness
 
 HELP = "rank attribution methods by how well they say what segments do, and write one report"
 
@@ -16,6 +15,9 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    # Heavy, as studies are: it needs torch.
+    from interp.studies.faithfulness.study import Faithfulness
+
     add_measuring_options(
         parser, Faithfulness, default_models="the packaged organisms that learned the system"
     )
@@ -25,6 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.cli.report import write
     from interp.jobs import finish_study
+    from interp.studies.faithfulness.study import Faithfulness
 
     plan, runs = run_job(arguments, job_of(arguments, Faithfulness))
     finish_study(plan, runs)
