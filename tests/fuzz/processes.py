@@ -87,6 +87,7 @@ class Forked:
                     os.dup2(stream.fileno(), number)
             sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
             os.environ.update(env or {})
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as in any new process
             Forked.started = 0
             code = main(list(self.args[3:]))
         except SystemExit as stop:

@@ -113,9 +113,12 @@ def test_leave_one_out_by_donor_is_the_premise_patched_before_the_first_layer():
                 (source,) = tokenize(model, [mixed(prompt, donor, kept=kept)])
                 if found >= 6 or len(source) != len(base):
                     continue
-                found += 1
                 answers = AnswerTokenizer(model)(base).contrast(*prompt.answer.contrast)
-                pair = PatchingPair.aligned(base, source, answers, policy="all")
+                try:
+                    pair = PatchingPair.aligned(base, source, answers, policy="all")
+                except UserError:  # a longer name is made up for by a shorter one
+                    continue
+                found += 1
                 cells = list(
                     cells_of(
                         model, base, ["resid_pre"], granularity="segment", layers=[0], heads=None
