@@ -10,6 +10,7 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.container import Container
 from matplotlib.figure import Figure
 
 _INK = "#1b1f24"
@@ -101,7 +102,7 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
         figure.supxlabel("\n".join(lines), fontsize=8, color=QUIET, **left)
 
 
-def legend_beside(figure: Figure, handles: Sequence[Artist]) -> None:
+def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
     """Put one legend right of all panels, where it meets neither title nor caption."""
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + _LEGEND, height)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.container import Container
 from matplotlib.figure import Figure
 
 from interp.report.figures.axes import distinct
@@ -19,7 +20,7 @@ def panel_a_model(
     draw: Callable[[pd.DataFrame, Axes], Axes],
     *,
     share_x: bool = True,
-    handles: Sequence[Artist] | None = None,
+    handles: Sequence[Artist | Container] | None = None,
 ) -> Axes:
     """A new figure with a panel for each model and one legend; returns its first axes.
 
