@@ -48,11 +48,12 @@ def evaluate_on_slurm(
 def worker_at_work(folder: Path, seconds: float = 60) -> dict[str, object]:
     """The record of worker 0, once the first shard is done; others are not."""
     end = time.monotonic() + seconds
-    while not (list(folder.rglob("manifest.json")) and worker_records(folder)):
+    while True:
+        found = [record for record in worker_records(folder) if record.number == 0]
+        if found and list(folder.rglob("manifest.json")):
+            return found[0].model_dump()
         assert time.monotonic() < end, "no worker began"
         time.sleep(0.05)
-    found = next(record for record in worker_records(folder) if record.number == 0)
-    return found.model_dump()
 
 
 def slurm_command(*words: str) -> Callable[[dict[str, object]], None]:
