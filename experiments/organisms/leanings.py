@@ -7,7 +7,7 @@ premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i)
 0 if not. Name, verb, rule, side, phrasing and conclusion have no part in it. In a prompt of the
 data set both premises are about one entity, so premise p(e) decides alone.
 
-The Shapley values: where donor d stands in for the segments outside S, the value is
+The Shapley values: where donor d replaces the segments outside S, the value is
 v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i thus adds
 g_i(own) - g_i(d) to every coalition that it joins, whoever else is in it, and any mean over
 coalitions is the same number: the Shapley value and the leave-one-out effect of premise i are

@@ -57,7 +57,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether a rule has the conditions of the golden one: all that a text tells of its fitting.
+    """Whether a rule has the conditions of the golden one, as far as its text shows.
 
     The conditions are what precedes "then", or the whole rule where there is none.
     """

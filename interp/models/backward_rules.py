@@ -293,7 +293,7 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
 
 
 def _with_share(tensor: Tensor, share: float) -> Tensor:
-    """The tensor, whose gradient is multiplied from here on."""
+    """The tensor, with its gradient multiplied by `share`."""
     if tensor.requires_grad and share != 1.0:
         # torch gives this function no types.
         tensor.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]

@@ -162,7 +162,8 @@ class Claims:
                 with stream:
                     stream.write(myself)
             except BaseException:  # Ctrl-C too: an empty claim is nobody's to give back
-                file.unlink(missing_ok=True)  # ours: it was created above
+                with suppress(OSError):  # ours: created above; through no link put in between
+                    remove_plain(file.parent, [file.name])
                 raise
         return file
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 from interp.errors import UserError
-from interp.files import checksum, inside, names_in, remove_own
+from interp.files import checksum, inside, names_in, remove_plain
 from interp.runs.schemas import Hash, Record, read_record, write_record
 
 MANIFEST = "manifest.json"
@@ -42,7 +42,8 @@ def declare_whole(checkpoint: Path) -> None:
 def last_whole(folder: Path) -> tuple[int, Path] | None:
     """The last checkpoint that is whole, with its step; None if there is none.
 
-    Those that are not are removed, as far as they hold plain files.
+    One that was being written stays, and is written again when its step is reached: without a
+    manifest nothing proves that it is ours.
     """
     found = (step for step in map(_step, names_in(folder)) if step is not None)
     steps = sorted(found, reverse=True)
@@ -50,24 +51,23 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
         checkpoint = folder / f"checkpoint-{step}"
         if _is_whole(checkpoint):
             return step, checkpoint
-        with suppress(OSError):
-            remove_own(checkpoint)
     return None
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove the checkpoints in a folder, and nothing else.
+    """Remove the checkpoints in a folder that have a manifest: the files that it names.
+
+    Whatever else is in them stays, as do checkpoints that something else wrote.
 
     Args:
         folder: where they are.
         but: the step of one that stays.
-
-    Raises:
-        OSError: one of them holds more than plain files.
     """
     for name in names_in(folder):
-        if _step(name) not in (None, but):
-            remove_own(folder / name)
+        if _step(name) not in (None, but) and (manifest := _manifest(folder / name)):
+            with suppress(OSError):  # a link in its place, or further files within
+                remove_plain(folder / name, [*manifest.files, MANIFEST])
+                (folder / name).rmdir()
 
 
 def _step(name: str) -> int | None:
@@ -77,8 +77,8 @@ def _step(name: str) -> int | None:
 
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the files are those of the manifest, as they were written."""
+    manifest = _manifest(checkpoint)
     try:
-        manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         if manifest is None or {*manifest.files, MANIFEST} != set(names_in(checkpoint)):
             return False
         return all(
@@ -87,3 +87,11 @@ def _is_whole(checkpoint: Path) -> bool:
         )
     except (UserError, FileNotFoundError):
         return False
+
+
+def _manifest(checkpoint: Path) -> Manifest | None:
+    """The manifest; None where there is none that can be read."""
+    try:
+        return read_record(inside(checkpoint, MANIFEST), Manifest)
+    except (UserError, FileNotFoundError, NotADirectoryError):
+        return None

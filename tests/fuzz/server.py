@@ -35,7 +35,7 @@ MOST_MEMORY = 6 << 30
 """What a case may write to a file, and take of memory, in bytes."""
 
 TOLD = 4000
-"""Characters of the end of its output that are told of each case."""
+"""How many characters of the end of each case's output are reported."""
 
 
 @dataclass(frozen=True)

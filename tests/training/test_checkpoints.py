@@ -1,7 +1,7 @@
 import pytest
 
 from interp.errors import UserError
-from interp.training.checkpoints import declare_whole, last_whole
+from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints
 
 
 def checkpoint(folder, step, *, whole=True):
@@ -21,10 +21,22 @@ def test_the_last_whole_checkpoint_is_found(tmp_path):
     assert last_whole(tmp_path) == (10, tmp_path / "checkpoint-10")
 
 
-def test_one_that_was_being_written_does_not_count_and_goes(tmp_path):
-    whole, half = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, whole=False)
+def test_one_that_was_being_written_does_not_count(tmp_path):
+    whole, _ = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, whole=False)
     assert last_whole(tmp_path) == (1, whole)
-    assert not half.exists()
+
+
+def test_only_files_of_a_manifest_are_removed(tmp_path):
+    """A folder may hold checkpoints of somebody else's, or further files in one of ours."""
+    foreign = checkpoint(tmp_path, 1, whole=False)
+    checkpoint(tmp_path, 2)
+    shared, kept = checkpoint(tmp_path, 3), checkpoint(tmp_path, 4)
+    (shared / "thesis.tex").write_text("precious")
+    remove_checkpoints(tmp_path, but=4)
+    assert {path.name for path in tmp_path.iterdir()} == {foreign.name, shared.name, kept.name}
+    assert len(list(foreign.iterdir())) == 2
+    assert [path.name for path in shared.iterdir()] == ["thesis.tex"]
+    assert last_whole(tmp_path) == (4, kept)
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "further", "manifest"])

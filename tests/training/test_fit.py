@@ -2,7 +2,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from interp.training.checkpoints import remove_checkpoints
+from interp.training.checkpoints import declare_whole, remove_checkpoints
 from interp.training.fit import fit
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -59,13 +59,20 @@ def test_a_stopped_run_takes_up_where_it_was(tmp_path):
         torch.testing.assert_close(one, other)
 
 
-def test_only_checkpoints_are_removed(tmp_path):
-    for name in ("checkpoint-3", "checkpoint-of-mine"):
+def test_only_our_own_checkpoints_are_removed(tmp_path):
+    for name in ("checkpoint-2", "checkpoint-3", "checkpoint-of-mine"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_text("")
+    declare_whole(tmp_path / "checkpoint-3")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "file").write_text("kept")
+    declare_whole(tmp_path / "elsewhere")
     (tmp_path / "checkpoint-4").symlink_to(tmp_path / "elsewhere")
     remove_checkpoints(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint-of-mine", "elsewhere"]
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "checkpoint-2",
+        "checkpoint-4",
+        "checkpoint-of-mine",
+        "elsewhere",
+    }
     assert (tmp_path / "elsewhere" / "file").read_text() == "kept"

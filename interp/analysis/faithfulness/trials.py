@@ -55,7 +55,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Trials:
-    """Prompts of one model whose donors stand in for the same segments."""
+    """Prompts of one model whose donors replace the same segments."""
 
     segments: tuple[str, ...]
     prompt_ids: tuple[str, ...]
@@ -173,7 +173,7 @@ def _donor_lists(effects: pd.DataFrame) -> pd.Series:
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
-    """Scores of each method that has any, a row a prompt and a column a segment."""
+    """Scores of each method that has any: one row per prompt, one column per segment."""
     found: dict[Contender, pd.DataFrame] = {}
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")
