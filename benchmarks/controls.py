@@ -64,7 +64,7 @@ class Tested:
     test: str
     p: float
     family: str = ""
-    """The table over which p_holm is corrected; empty where a test stands for itself."""
+    """The table over which p_holm is corrected; empty where a test is not corrected."""
     p_holm: float = np.nan
     naive: float = np.nan
     """p of a test that takes prompts as independent."""
@@ -313,7 +313,7 @@ def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 SHOWN = ("box - none", "mp - mt")
-"""Pairs of levels that stand for the others of their factor."""
+"""Pairs of levels that represent the others of their factor."""
 
 
 def _of_pairs(

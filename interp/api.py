@@ -41,7 +41,7 @@ def run(
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
 ) -> "Result | StudyFolder":
-    """Measure some models: all that the command line can do, from Python.
+    """Measure some models, with every option of the command line.
 
     Args:
         what: what is measured, such as `Attribute(methods=("attention",))`, or a study.
@@ -117,7 +117,7 @@ Raises:
 
 
 def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
-    """Train a model: all that the command line can do, from Python.
+    """Train a model, with every option of the command line.
 
     Args:
         spec: what is learned and how, such as interp_experiments.robustlr.learning's

@@ -1,6 +1,9 @@
 """What other packages add, found by entry point: systems, studies, training, commands, methods."""
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from interp.errors import UserError, unknown
 
 OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
@@ -27,3 +30,20 @@ METHODS = "interp.methods"
 def plugins(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name, in alphabetical order; none is loaded."""
     return {point.name: point for point in sorted(entry_points(group=group))}
+
+
+def load_plugin(group: str, kind: str, name: str) -> Any:
+    """What the entry point of that name gives.
+
+    Args:
+        group: of entry points.
+        kind: what a message calls it, such as "study".
+        name: of the entry point.
+
+    Raises:
+        UserError: none of that name is installed.
+    """
+    points = plugins(group)
+    if name not in points:
+        raise UserError(unknown(kind, name, points))
+    return points[name].load()

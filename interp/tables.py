@@ -196,7 +196,7 @@ side of its pair). A note names segments that no donor changes, and of fewer don
 for.
 
 coalition_values: one row per model, prompt, kind of donor and coalition of `segments` that are
-kept, all others being a donor's: bit i of `coalition` stands for segment i. `values` are those of
+kept, all others being a donor's: bit i of `coalition` is segment i. `values` are those of
 the prompts, in logits as in segment_effects, donor by donor in the order of its `donor_names`. A
 prompt with an error has none.
 

@@ -9,7 +9,7 @@ from interp_experiments.logical_forms.effects import Effects
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 LEVEL = 0.05
-"""Corrected p-values below this are told as a difference."""
+"""Corrected p-values below this are reported as a difference."""
 
 
 def findings(

@@ -68,7 +68,7 @@ def editable(theory: Theory, rule: Rule, name: str) -> bool:
     """Whether the edits of a set keep the rule within the language, and its labels right.
 
     A body is extended by the operator that it has; that of D-CS consists of facts, since their
-    negations are told; that of N-CS is one literal.
+    negations are stated; that of N-CS is one literal.
     """
     if name == "C-CS":
         return rule.operator == "and"

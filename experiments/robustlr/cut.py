@@ -1,7 +1,7 @@
 """Statements of a training set with short theories: what decides each, and few other sentences.
 
-Such theories are cheap to learn from. Unlike whole theories, their counts tell something: without
-other sentences, a statement is Unknown where the theory has no fact.
+Such theories are cheap to learn from. Unlike those of whole theories, their counts are
+informative: without other sentences, a statement is Unknown where the theory has no fact.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import ClassVar
 from interp_experiments.chance import some
 from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.language import Literal, Rule, Theory
 from interp_experiments.robustlr.sampling import sample
 from interp_experiments.robustlr.training import (
     SPLITS,
@@ -63,21 +63,8 @@ class StatementMaker:
             statement, label = statements[place]
             theory = cut(rng, sampled.theory, statement, self.distractors)
             if split_of(theory) == self.split and confirmed(theory, [(statement, label)]):
-                return (self._instance(index, theory, statement, label),)
-
-    def _instance(self, index: int, theory: Theory, statement: Literal, label: Verdict) -> Instance:
-        id_ = self.theory_id(index)
-        return Instance(
-            id=f"{id_}/{STATEMENT}",
-            theory_id=id_,
-            set=self.set,
-            version=STATEMENT,
-            group=label.value,
-            base_label=label,
-            theory=theory,
-            statement=statement,
-            label=label,
-        )
+                id_ = self.theory_id(index)
+                return (Instance.alone(id_, self.set, STATEMENT, theory, (statement, label)),)
 
 
 def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:

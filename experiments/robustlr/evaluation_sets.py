@@ -133,13 +133,8 @@ class GroupMaker:
         ]
 
     def _instance(self, index: int, base: Verdict, member: Member) -> Instance:
-        id_ = self.theory_id(index)
         return Instance(
-            id=f"{id_}/{member.version}",
-            theory_id=id_,
-            set=self.set,
-            base_label=base,
-            **member._asdict(),
+            theory_id=self.theory_id(index), set=self.set, base_label=base, **member._asdict()
         )
 
 

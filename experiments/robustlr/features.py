@@ -1,4 +1,4 @@
-"""Counts that could tell a label without reasoning, and how far they do (Section 4.3, Figure 8)."""
+"""Counts that could give a label away without reasoning (Section 4.3, Figure 8)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,6 @@ from interp_experiments.robustlr.language import Literal, Theory, Verdict
 class Instance:
     """A question to a model: does the theory entail the statement, its negation, or neither?"""
 
-    id: str
     theory_id: str
     """Shared by a base theory and its variants."""
     set: str
@@ -25,7 +24,24 @@ class Instance:
     statement: Literal
     label: Verdict
 
+    @classmethod
+    def alone(
+        cls, theory_id: str, set_: str, version: str, theory: Theory, question: "Question"
+    ) -> "Instance":
+        """A question that is no variant of another: its own base."""
+        statement, label = question
+        return cls(theory_id, set_, version, label.value, label, theory, statement, label)
+
+    @property
+    def id(self) -> str:
+        """Its name among all instances."""
+        return f"{self.theory_id}/{self.version}"
+
     @property
     def context(self) -> str:
         """The theory in English: facts, then rules."""
         return " ".join(map(sentence, self.theory.sentences))
+
+
+Question = tuple[Literal, Verdict]
+"""A statement and its label."""

@@ -17,7 +17,7 @@ _JOINED = re.compile(r" (and|or) ")
 
 
 def theory_of(context: str) -> Theory:
-    """The theory that a text tells, a sentence for each fact and rule.
+    """The theory of a text that has one sentence per fact and rule.
 
     Raises:
         UserError: a sentence that no template makes, or none at all.
@@ -35,7 +35,7 @@ def sentences(context: str) -> list[str]:
 
 
 def sentence_of(words: str) -> Literal | Rule:
-    """The fact or rule that a sentence tells.
+    """The fact or rule that a sentence states.
 
     Raises:
         UserError: no template makes it.
@@ -57,7 +57,7 @@ def sentence_of(words: str) -> Literal | Rule:
 
 
 def literal_of(words: str) -> Literal:
-    """The literal that a clause tells.
+    """The literal that a clause states.
 
     Raises:
         UserError: no template makes it.

@@ -233,7 +233,6 @@ def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> Non
 
 def _instance(read: Read, *, set_: str, group: str, base: Verdict) -> Instance:
     return Instance(
-        id=f"{read.key.group}/{read.key.version}",
         theory_id=read.key.group,
         set=set_,
         version=read.key.version,

@@ -233,8 +233,8 @@ def feature_section(seed: int) -> Section:
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",
-        f"Of {COUNTED} theories of the training set All, each with six statements. If a count told "
-        "the label, its lines would differ.",
+        f"Of {COUNTED} theories of the training set All, each with six statements. If a count gave "
+        "the label away, its lines would differ.",
         (
             FigureItem(
                 "figure8_features",

@@ -20,7 +20,7 @@ from interp_experiments.robustlr.training import SPLITS, Split, TheoryMaker
 from interp_experiments.robustlr.words import Vocabulary, Words
 
 DEFAULT_LIMIT = 240
-"""Theories that are taken unless told otherwise, of six sets forty each."""
+"""Default number of theories: forty of each of the six sets."""
 
 
 @dataclass(frozen=True)

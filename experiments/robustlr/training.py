@@ -3,7 +3,7 @@
 Each theory has six statements: a literal that it proves without negation and one with negation
 (True), the negations of both (False), and one of either kind of which it says nothing (Unknown).
 So within every theory each label has the same count of everything that can be counted in theory
-and statement: no such count can tell the label. Theories that do not have these literals are
+and statement: no such count can give the label away. Theories that do not have these literals are
 dropped.
 
 A theory belongs to the split that a hash of its sentences says, whatever their order or wording.
@@ -18,7 +18,7 @@ from typing import Literal as OneOf
 
 from interp.errors import UserError
 from interp_experiments.chance import some
-from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.instances import Instance, Question
 from interp_experiments.robustlr.language import Literal, Operator, Theory, Verdict
 from interp_experiments.robustlr.sampling import Sampled, sample
 from interp_experiments.robustlr.solver import Worlds
@@ -78,29 +78,15 @@ class TheoryMaker:
             if statements is None or split_of(sampled.theory) != self.split:
                 continue
             if confirmed(sampled.theory, statements):
-                return self._instances(index, sampled.theory, statements)
-
-    def _instances(
-        self, index: int, theory: Theory, statements: "Statements"
-    ) -> tuple[Instance, ...]:
-        id_ = self.theory_id(index)
-        return tuple(
-            Instance(
-                id=f"{id_}/{version}",
-                theory_id=id_,
-                set=self.set,
-                version=version,
-                group=label.value,
-                base_label=label,
-                theory=theory,
-                statement=statement,
-                label=label,
-            )
-            for version, (statement, label) in zip(_VERSIONS, statements, strict=True)
-        )
+                return tuple(
+                    Instance.alone(
+                        self.theory_id(index), self.set, version, sampled.theory, question
+                    )
+                    for version, question in zip(_VERSIONS, statements, strict=True)
+                )
 
 
-Statements = tuple[tuple[Literal, Verdict], ...]
+Statements = tuple[Question, ...]
 
 
 def balanced(rng: random.Random, sampled: Sampled) -> Statements | None:

@@ -39,7 +39,7 @@ class Kind:
     gold: Callable[[Given], str]
     """The correct answer as the parser gives it; raises UserError where the data have none."""
     asked_for: str
-    """What the model is told to answer with; "{labels}" stands for the answers of the set."""
+    """What the model is told to answer with; "{labels}" is replaced by the answers of the set."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty for what is generated alone."""
     few: int = 2

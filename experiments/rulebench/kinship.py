@@ -49,7 +49,7 @@ _SENTENCES = (
     "{p} sat next to {his} {r} {q} at the concert.",
     "{p} showed {his} {r} {q} the new garden.",
 )
-"""q is the r of p; each tells the sex of p."""
+"""q is the r of p; each implies the sex of p."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Story:
 
     @property
     def hops(self) -> int:
-        """Relations that the story tells."""
+        """Relations that the story states."""
         return len(self.people) - 1
 
     @property

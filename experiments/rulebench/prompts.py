@@ -158,7 +158,7 @@ _FOLLOW = {
 
 
 def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
-    """What the model is told to do."""
+    """The instruction to the model."""
     listed = kind.asked_for.replace("{labels}", "、".join(labels))
     answer = f'"{PREFIX}" and {listed}.'
     follow = _FOLLOW[setting.quantity]

@@ -47,7 +47,7 @@ class RuleBenchStudy(Study):
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
     """most tokens of a text with a chain of thought"""
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """which set the data are, where the name of their folder does not tell"""
+    """which set the data are, where the name of their folder does not say"""
     skip_broken: bool = False
     """leave broken items of the data out instead of stopping"""
 

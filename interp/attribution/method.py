@@ -38,7 +38,7 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """The scores of a prompt's segments, by a method that does not tell their tokens apart."""
+    """The scores of a prompt's segments, by a method that has no scores of single tokens."""
 
     scores: Mapping[str, float]
     """By segment; the tokens outside all segments are `interp.choices.TEMPLATE`."""

@@ -266,10 +266,10 @@ def find_method(name: str) -> Method:
     Raises:
         UserError: there is none, or another package's entry point names something else.
     """
-    check_methods([name])
     for method in _OWN:
         if method.name == name:
             return method
+    check_methods([name])
     found = plugins(METHODS)[name].load()
     if not isinstance(found, Method) or found.name != name:
         raise UserError(

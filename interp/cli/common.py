@@ -40,12 +40,7 @@ def add_measuring_options(
         default_models: says in words which models are taken without any named.
         without: options of the prompts that the command has no use for.
     """
-    parser.add_argument(
-        "--config",
-        type=texts.path,
-        metavar="FILE",
-        help="YAML file of options, under the names of their flags; flags override it",
-    )
+    add_config_option(parser)
     models = parser.add_argument_group("models")
     models.add_argument(
         "--model",
@@ -63,6 +58,16 @@ def add_measuring_options(
     add_options(parser.add_argument_group("measurement"), options)
     add_options(parser.add_argument_group("run"), Running)
     add_options(parser.add_argument_group("workers"), Execution)
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """The flag of the configuration file, which `configuration` reads."""
+    parser.add_argument(
+        "--config",
+        type=texts.path,
+        metavar="FILE",
+        help="YAML file of options, under the names of their flags; flags override it",
+    )
 
 
 def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -> "Job":

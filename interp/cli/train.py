@@ -3,19 +3,17 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from interp import texts
-from interp.cli.common import configuration
+from interp.cli.choice import Choice
+from interp.cli.common import add_config_option, configuration
 from interp.cli.fields import add_options, check_config, given
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import model_name
 from interp.options import Options
-from interp.plugins import TRAINING, plugins
+from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, Keeping, find_training
 
 if TYPE_CHECKING:
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from interp.training.estimate import Estimate
     from interp.training.record import TrainRecord
     from interp.training.run import Training
+
+TASK = Choice("task", "training task", TRAINING)
 
 HELP = "train a model on a task, from a checkpoint or from scratch"
 
@@ -36,19 +36,8 @@ EXAMPLES = (
 
 def configure(parser: Parser) -> None:
     """Add the options of the command, which are also those of the task that is named."""
-    parser.add_argument(
-        "task",
-        nargs="?",
-        type=texts.one_of("training task", plugins(TRAINING)),
-        metavar="TASK",
-        help=f"what is learned: {', '.join(plugins(TRAINING))}; a configuration file may name it",
-    )
-    parser.add_argument(
-        "--config",
-        type=texts.path,
-        metavar="FILE",
-        help="YAML file of options, under the names of their flags; flags override it",
-    )
+    TASK.add_to(parser)
+    add_config_option(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -64,7 +53,7 @@ def configure(parser: Parser) -> None:
         "small-text-to-text or small-decoder",
     )
     add_options(models, Loading, without=SETTLED)
-    add_options(parser.add_argument_group("training"), _options(parser.given))
+    add_options(parser.add_argument_group("training"), TASK.options(parser.given))
     add_options(parser.add_argument_group("run"), Keeping)
 
 
@@ -87,10 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
     """The run that a command line asks for, and where it is kept."""
     config = configuration(arguments)
-    task = _named(arguments)
-    if task is None:
-        raise UserError(f"no task was named; expected one of {', '.join(plugins(TRAINING))}")
-    options = find_training(task)
+    options = find_training(TASK.name(arguments))
     kinds: tuple[type[Options], ...] = (options, Loading, Keeping)
     known = [name for kind in kinds for name in kind.model_fields if name not in SETTLED]
     check_config(config, [*known, "model", "task"])
@@ -106,24 +92,6 @@ def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
     from interp.training.run import Training
 
     return Training(spec, model, loading), keeping
-
-
-def _options(given_words: Sequence[str]) -> type[Options]:
-    """The options of the task that a command line, or its configuration file, names."""
-    first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    first.add_argument("--config", type=texts.path)
-    # What a value is and what a task cannot be told apart before the flags are known.
-    task = next((word for word in given_words if word in plugins(TRAINING)), None)
-    with suppress(argparse.ArgumentError, UserError):
-        config = first.parse_known_args(given_words)[0]
-        return find_training(_named(argparse.Namespace(task=task, config=config.config)) or "")
-    return Options
-
-
-def _named(arguments: argparse.Namespace) -> str | None:
-    """The task that was named, on the command line or else in the configuration file."""
-    name = arguments.task or configuration(arguments).get("task")
-    return name if isinstance(name, str) else None
 
 
 def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import JsonValue
 
-from interp.errors import UserError, unknown
 from interp.options import Options
-from interp.plugins import MEASUREMENTS, plugins
+from interp.plugins import MEASUREMENTS, load_plugin
 
 if TYPE_CHECKING:
     from interp.measurements.core import Measurement
@@ -81,8 +80,5 @@ def find_spec(name: str) -> type[Spec]:
     Raises:
         UserError: there is none.
     """
-    points = plugins(MEASUREMENTS)
-    if name not in points:
-        raise UserError(unknown("measurement", name, points))
-    spec: type[Spec] = points[name].load()
+    spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name)
     return spec

@@ -214,7 +214,7 @@ _ATTENTION = "interp_backward_rules"
 """What transformers calls the attention of this module."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
-"""The rules of the block that runs, and what is told of each attention that they reach."""
+"""The rules of the block that runs, and what takes each attention module that they reach."""
 
 
 def _attend(

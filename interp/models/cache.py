@@ -57,7 +57,7 @@ def flattened(cache: Any) -> KeyValues:
 
 
 def holds_key_values_alone(model: Model) -> bool:
-    """Whether the keys and values of each layer are all that a later pass needs of an earlier."""
+    """Whether a later pass needs only the keys and values of each layer from an earlier one."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     kinds = {type(layer) for layer in layers}

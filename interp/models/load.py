@@ -163,7 +163,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
-            # Told like all that does not fit, by `check_complete`.
+            # `check_complete` reports these, like every other mismatch.
             ignore_mismatched_sizes=True,
             **found.options,
             **options,

@@ -34,7 +34,7 @@ def with_donors(
     Args:
         prompts: of a system with donors, or with donors of their own.
         count: donors from other instances; more of them begin with those of fewer.
-        segments: those that donors replace; all that donors have if not given.
+        segments: those that donors replace; every segment with donors if not given.
 
     Raises:
         UserError: prompts without donors, or donors without such a segment.
@@ -59,7 +59,7 @@ def with_donors(
 
     given = replace(prompts, build=built)
     for number in prompts.numbers[:1]:
-        built(number)  # what is wrong with the segments is told at once
+        built(number)  # faults of the segments are raised at once
     return given
 
 

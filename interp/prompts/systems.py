@@ -4,8 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
-from interp.errors import UserError, unknown
-from interp.plugins import SYSTEMS, plugins
+from interp.plugins import SYSTEMS, load_plugin, plugins
 from interp.prompts.prompt_set import PromptSet
 
 
@@ -31,10 +30,7 @@ def find_system(name: str) -> System:
     Raises:
         UserError: no such system is installed.
     """
-    points = plugins(SYSTEMS)
-    if name not in points:
-        raise UserError(unknown("system", name, points))
-    system: System = points[name].load()
+    system: System = load_plugin(SYSTEMS, "system", name)
     return system
 
 

@@ -16,7 +16,7 @@ from interp.plugins import OWN_PACKAGES
 
 @cache
 def code_version(modules: tuple[str, ...]) -> str:
-    """A hash over the source of modules and of all that they import, within their packages.
+    """A hash over the source of modules and everything they import from their own packages.
 
     A module without a file, such as a notebook, counts by its name alone.
     """

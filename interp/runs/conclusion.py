@@ -90,7 +90,7 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
 
 
 def _ended(run: RunFolder, call: Call) -> Call:
-    """The call with its end, if all that it was to measure is there."""
+    """The call with its end, if everything it was to measure is there."""
     if call.finished is not None or not all(run.complete(model) for model in call.models):
         return call
     peak = peak_of_workers(run.folder, call.id)

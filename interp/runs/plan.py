@@ -3,7 +3,8 @@
 1. A worker takes the models in turn, each worker beginning with another one.
 2. It loads a model only if there is something to do for it, and measures in each stage the shards
    that it can claim.
-3. When all that is left is claimed by others, it waits: for the shards, or for a claim to expire.
+3. When others have claimed everything that is left, it waits: for the shards, or for a claim to
+   expire.
 """
 
 import time

@@ -255,7 +255,7 @@ class Run(RunFolder):
             example = next(manifest.example for manifest in found if manifest.errors)
             raise UserError(
                 f"{errors:,} prompts of {model} have an error, which is more than the share "
-                f"{self.fail_on_error:g} of all that --fail-on-error allows; one of them: {example}"
+                f"{self.fail_on_error:g} that --fail-on-error allows; one of them: {example}"
                 ". Fix the cause and add --retry-errors, or allow a larger share"
             )
 

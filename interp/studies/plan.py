@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from interp.errors import UserError, unknown
+from interp.errors import UserError
 from interp.files import inside
 from interp.options import Options
-from interp.plugins import STUDIES, plugins
+from interp.plugins import STUDIES, load_plugin
 from interp.prompts.source import PromptSource
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
@@ -63,10 +63,7 @@ def find_study(name: str) -> type[Study]:
     Raises:
         UserError: no such study is installed.
     """
-    points = plugins(STUDIES)
-    if name not in points:
-        raise UserError(unknown("study", name, points))
-    study: type[Study] = points[name].load()
+    study: type[Study] = load_plugin(STUDIES, "study", name)
     return study
 
 

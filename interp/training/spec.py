@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from interp import texts
-from interp.errors import UserError, unknown
 from interp.options import FromText, Options
-from interp.plugins import TRAINING, plugins
+from interp.plugins import TRAINING, load_plugin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,8 +109,5 @@ def find_training(name: str) -> type[TrainSpec]:
     Raises:
         UserError: there is none.
     """
-    points = plugins(TRAINING)
-    if name not in points:
-        raise UserError(unknown("training task", name, points))
-    spec: type[TrainSpec] = points[name].load()
+    spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name)
     return spec

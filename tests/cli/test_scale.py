@@ -150,7 +150,7 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     out = ["--out", str(tmp_path / "run")]
     assert main([*OPTIONS, *out]) == 2
     told = capsys.readouterr().err
-    assert "which is more than the share 0.1 of all that --fail-on-error allows" in told
+    assert "which is more than the share 0.1 that --fail-on-error allows" in told
     assert "reads at most 65" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()

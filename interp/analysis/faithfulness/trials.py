@@ -191,7 +191,7 @@ def _of_segments(
     scores: dict[Contender, pd.DataFrame],
     numbers: dict[str, int],
 ) -> Trials | None:
-    """The prompts whose donors stand in for these segments; None if no prompt is complete."""
+    """The prompts whose donors replace these segments; None if no prompt is complete."""
     ids = list(dict.fromkeys(rows["prompt_id"]))
     stacked = np.stack(
         [own.reindex(index=ids, columns=list(segments)).to_numpy(float) for own in scores.values()]

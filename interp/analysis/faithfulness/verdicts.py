@@ -27,7 +27,7 @@ def verdict_table(
     trust: its interval lies above chance, and it may be as good as the best;
     weaker: above chance, but not as good as the best;
     refuted: not above chance, and not as good as the best;
-    undecided: not above chance, but not told apart from the best either.
+    undecided: neither above chance nor below the best, as far as the prompts show.
     No rows where no metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
@@ -81,7 +81,7 @@ def advice(
         _trivial(metrics[metrics["metric"] == first["metric"]]),
         _named(own, WEAKER, "Better than chance, but not as good"),
         _named(own, REFUTED, "Refuted, since no better than chance and worse than the best"),
-        _named(own, UNDECIDED, "Not told apart from chance on so few prompts"),
+        _named(own, UNDECIDED, "Not distinguished from chance on so few prompts"),
         _coalitions(verdicts[verdicts["league"] == COALITIONS]),
         f"Note: {note}." if note else "",
     ]
@@ -94,7 +94,7 @@ def _trusted(rows: pd.DataFrame) -> str:
         return ""
     if trusted.empty:
         return "No method that reads the model alone is shown to be better than chance."
-    others = f"; not told apart from it: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
+    others = f"; not distinguished from it: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
     return f"Of the methods that read the model alone, trust {_listed(trusted.iloc[:1])}{others}."
 
 

@@ -83,7 +83,7 @@ class DeepLift:
         self._mean = mean_embedding(model)
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up where activation functions are all that is not linear."""
+        """Scores that are complete where only activation functions are not linear."""
         inputs, baseline = _inputs_and(self._mean, explained)
         with warnings.catch_warnings():
             # captum prints a warning each time that it sets hooks and removes them again.
@@ -147,7 +147,7 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
         return torch.from_numpy(game.values(coalitions))
 
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        # captum and scikit-learn tell that a fit of few samples may be poor.
+        # captum and scikit-learn warn that a fit to few samples may be poor.
         warnings.simplefilter("ignore")
         torch.manual_seed(zlib.crc32(explained.prompt.prompt.id.encode()))
         whole = torch.ones(1, len(game.segments))

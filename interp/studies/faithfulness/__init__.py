@@ -1,1 +1,1 @@
-"""Faithfulness: which attribution method tells the truth of a model, and how sure that is."""
+"""Which attribution method agrees with a model's causal effects, and how sure that is."""

@@ -15,7 +15,7 @@ from interp.studies.faithfulness.results import ModelResults, read_results
 from interp.studies.folder import StudyFolder
 
 _TEXT = (
-    "What segments do is measured by donors that stand in for them: v(S) is the logit of the "
+    "What segments do is measured by donors that replace them: v(S) is the logit of the "
     "model's own answer over the other, the segments of S kept. Shapley values of this game are "
     "the truth that scores are held against. Methods that are made of the same values v(S) are a "
     "league of their own. Intervals are 95%, by a bootstrap over clusters of prompts and over "
@@ -78,7 +78,7 @@ def _ranking_section(results: list[ModelResults]) -> Section:
                 "verdicts",
                 "Verdict on each method",
                 verdicts,
-                "trust: above chance, and not told apart from the best of its league. weaker: "
+                "trust: above chance, and not distinguished from the best of its league. weaker: "
                 "above chance, but worse than the best. refuted: not above chance, and worse than "
                 "the best. undecided: neither. p_holm is that of the difference from the best.",
             ),

@@ -1,4 +1,4 @@
-"""Which attribution tells the truth of a model: effects and methods on the same prompts.
+"""Which attribution agrees with a model's causal effects: effects and methods on the same prompts.
 
 1. `effects`: the value of every coalition of segments, by donors.
 2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
@@ -73,7 +73,7 @@ class Faithfulness(Study):
         Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
     ] = None
     """the segments whose effects are the truth, such as premise1,premise2; the others stay
-    (default: the two that the system compares, else all that it has donors for)"""
+    (default: the two that the system compares, or else every segment with donors)"""
     reinitialized: bool = True
     """judge scores of the model with random weights too, a second copy of it in memory"""
 

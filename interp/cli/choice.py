@@ -1,0 +1,61 @@
+"""Commands that begin with the name of a plugin, such as a study, and take its options."""
+
+import argparse
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from interp import texts
+from interp.cli.common import configuration
+from interp.errors import UserError
+from interp.options import Options
+from interp.plugins import load_plugin, plugins
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among plugins, made on the command line or else in its configuration file."""
+
+    key: str
+    """Its name among the arguments and in the file, such as "study"."""
+    kind: str
+    """What messages call it, such as "training task"."""
+    group: str
+    """The entry points to choose from."""
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the argument that names the plugin."""
+        names = plugins(self.group)
+        parser.add_argument(
+            self.key,
+            nargs="?",
+            type=texts.one_of(self.kind, names),
+            metavar=self.key.upper(),
+            help=f"{', '.join(names)}; a configuration file may name it",
+        )
+
+    def options(self, given: Sequence[str]) -> type[Options]:
+        """The options of the plugin that is named; no options if none is."""
+        names = plugins(self.group)
+        first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+        first.add_argument("--config", type=texts.path)
+        # Before the flags are known, the value of one looks like the name of a plugin.
+        name = next((word for word in given if word in names), None)
+        with suppress(argparse.ArgumentError, UserError):
+            config = first.parse_known_args(given)[0].config
+            arguments = argparse.Namespace(**{self.key: name}, config=config)
+            options: type[Options] = load_plugin(self.group, self.kind, self.name(arguments))
+            return options
+        return Options
+
+    def name(self, arguments: argparse.Namespace) -> str:
+        """The name of the plugin.
+
+        Raises:
+            UserError: none was given.
+        """
+        name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
+        if not isinstance(name, str):
+            expected = ", ".join(plugins(self.group))
+            raise UserError(f"no {self.key} was named; expected one of {expected}")
+        return name
