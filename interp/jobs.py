@@ -258,7 +258,7 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
     for run in runs:
-        if "answers" in run.tables():
+        if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers:
             answers = run.table("answers", ["model", "answer", "error"])
             for note in notes_without_answer(answers):
                 echo(f"{run.folder.name}: {note}")

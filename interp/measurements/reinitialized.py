@@ -17,6 +17,7 @@ class Reinitialized(Attribute):
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
+    own_answers: ClassVar[bool] = False
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model's architecture with random weights."""

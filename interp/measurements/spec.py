@@ -34,6 +34,8 @@ class Spec(Options, ABC):
     shard_prompts: ClassVar[int] = 240
     """Prompts in a shard: what is lost at most when a worker is killed, and what workers share
     out. The more a prompt costs, the fewer."""
+    own_answers: ClassVar[bool] = True
+    """Whether its answers are the model's own; those of random weights are not."""
     numberless: ClassVar[frozenset[str]] = frozenset()
     """Options that no number depends on, such as where something is computed."""
     results: ClassVar[str] = ""
