@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
-        """Tell a mistake in one line and end with exit code 2."""
+        """Print a mistake in one line and exit with code 2."""
         message = " ".join(message.removeprefix("argument ").split())
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
 

@@ -1,4 +1,4 @@
-"""A loaded model: an unmodified Hugging Face model of language and what is known about it."""
+"""A loaded model: an unmodified Hugging Face language model, and what is known about it."""
 
 import hashlib
 import inspect

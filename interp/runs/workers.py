@@ -47,7 +47,7 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
 
 
 def worker_log(folder: Path, call: str, number: int) -> Path:
-    """Where a worker that was started on this machine writes what it has to say."""
+    """The file that takes the output of a worker on this machine."""
     return inside(folder, "logs", f"worker-{call}-{number}.log")
 
 
