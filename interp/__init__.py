@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from interp.measurements.spec import Spec
     from interp.models.load import load_model
     from interp.models.model import Model
-    from interp.prompts.answers import Choice, Completion, FreeText, Label
+    from interp.prompts.answers import AnswerOption, Choice, Completion, FreeText, Label
     from interp.prompts.messages import Demonstration, Messages
+    from interp.prompts.own.pairs import read_pairs
     from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
 
 _HOMES = {
+    "AnswerOption": "interp.prompts.answers",
     "Attribute": "interp.measurements.attribute",
     "Attributions": "interp.frames",
     "Choice": "interp.prompts.answers",
@@ -51,12 +53,14 @@ _HOMES = {
     "load_model": "interp.models.load",
     "load_prompts": "interp.prompts.systems",
     "patch": "interp.api",
+    "read_pairs": "interp.prompts.own.pairs",
     "run": "interp.api",
     "score": "interp.api",
     "train": "interp.api",
 }
 
 __all__ = [
+    "AnswerOption",
     "Attribute",
     "Attributions",
     "Choice",
@@ -81,6 +85,7 @@ __all__ = [
     "load_model",
     "load_prompts",
     "patch",
+    "read_pairs",
     "run",
     "score",
     "train",

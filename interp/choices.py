@@ -22,6 +22,9 @@ control."""
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 
+OWN_PAIRS = "pairs"
+"""The system of pairs of one's own, which a file holds."""
+
 SiteName = Literal[
     "resid_pre",
     "resid_mid",

@@ -114,6 +114,13 @@ def system(text: str) -> str:
     return one_of("system", plugins(SYSTEMS))(text)
 
 
+def template(text: str) -> tuple[str, ...]:
+    r"""One phrasing of a prompt; "\n" in it is a line break, which is awkward in a shell."""
+    if not text.strip():
+        raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
+    return (text.replace("\\n", "\n"),)
+
+
 def number(text: str) -> float:
     """A number, such as 0.7."""
     try:

@@ -1,19 +1,23 @@
-"""`python -m interp validate DIR`: whether what a run or a study left is whole and unchanged."""
+"""`python -m interp validate PATH`: whether a folder is whole, or a file of pairs without fault."""
 
 import argparse
+from pathlib import Path
 
 from interp import texts
 from interp.errors import UserError
 
-HELP = "check every shard's checksums and columns, and the merged tables"
+HELP = "check the files that a command left, or a file of your own pairs"
 
-EXAMPLES = ("validate runs/all", "validate runs/study")
+EXAMPLES = ("validate runs/all", "validate runs/study", "validate pairs.csv")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=texts.path, metavar="DIR", help="what a command wrote as --out"
+        "path",
+        type=texts.path,
+        metavar="PATH",
+        help="what a command wrote as --out, or a file of pairs",
     )
 
 
@@ -23,19 +27,39 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: something is missing or wrong.
     """
+    (_check_pairs if arguments.path.is_file() else _check_folder)(arguments.path)
+
+
+def _check_pairs(file: Path) -> None:
+    """Every fault of a file of pairs, with its line."""
+    from interp.console import echo
+    from interp.prompts.own.pairs import faults, read_pairs
+    from interp.report.run_report import counted
+
+    if found := faults(file):
+        listed = "\n  ".join(found)
+        raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
+    prompts = read_pairs(file)
+    pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
+    echo(f"{file} is without fault: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
+    echo(prompts[0].text)
+
+
+def _check_folder(folder: Path) -> None:
+    """Every shard's checksums and columns, and the merged tables."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
     from interp.runs.validate import problems
 
-    runs, study = runs_in(arguments.folder), study_in(arguments.folder)
+    runs, study = runs_in(folder), study_in(folder)
     found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if study is not None:
         found = [*study.unfinished(), *found]
     if found:
         listed = "\n  ".join(found)
         raise UserError(
-            f"{arguments.folder} is not whole:\n  {listed}\n"
+            f"{folder} is not whole:\n  {listed}\n"
             "Rerun the command that wrote it to measure what is missing or has changed"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    echo(f"{arguments.folder} is whole: {shards:,} shards and the merged tables")
+    echo(f"{folder} is whole: {shards:,} shards and the merged tables")

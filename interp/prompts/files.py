@@ -40,6 +40,7 @@ class Columns(NamedTuple):
     required: Sequence[str]
     optional: Sequence[str]
     unnamed: Sequence[str]
+    others: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
         """The columns to read of a file that has these.
@@ -48,8 +49,10 @@ class Columns(NamedTuple):
             ValueError: it lacks one, or has one twice.
         """
         read = [*self.required, *(name for name in self.optional if name in found)]
+        if self.others:
+            read += [name for name in found if name not in read]
         _check_columns(found, read)
-        return read
+        return sorted(read, key=found.index) if self.others else read
 
 
 def read_rows(
@@ -58,13 +61,15 @@ def read_rows(
     *,
     optional: Sequence[str] = (),
     unnamed: Sequence[str] = (),
+    others: bool = False,
 ) -> list[Row]:
     """The rows of a file, of the files of a folder, or of a hub data set, with these columns.
 
     Args:
         source: a path, or the name of a data set on the hub (owner/name).
         columns: what every file must have.
-        optional: what is read where a file has it; further columns are not.
+        optional: what is read where a file has it.
+        others: whether further columns are read too, all in the order of the file.
         unnamed: the columns, in order, of CSV files whose first line names none of them; without
             it, every CSV file must have a header. Such a file may lack some at the end.
 
@@ -72,7 +77,7 @@ def read_rows(
         UserError: nothing readable there, a file without one of the columns, no rows, or a cell
             that holds a list or an object.
     """
-    asked = Columns(columns, optional, unnamed)
+    asked = Columns(columns, optional, unnamed, others)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
     if not rows:
         raise UserError(f"{shortened(str(source))} has no rows; expected at least one")

@@ -1,10 +1,13 @@
 """Where prompts come from, as data: a system, how many of its pairs, and a seed."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from interp import texts
+from interp.choices import OWN_PAIRS
+from interp.errors import UserError
 from interp.options import FromText, Options
 
 if TYPE_CHECKING:
@@ -30,6 +33,28 @@ class PromptSource(Options):
     an item together; or all (default: the system's or the study's own)"""
     seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of data and selection"""
+    template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
+    """phrasings of pairs of your own, such as "{premise1} {premise2}\\n{question}", in place of one
+    segment per line; several make as many prompts of each"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_pairs(cls, given: Any) -> Any:
+        """Without a system that is named, a file of pairs is read by the system of such files."""
+        if isinstance(given, Mapping) and "system" not in given:
+            data = given.get("data")
+            if isinstance(data, str) and _holds_pairs(data):
+                return {**given, "system": OWN_PAIRS}
+        return given
+
+    @model_validator(mode="after")
+    def _check_template(self) -> "PromptSource":
+        if self.template and self.system != OWN_PAIRS:
+            raise UserError(
+                f"a template composes pairs of your own (--system {OWN_PAIRS}); the prompts of "
+                f"{self.system} have phrasings already"
+            )
+        return self
 
     def load(self) -> "PromptSet":
         """The prompts.
@@ -37,11 +62,27 @@ class PromptSource(Options):
         Raises:
             UserError: an unknown system, or data that cannot be read.
         """
+        from interp.prompts.own.pairs import OwnPairs
         from interp.prompts.systems import find_system, load_prompts
 
-        default: int = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
+        if self.template:
+            own = OwnPairs(self.template).prompts(seed=self.seed, data=self.data)
+            return self.drawn(own, OwnPairs.default_limit)
+        default: int | None = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
         return load_prompts(self.system, limit=self.pairs(default), seed=self.seed, data=self.data)
 
-    def pairs(self, default: int) -> int | None:
+    def pairs(self, default: int | None) -> int | None:
         """How many pairs are taken; None for all."""
         return None if self.limit == "all" else self.limit or default
+
+    def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
+        """As many pairs of these prompts as the limit allows, spread evenly."""
+        pairs = self.pairs(default)
+        return prompts if pairs is None else prompts.spread(pairs, self.seed)
+
+
+def _holds_pairs(data: str) -> bool:
+    """See `interp.prompts.own.pairs.holds_pairs`; importing pandas takes a while."""
+    from interp.prompts.own.pairs import holds_pairs
+
+    return holds_pairs(data)

@@ -1,0 +1,172 @@
+"""What the columns of a table of pairs are, and the prompts that a row makes."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+
+from interp.choices import ALL, LAST, POOLED, TEMPLATE
+from interp.errors import UserError, shortened
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.own.marked import NAME, unmarked
+from interp.prompts.prompt import Prompt, Span, compose
+
+REQUIRED = ("pair", "side", "gold")
+OPTIONS, TEXT = "options", "text"
+FACTOR = "factor_"
+"""Begins the name of a column that is no part of the prompt, where columns are its segments."""
+
+PHRASING = "phrasing"
+"""The factor that numbers the templates, where there are several."""
+
+YES_OR_NO = "Yes|No"
+"""The options of a table without such a column."""
+
+_TAKEN = (TEMPLATE, LAST, POOLED, ALL)
+"""Names of roles, which segments cannot have."""
+
+Cells = Mapping[str, str]
+"""Column to text; empty cells are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the columns of a table are."""
+
+    segments: tuple[str, ...]
+    """Columns that are segments, in their order; none where the text is marked."""
+    factors: Mapping[str, str]
+    """Column to factor."""
+    templates: tuple[str, ...]
+    """How segments are composed, each a phrasing; none for one segment per line."""
+
+    @classmethod
+    def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
+        """The layout of a table with these columns.
+
+        Raises:
+            UserError: a column is missing, or cannot be a segment; a template names no column.
+        """
+        if missing := [name for name in REQUIRED if name not in columns]:
+            raise UserError(
+                f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
+                f"{TEXT}, or a column for each segment"
+            )
+        others = [name for name in columns if name not in (*REQUIRED, OPTIONS, TEXT)]
+        if TEXT in columns:
+            if templates:
+                raise UserError(
+                    f"a template composes the columns of segments, but there is a column {TEXT}; "
+                    "leave one of them out"
+                )
+            return cls((), {name: name.removeprefix(FACTOR) for name in others}, ())
+        named = _named(templates, others)
+        plain = [name for name in others if not name.startswith(FACTOR)]
+        segments = [name for name in others if name in named] if templates else plain
+        _check_segments(segments)
+        rest = {name: name.removeprefix(FACTOR) for name in others if name not in segments}
+        return cls(tuple(segments), rest, tuple(templates))
+
+    def prompts(self, cells: Cells) -> Iterator[Prompt]:
+        """The prompts of a row, one for each phrasing.
+
+        Raises:
+            UserError: a cell that is empty or cannot be understood.
+        """
+        for name in REQUIRED:
+            if name not in cells:
+                raise UserError(f"{name} is empty; expected a text")
+        factors = {factor: cells.get(column, "") for column, factor in self.factors.items()}
+        answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
+        for number, (text, segments) in enumerate(self._texts(cells), start=1):
+            several = len(self.templates) > 1
+            suffix = f"/{number}" if several else ""
+            pair_id = cells["pair"] + suffix
+            yield Prompt(
+                id=f"{pair_id}/{cells['side']}",
+                text=text,
+                segments=segments,
+                answer=answer,
+                pair_id=pair_id,
+                side=cells["side"],
+                factors=factors | {PHRASING: str(number)} if several else factors,
+            )
+
+    def _texts(self, cells: Cells) -> Iterator[tuple[str, dict[str, Span]]]:
+        if not self.segments:
+            if TEXT not in cells:
+                raise UserError(f"{TEXT} is empty; expected the text of the prompt")
+            yield unmarked(cells[TEXT])
+        elif self.templates:
+            yield from (compose(list(_filled(template, cells))) for template in self.templates)
+        else:
+            parts: list[tuple[str | None, str]] = []
+            for name in self.segments:
+                if name in cells:
+                    parts += [(None, "\n"), (name, cells[name])]
+            if not parts:
+                raise UserError(f"{', '.join(self.segments)} are empty; expected some text")
+            yield compose(parts[1:])
+
+
+def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
+    """The columns that templates name."""
+    named: set[str] = set()
+    for template in templates:
+        try:
+            fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        except ValueError as error:
+            raise UserError(f"the template {shortened(template)!r} is none: {error}") from error
+        if unknown := sorted(fields - set(columns)):
+            raise UserError(
+                f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
+                f"expected some of the columns {', '.join(columns) or '(there are none)'}"
+            )
+        named |= fields
+    return named
+
+
+def _check_segments(names: Sequence[str]) -> None:
+    if not names:
+        raise UserError(
+            f"there is nothing to ask: expected a column {TEXT}, or a column for each segment, "
+            "such as premise1, premise2 and question"
+        )
+    for name in names:
+        if not re.fullmatch(NAME, name) or name in _TAKEN:
+            raise UserError(
+                f"the column {shortened(name, 60)!r} cannot be a segment: expected a name of "
+                f"letters, digits and underscores, other than {', '.join(_TAKEN)}"
+            )
+
+
+def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
+    """The parts of a template; a segment that it names again belongs to no segment there."""
+    seen: set[str] = set()
+    for before, name, _, _ in Formatter().parse(template):
+        yield None, before
+        if name is not None:
+            if name not in cells:
+                raise UserError(f"{name} is empty; the template expects a text")
+            yield None if name in seen else name, cells[name]
+            seen.add(name)
+
+
+def _answer(options: str, gold: str) -> Choice:
+    """The choice that cells describe: "Yes/yes|No/no", and the name or a form of an option."""
+    found = []
+    for cell in options.split("|"):
+        forms = tuple(dict.fromkeys(form.strip() for form in cell.split("/")))
+        if not all(forms):
+            raise UserError(
+                f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more, separated by "
+                '"|", each with its forms separated by "/", such as "Yes/yes|No/no"'
+            )
+        found.append(AnswerOption(forms[0], forms))
+    correct = [option.name for option in found if gold in option.forms]
+    if len(correct) != 1:
+        known = ", ".join(option.name for option in found)
+        raise UserError(f"gold is {shortened(repr(gold), 60)}; expected one of {known}")
+    names = tuple(option.name for option in found)
+    contrast = (names[0], names[1]) if len(names) == 2 else None
+    return Choice(tuple(found), correct[0], contrast)

@@ -1,0 +1,36 @@
+"""Text in which segments are marked, such as "<premise1>It rains.</premise1> Is it wet?"."""
+
+import re
+
+from interp.errors import UserError, shortened
+from interp.prompts.prompt import Span, compose
+
+NAME = r"[A-Za-z][A-Za-z0-9_]*"
+"""How a segment may be called."""
+
+_SEGMENT = re.compile(rf"<({NAME})>(.*?)</\1>", re.DOTALL)
+_MARK = re.compile(rf"</?{NAME}>")
+
+
+def unmarked(text: str) -> tuple[str, dict[str, Span]]:
+    """The text without its marks, and the span of each segment.
+
+    Raises:
+        UserError: a mark that is not closed, or a segment that is marked twice.
+    """
+    parts: list[tuple[str | None, str]] = []
+    at = 0
+    for found in _SEGMENT.finditer(text):
+        parts += [(None, text[at : found.start()]), (found[1], found[2])]
+        at = found.end()
+    parts.append((None, text[at:]))
+    names = [name for name, _ in parts if name is not None]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"the text marks {shortened(repeated[0], 60)} twice; mark a segment once")
+    for _, part in parts:
+        if mark := _MARK.search(part):
+            raise UserError(
+                f"the text has a stray {shortened(mark[0], 60)}; mark a segment as "
+                "<name>...</name>, and none within another"
+            )
+    return compose(parts)

@@ -1,0 +1,240 @@
+"""Pairs of one's own: a file or a table in memory, as a prompt set.
+
+Every fault is found before anything is measured, each with its line.
+"""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+
+from interp.choices import OWN_PAIRS
+from interp.errors import UserError, shortened
+from interp.prompts.donors import Donor
+from interp.prompts.files import SHOWN, Row, read_rows
+from interp.prompts.own.layout import PHRASING, REQUIRED, Layout
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+
+PREMISES = ("premise2", "premise1")
+"""Segments whose scores are compared where a table has both, the first over the second."""
+
+EXAMPLE = pd.DataFrame(
+    [
+        (pair, side, gold, "Yes|No", f"All {kind} are {what}.", f"{name} is a {one}.", question)
+        for pair, (kind, what, name, one, other) in enumerate(
+            [
+                ("sparrows", "birds", "Pip", "sparrow", "trout"),
+                ("pines", "trees", "Goliath", "pine", "fern"),
+                ("violins", "instruments", "Vesper", "violin", "teapot"),
+                ("poodles", "dogs", "Rex", "poodle", "parrot"),
+            ],
+            start=1,
+        )
+        for side, gold, one, question in (
+            ("follows", "Yes", one, f"Does it follow that {name} is one of the {what}?"),
+            ("does_not", "No", other, f"Does it follow that {name} is one of the {what}?"),
+        )
+    ],
+    columns=["pair", "side", "gold", "options", "premise1", "premise2", "question"],
+)
+"""A table to begin with."""
+
+
+def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) -> PromptSet:
+    r"""Pairs, or larger groups of variants, from a table with one row per prompt.
+
+    Columns:
+        pair: what the members of a group share.
+        side: which member it is; every group has one prompt of each side.
+        gold: the correct option.
+        options: the options, separated by "|", each with its surface forms separated by "/", of
+            which the first is its name; "Yes|No" without the column.
+        text: the prompt, with its segments marked: "<premise1>It rains.</premise1> Is it wet?".
+            All further columns are factors.
+
+    Instead of `text`, each segment may have a column of its own, such as premise1, premise2 and
+    question. They are written one per line, in the order of the columns, without empty cells.
+    Columns whose names begin with factor_ are factors, one column each in the tables.
+
+    Args:
+        source: a CSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
+        templates: phrasings in which the segments are written instead, such as
+            "{premise1} {premise2}\n{question}"; each makes prompts of its own, under the factor
+            phrasing, and columns that no template names are factors.
+
+    Raises:
+        UserError: the table cannot be read, or has faults; the message quotes the first few.
+    """
+    prompts, found = _read(source, templates)
+    if len(found) > 1:
+        raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
+    if found:
+        raise UserError(found[0])
+    return _as_set(prompts, source)
+
+
+def faults(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) -> list[str]:
+    """A line on each fault of a table of pairs, with its place.
+
+    Raises:
+        UserError: the table cannot be read at all, or its columns are not understood.
+    """
+    return _read(source, templates)[1]
+
+
+def holds_pairs(source: str) -> bool:
+    """Whether a local file, by its columns, is a table of pairs and nobody's published data."""
+    try:
+        if not Path(source).is_file():
+            return False
+        read_rows(source, REQUIRED)
+    except (UserError, OSError, ValueError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPairs:
+    """The system of pairs of one's own: `--data FILE` says which."""
+
+    templates: tuple[str, ...] = ()
+
+    default_limit: ClassVar[None] = None
+    """All are taken: whoever brings a file means the whole of it."""
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """The prompts of a file; nothing is drawn."""
+        if data is None:
+            raise UserError(
+                f"the system {OWN_PAIRS} has no prompts of its own: give --data FILE, a table of "
+                f"yours; `interp dataset {OWN_PAIRS} --out pairs.csv` writes one to begin with"
+            )
+        return read_pairs(data, templates=self.templates)
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """A table to begin with."""
+        return EXAMPLE
+
+
+system = OwnPairs()
+
+
+def _read(
+    source: str | Path | pd.DataFrame, templates: Sequence[str]
+) -> tuple[list[Prompt], list[str]]:
+    """The prompts of all rows without a fault, and the faults."""
+    rows = _rows(source)
+    layout = Layout.of(list(rows[0].cells), templates)
+    made: list[tuple[str, Prompt]] = []
+    found: list[str] = []
+    for where, cells in rows:
+        try:
+            made += [(where, prompt) for prompt in layout.prompts(_texts(cells))]
+        except UserError as error:
+            found.append(f"{where}: {error}")
+    return [prompt for _, prompt in made], [*found, *_group_faults(made)]
+
+
+def _rows(source: str | Path | pd.DataFrame) -> list[Row]:
+    if not isinstance(source, pd.DataFrame):
+        return read_rows(source, REQUIRED, others=True)
+    if source.empty:
+        raise UserError("the data frame has no rows; expected at least one")
+    records = source.to_dict("records")
+    return [
+        Row(f"row {number}", {str(name): cell for name, cell in record.items()})
+        for number, record in enumerate(records, start=1)
+    ]
+
+
+def _texts(cells: Mapping[str, object]) -> dict[str, str]:
+    """The cells that hold something, as texts."""
+    return {
+        column: str(cell)
+        for column, cell in cells.items()
+        if cell is not None
+        and not (isinstance(cell, float) and math.isnan(cell))
+        and str(cell).strip()
+    }
+
+
+def _group_faults(made: Sequence[tuple[str, Prompt]]) -> Iterator[str]:
+    """What is wrong between rows: sides that are missing or there twice, or the same text."""
+    sides = dict.fromkeys(prompt.side for _, prompt in made)
+    groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
+    for where, prompt in made:
+        groups[prompt.pair_id].append((where, prompt))
+    for pair_id, members in groups.items():
+        name = shortened(pair_id, 60)
+        own: dict[str, str] = {}
+        texts: dict[str, str] = {}
+        for where, prompt in members:
+            if prompt.side in own:
+                first = own[prompt.side]
+                yield f"{where}: pair {name} has the side {prompt.side} twice, first in {first}"
+            elif prompt.text in texts:
+                yield f"{where}: pair {name} has the same text twice, first in {texts[prompt.text]}"
+            own.setdefault(prompt.side, where)
+            texts.setdefault(prompt.text, where)
+        if missing := [side for side in sides if side not in own]:
+            where = members[0][0]
+            yield f"{where}: pair {name} lacks the side {', '.join(missing)}, which others have"
+    if made and len(sides) < 2:
+        yield f"{made[0][0]}: the only side is {min(sides)}; expected two or more"
+
+
+def _as_set(prompts: Sequence[Prompt], source: str | Path | pd.DataFrame) -> PromptSet:
+    described = "a data frame" if isinstance(source, pd.DataFrame) else str(source)
+    names = set(prompts[0].segments)
+    found = PromptSet(
+        OWN_PAIRS,
+        tuple(dict.fromkeys(prompt.side for prompt in prompts)),
+        (),
+        prompts.__getitem__,
+        range(len(prompts)),
+        description={"data": described},
+        ratio=PREMISES if set(PREMISES) <= names else None,
+        donors=_Donors(prompts),
+    )
+    found.check()
+    return found
+
+
+class _Donors:
+    """Segments of the other pairs: the prompts of the same side, phrasing and segments."""
+
+    def __init__(self, prompts: Sequence[Prompt]) -> None:
+        self._prompts = prompts
+        texts: defaultdict[str, set[str]] = defaultdict(set)
+        for prompt in prompts:
+            for name in prompt.segments:
+                texts[name].add(prompt.segment_text(name))
+        # What is the same in all prompts has nothing to be replaced by.
+        self._varied = [name for name, found in texts.items() if len(found) > 1]
+
+    def __call__(self, number: int) -> Iterator[Donor]:
+        """The donors of a prompt, in an order drawn by its id."""
+        own = self._prompts[number]
+        others = [other for other in self._prompts if _alike(own, other)]
+        random.Random(f"donors {own.pair_id}").shuffle(others)
+        for other in others:
+            texts = {
+                name: other.segment_text(name) for name in self._varied if name in own.segments
+            }
+            yield Donor(other.id, "instance", texts)
+
+
+def _alike(own: Prompt, other: Prompt) -> bool:
+    """Whether one prompt may give to the other."""
+    return (
+        own.pair_id != other.pair_id
+        and own.side == other.side
+        and own.segments.keys() == other.segments.keys()
+        and own.factors.get(PHRASING) == other.factors.get(PHRASING)
+    )

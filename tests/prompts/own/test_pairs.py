@@ -1,0 +1,209 @@
+"""Pairs of one's own: what a table becomes, and what is wrong with one."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import interp
+from interp.errors import UserError
+from interp.prompts.donors import DONORS
+from interp.prompts.mixing import with_donors
+from interp.prompts.own.marked import unmarked
+from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
+from interp.prompts.source import PromptSource
+
+ROWS = [
+    {"pair": "1", "side": "a", "gold": "Yes", "premise1": "It rains.", "question": "Is it wet?"},
+    {"pair": "1", "side": "b", "gold": "No", "premise1": "It is dry.", "question": "Is it wet?"},
+]
+
+
+def table(*changes, drop=()):
+    """The rows of one pair, with changes in some and without some columns."""
+    rows = [dict(row) for row in ROWS]
+    for number, cells in changes:
+        rows[number] |= cells
+    return pd.DataFrame(rows).drop(columns=list(drop))
+
+
+def test_segments_are_written_one_per_line_in_the_order_of_columns():
+    first, _ = read_pairs(table())
+    assert first.text == "It rains.\nIs it wet?"
+    assert {name: first.segment_text(name) for name in first.segments} == {
+        "premise1": "It rains.",
+        "question": "Is it wet?",
+    }
+    assert (first.id, first.pair_id, first.side, first.answer.gold) == ("1/a", "1", "a", "Yes")
+    assert first.answer.contrast == ("Yes", "No")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+def test_every_format_gives_the_same_prompts(tmp_path, suffix):
+    file = tmp_path / f"pairs.{suffix}"
+    write = {
+        "csv": lambda: EXAMPLE.to_csv(file, index=False),
+        "json": lambda: EXAMPLE.to_json(file, orient="records"),
+        "jsonl": lambda: EXAMPLE.to_json(file, orient="records", lines=True),
+        "parquet": lambda: EXAMPLE.to_parquet(file, index=False),
+    }
+    write[suffix]()
+    assert list(read_pairs(file)) == list(read_pairs(EXAMPLE))
+    assert PromptSource(data=str(file)).system == "pairs"
+    # All are taken, without a limit.
+    assert list(PromptSource(data=str(file)).load()) == list(read_pairs(EXAMPLE))
+
+
+def test_marks_in_a_text_are_segments_and_other_columns_are_factors():
+    rows = table(drop=("premise1", "question")).assign(
+        text=["<premise1>It rains.</premise1> Wet?", "<premise1>Dry.</premise1> Wet?"], topic="sky"
+    )
+    first, second = read_pairs(rows)
+    assert (first.text, second.text) == ("It rains. Wet?", "Dry. Wet?")
+    assert first.segments == {"premise1": (0, 9)}
+    assert first.factors == {"topic": "sky"}
+
+
+WORDS = st.text(alphabet="ab <>/\n", max_size=8)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS), max_size=4), WORDS)
+def test_what_is_marked_is_found_again(parts, rest):
+    """Whatever stands between marks, as long as it holds none itself."""
+    named = [(f"s{n}", before, inside) for n, (before, inside) in enumerate(parts)]
+    holds_marks = any("<a" in part or "</a" in part for part in [*map(str, parts), rest])
+    holds_marks |= any("<b" in part or "</b" in part for part in [*map(str, parts), rest])
+    if holds_marks:
+        return
+    marked = "".join(f"{before}<{name}>{inside}</{name}>" for name, before, inside in named) + rest
+    text, spans = unmarked(marked)
+    assert text == "".join(before + inside for _, before, inside in named) + rest
+    assert {name: text[slice(*span)] for name, span in spans.items()} == {
+        name: inside for name, _, inside in named
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<premise1>It rains. Wet?", "has a stray <premise1>"),
+        ("It rains.</premise1> Wet?", "has a stray </premise1>"),
+        ("<p>It <q>rains</q>.</p>", "has a stray <q>"),
+        ("<p>It</p> <p>rains</p>", "marks p twice"),
+    ],
+)
+def test_marks_that_do_not_match_are_refused(text, problem):
+    with pytest.raises(UserError, match=problem):
+        unmarked(text)
+
+
+def test_options_have_forms_and_may_be_many():
+    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain/wet|sun|snow")
+    first, second = read_pairs(rows)
+    assert [option.forms for option in first.answer.options] == [
+        ("rain", "wet"),
+        ("sun",),
+        ("snow",),
+    ]
+    assert (first.answer.gold, second.answer.gold) == ("rain", "sun")
+    assert first.answer.contrast is None
+
+
+def test_templates_are_phrasings():
+    found = read_pairs(
+        table().assign(topic="sky"), templates=("{question} {premise1}", "{premise1}")
+    )
+    assert len(found) == 4
+    assert [prompt.text for prompt in found][:2] == ["Is it wet? It rains.", "It rains."]
+    assert found[0].factors == {"topic": "sky", "phrasing": "1"}
+    assert {prompt.pair_id for prompt in found} == {"1/1", "1/2"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (table(drop=["gold"]), "columns gold are missing"),
+        (table(drop=["premise1", "question"]), "there is nothing to ask"),
+        (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
+        (table((1, {"pair": None})), "row 2: pair is empty"),
+        (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),
+        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which others have"),
+        (table((1, {"premise1": "It rains."})), "row 2: pair 1 has the same text twice"),
+        (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more"),
+        (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
+        (table().rename(columns={"premise1": "the rain"}), "'the rain' cannot be a segment"),
+        (table().iloc[:0], "has no rows"),
+        (table().iloc[:1], "the only side is a; expected two or more"),
+    ],
+)
+def test_faults_are_named_with_their_row(rows, problem):
+    with pytest.raises(UserError) as refused:
+        read_pairs(rows)
+    assert problem in str(refused.value)
+
+
+def test_every_fault_is_listed(tmp_path):
+    file = tmp_path / "pairs.csv"
+    pd.concat([EXAMPLE] * 3).assign(gold="Perhaps").to_csv(file, index=False)
+    found = faults(file)
+    assert len(found) == 24
+    assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps'")
+    with pytest.raises(UserError, match="24 faults, the first"):
+        read_pairs(file)
+
+
+@pytest.mark.parametrize("template", ["{premise9}", "{premise1", "{}"])
+def test_templates_that_name_no_column_are_refused(template):
+    with pytest.raises(UserError, match="the template"):
+        read_pairs(table(), templates=(template,))
+
+
+def test_a_template_is_for_pairs_of_ones_own():
+    with pytest.raises(UserError, match="rulebreakers have phrasings already"):
+        PromptSource(template=("{premise1}",))
+
+
+def test_published_data_are_not_taken_for_pairs(tmp_path):
+    file = tmp_path / "published.csv"
+    file.write_text("id,premise1\n1,x\n")
+    assert PromptSource(data=str(file)).system == "rulebreakers"
+    assert PromptSource(data=str(tmp_path / "none.csv")).system == "rulebreakers"
+
+
+def test_other_pairs_give_what_varies():
+    prompt = with_donors(read_pairs(EXAMPLE), count=DONORS)[0]
+    kinds = [donor.kind for donor in prompt.donors]
+    assert kinds == ["instance"] * 3 + ["counterpart"]
+    for donor in prompt.donors[:3]:
+        assert donor.name.endswith("/follows")
+        assert donor.segments.keys() == prompt.segments.keys()
+
+
+def test_pairs_go_through_every_command(tmp_path, capsys):
+    from interp.cli import main
+
+    file = tmp_path / "pairs.jsonl"
+    assert main(["dataset", "pairs", "--out", str(file)]) == 0
+    assert main(["validate", str(file)]) == 0
+    assert "without fault: 4 pairs of follows, does_not" in capsys.readouterr().err
+    for command in ("attribute", "patch", "effects"):
+        folder = tmp_path / command
+        assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
+        assert main(["validate", str(folder)]) == 0
+        record = json.loads((folder / "run.json").read_text())
+        assert record["run"]["system"] == "pairs"
+
+
+def test_faults_end_a_command_with_code_2(tmp_path, capsys):
+    from interp.cli import main
+
+    file = tmp_path / "pairs.csv"
+    EXAMPLE.assign(gold="Perhaps").to_csv(file, index=False)
+    for command in (["validate", str(file)], ["evaluate", "--data", str(file)]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert "line 2: gold is 'Perhaps'; expected one of Yes, No" in told
+        assert "Traceback" not in told
+    assert interp.read_pairs is read_pairs
