@@ -19,7 +19,7 @@ FLOORS = (
     {"cli"},
     {"api"},
     {"frames"},
-    {"jobs", "training"},
+    {"doctor", "jobs", "training"},
     {"studies"},
     {"report"},
     {"analysis", "runs"},

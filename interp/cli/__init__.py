@@ -30,6 +30,7 @@ COMMANDS = (
     "dataset",
     "methods",
     "models",
+    "doctor",
     "work",
 )
 """The toolkit's own commands, each a module of this package."""

@@ -1,0 +1,85 @@
+"""`python -m interp doctor`: what to know of a model and this machine before a long run."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from interp.cli.fields import add_options, given
+from interp.errors import printable
+from interp.models.loading import Loading
+from interp.models.names import model_name
+from interp.prompts.source import PromptSource
+
+if TYPE_CHECKING:
+    from interp.doctor.finding import Finding
+
+HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
+
+EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
+
+PROMPTS = 16
+"""Prompts that are tried."""
+
+WIDTH = 100
+"""Columns of a line."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    models = parser.add_argument_group("model")
+    models.add_argument(
+        "--model",
+        type=model_name,
+        metavar="NAME",
+        help="hub name, local folder, or organism/NAME (default: a packaged organism)",
+    )
+    add_options(models, Loading)
+    add_options(parser.add_argument_group("prompts"), PromptSource)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command.
+
+    Raises:
+        UserError: a model or prompts that cannot be loaded, or not be measured together.
+    """
+    source = PromptSource(**given(arguments, PromptSource, {}))
+    loading = Loading(**given(arguments, Loading, {}))
+    sys.stderr.write("loading libraries, prompts and model ...\n")
+    sys.stderr.flush()
+    from interp.doctor.cost import cost
+    from interp.doctor.machine import loaded, machine
+    from interp.doctor.numbers import numbers
+    from interp.doctor.reading import reading
+    from interp.jobs import found_models
+    from interp.models.load import load_found
+    from interp.models.organisms import default_organism
+    from interp.models.threads import set_threads
+    from interp.reading.tokens import tokenize
+
+    prompts = source.load()
+    few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
+    name = arguments.model or default_organism(source.system)
+    (found,) = found_models([name], loading).values()
+    model = load_found(found, loading)
+    set_threads(model, None)
+    read = tokenize(model, few)
+    # Each part is shown as soon as it is known.
+    _show("This machine", machine())
+    _show(model.name, loaded(model))
+    _show(f"Prompts of {source.system}", reading(model, read))
+    _show("Numbers", numbers(model, read))
+    _show("Cost", cost(model, few, whole=len(prompts)))
+
+
+def _show(title: str, findings: "Iterable[Finding]") -> None:
+    """A finding on a line, and what follows from it below."""
+    lines = [title]
+    for about, found, note in findings:
+        lines += wrap(f"{about}: {found}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+        if note:
+            lines += wrap(f"-> {note}", WIDTH, initial_indent="    ", subsequent_indent="       ")
+    sys.stdout.write(printable("\n".join([*lines, "", ""])))
+    sys.stdout.flush()
