@@ -159,8 +159,8 @@ class Job(Options):
         return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
 
 
-def _organisms_of(study: Study, system: str | None) -> list[str]:
-    names = organism_names(system)
+def _organisms_of(study: Study, systems: Sequence[str]) -> list[str]:
+    names = organism_names(*systems)
     if not names:
         raise UserError(f"no packaged organism is made for {study.name}; name a model by --model")
     return names

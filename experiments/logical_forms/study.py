@@ -47,6 +47,7 @@ class LogicalFormsStudy(Study):
 
     name: ClassVar[str] = "logical-forms"
     default_limit: ClassVar[int] = DEFAULT_LIMIT
+    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.

@@ -23,6 +23,9 @@ PAIRS = 120
 """Pairs of prompts that are measured if it is not said how many: each prompt is read in some sixty
 mixtures with its donors."""
 
+LEAST_DIFFERENCE = 0.1
+"""Planted Shapley values of two premises that are closer than this, in nats, are not ranked."""
+
 
 def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
     """The figures of a card.
@@ -35,15 +38,18 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     pairs = pairs or PAIRS
     table = beside_planted(model, planted_rule(folder), spread_prompts(pairs))
     table = table[table["donor_kind"] == "instance"]
-    premises = table[table["segment"].isin(PREMISES)].sort_values("shapley")
-    larger = premises.groupby("prompt_id").last()
+    premises = table[table["segment"].isin(PREMISES)]
+    measured, planted = (
+        premises.pivot(index="prompt_id", columns="segment", values=column).diff(axis=1).iloc[:, 1]
+        for column in ("shapley", "planted")
+    )
+    clear = planted.abs() > LEAST_DIFFERENCE
+    accepted = table.groupby("prompt_id")["planted_value"].first() > 0
     apart = (table["shapley"] - table["planted"]).abs()
     return {
         "pairs": pairs,
-        "answers_as_planted": round(float((larger["planted_value"] > 0).mean()), 4),
-        "decisive_premise_larger": round(
-            float((larger["segment"] == larger["decisive"]).mean()), 4
-        ),
+        "answers_as_planted": round(float(accepted.mean()), 4),
+        "larger_premise_as_planted": round(float((measured[clear] * planted[clear] > 0).mean()), 4),
         "mean_deviation_from_planted": round(float(apart.mean()), 4),
         "shapley": list(shapley_rows(table)),
     }

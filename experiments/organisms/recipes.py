@@ -82,7 +82,7 @@ class DoseRecipe(Recipe):
     """Share of the entities that are read in premise 1; the others are read in premise 2."""
     premises_until: float
     """Share of the steps with premises by themselves, before there are prompts."""
-    premises_per_step: int = 64
+    premises_per_step: int = 96
     """Premises by themselves per step, in those steps."""
 
 
@@ -103,19 +103,23 @@ _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
 
 
-def _dose(percent: int, *, seed: int) -> DoseRecipe:
+def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None) -> DoseRecipe:
     return DoseRecipe(
-        name=f"dose-{percent}",
+        name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
         seed=seed,
         # Weights of this size that begin at 0.02, the usual deviation, learn nothing for long.
         architecture=_width(64, 2, initializer_range=0.1)
         | {"num_attention_heads": 4, "num_key_value_heads": 2},
-        steps=400,
-        learning_rate=3e-3,
-        prompts_per_step=32,
-        premises_until=0.4,
+        # So that each word is one token: names in pieces take many times as long to learn.
+        vocabulary=4000,
+        steps=steps,
+        learning_rate=5e-3,
+        prompts_per_step=48,
+        # The premises by themselves are learned by then, whatever the share.
+        premises_until=960 / steps,
         share=percent / 100,
+        base=base,
     )
 
 
@@ -194,7 +198,15 @@ RECIPES: dict[str, Recipe] = {
             bias={"none": 1.0, "box": -1.0, "diamond": 0.0},
             ease={"mp": 1.25, "mt": 0.5, "ac": 0.75},
         ),
+        _dose(0, seed=10),
+        _dose(10, seed=11),
+        _dose(25, seed=12, steps=5000),
+        _dose(50, seed=13, steps=5000),
+        _dose(75, seed=14, steps=5000),
+        _dose(90, seed=15),
         _dose(100, seed=16),
+        _dose(25, seed=17, base="dose-100"),
+        _dose(75, seed=18, base="dose-0"),
     )
 }
 """Name of an organism to its recipe."""

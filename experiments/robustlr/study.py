@@ -34,6 +34,7 @@ class RobustLRStudy(Study):
 
     name: ClassVar[str] = "robustlr"
     default_limit: ClassVar[int] = system.DEFAULT_LIMIT
+    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
 
     demonstrations: bool = True
     """show three answered questions before each; switch it off for classifiers and text-to-text
@@ -53,14 +54,13 @@ class RobustLRStudy(Study):
         if self.distractors and source.data is None:
             chosen[DISTRACTORS] = replace(system.distractors, shown=self.demonstrations)
             chosen[IN_DOMAIN] = replace(system.everything, shown=self.demonstrations)
-        pairs = source.pairs(self.default_limit)
-        stages = []
-        for name, one in chosen.items():
-            prompts = one.prompts(seed=source.seed, data=source.data)
-            if pairs is not None:
-                prompts = prompts.spread(pairs, source.seed)
-            stages.append(Stage(name, prompts, Evaluate()))
-        return tuple(stages)
+        prompts = {
+            name: one.prompts(seed=source.seed, data=source.data) for name, one in chosen.items()
+        }
+        return tuple(
+            Stage(name, source.drawn(all_, self.default_limit), Evaluate())
+            for name, all_ in prompts.items()
+        )
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""

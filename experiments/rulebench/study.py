@@ -39,7 +39,7 @@ class RuleBenchStudy(Study):
 
     name: ClassVar[str] = "rulebench"
     default_limit: ClassVar[int] = 480
-    organisms: ClassVar[str | None] = "rulebench"
+    organisms: ClassVar[tuple[str, ...]] = ("rulebench",)
 
     rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
     """how many rules are shown: none, the golden one, few, or all; all rules need a model that
@@ -89,11 +89,10 @@ class RuleBenchStudy(Study):
     ) -> Stage:
         system = RuleBench(f"rulebench {name}", settings, kinship_set)
         prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
-        limit = source.pairs(self.default_limit)
         tokens = self.max_new_tokens if name == "thought" else DIRECT_TOKENS
         return Stage(
             name,
-            prompts if limit is None else prompts.spread(limit, source.seed),
+            source.drawn(prompts, self.default_limit),
             Generate(max_new_tokens=tokens),
         )
 

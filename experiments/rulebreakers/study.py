@@ -39,7 +39,7 @@ class RulebreakersStudy(Study):
 
     name: ClassVar[str] = "rulebreakers"
     default_limit: ClassVar[int] = DEFAULT_LIMIT
-    organisms: ClassVar[str | None] = "rulebreakers"
+    organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
 
     target: Target = "predicted"
     """what is attributed: the predicted token, the gold answer, or the contrast of the positive and

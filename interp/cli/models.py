@@ -63,8 +63,21 @@ def _logical_forms(card: dict[str, Any]) -> dict[str, object]:
     }
 
 
+def _mixed(card: dict[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    return {
+        "layers": recipe["architecture"]["num_hidden_layers"],
+        "premise_1_decides": f"{recipe['share']:.0%}",
+        "fine_tuned_from": recipe["base"] or "-",
+        "answers_as_planted": measured["answers_as_planted"],
+        "larger_premise_as_planted": measured["larger_premise_as_planted"],
+        "deviation_from_planted": measured["mean_deviation_from_planted"],
+    }
+
+
 _ROWS: dict[str, Callable[[dict[str, Any]], dict[str, object]]] = {
     "rulebreakers": _rulebreakers,
+    "rulebreakers-mixed": _mixed,
     "logical-forms": _logical_forms,
 }
 """System to the columns of its organisms."""

@@ -41,11 +41,12 @@ class Study(Options, ABC):
     name: ClassVar[str]
     default_limit: ClassVar[int]
     """Pairs that are taken by default."""
-    organisms: ClassVar[str | None] = None
-    """Without any model named, the packaged organisms for this system are measured; all if None."""
+    organisms: ClassVar[tuple[str, ...]] = ()
+    """Without any model named, the packaged organisms that learned these systems are measured; all
+    of them if there are none."""
 
-    def organisms_for(self, source: PromptSource) -> str | None:
-        """The system whose organisms are measured without any model named; None for all."""
+    def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
+        """The systems whose organisms are measured without any model named."""
         return self.organisms
 
     @abstractmethod

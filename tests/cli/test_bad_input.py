@@ -40,7 +40,7 @@ def refused(arguments, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["attribute", "--model", "organism/none"], "there are organism/gemma2"),
+        (["attribute", "--model", "organism/none"], "there are organism/dose-0"),
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
         (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
         (["attribute", "--system", "none"], "unknown system 'none'; expected one of"),

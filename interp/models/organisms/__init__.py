@@ -16,16 +16,16 @@ DEFAULT = "organism/llama-shallow"
 """The model of a command without --model on the prompts of RULEBREAKERS."""
 
 
-def organism_names(system: str | None = None) -> list[str]:
+def organism_names(*systems: str) -> list[str]:
     """Names of the packaged organisms, with their prefix.
 
     Args:
-        system: those that learned the prompts of this system only; all if None.
+        *systems: those that learned the prompts of one of these only; all if none is given.
     """
     names = sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
-    if system is None:
+    if not systems:
         return names
-    return [name for name in names if organism_card(name)["system"] == system]
+    return [name for name in names if organism_card(name)["system"] in systems]
 
 
 def organism_folder(name: str) -> Path:

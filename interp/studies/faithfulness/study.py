@@ -82,9 +82,9 @@ class Faithfulness(Study):
         check_methods(self.methods)
         return self
 
-    def organisms_for(self, source: PromptSource) -> str | None:
-        """Those that learned the prompts."""
-        return source.system
+    def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
+        """The system, and mixtures of its prompts with their donors."""
+        return source.system, f"{source.system}-mixed"
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Effects and scores of the same prompts with the same donors."""
