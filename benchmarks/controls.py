@@ -1,6 +1,10 @@
 """False findings, power and coverage of the tests in reports, on simulated studies.
 
-    python -m benchmarks.controls --studies 1000 --jobs 2
+    python -m benchmarks.controls --studies 1000 --jobs 2 --out FOLDER
+
+With a folder, studies are written there as they are done, and those that are there are not
+simulated again. Rerun to resume; or simulate other ranges (--first) elsewhere, copy the files into
+one folder, and rerun for the tables of all.
 
 No model is run. A study is made of tables with the structure of a real one (`simulated`), with
 effects or with none, and the functions that make the report's tables are called on it. Counted are:
@@ -13,7 +17,8 @@ effects or with none, and the functions that make the report's tables are called
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,11 +33,13 @@ from scipy import stats
 from benchmarks.simulated import EVERYTHING, NOTHING, logical_forms, rulebreakers
 from interp.analysis import clusters, contrasts, discrimination
 from interp.analysis.accuracy import pairs_of
+from interp.analysis.corrections import holm
 from interp.analysis.mixed.design import MixedFormula
 from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, wald_test
 from interp.analysis.mixed.marginal_means import pairwise_tests
 from interp.analysis.mixed.pooling import pool
 from interp.analysis.spearman import spearman
+from interp.files import write_whole
 from interp_experiments.logical_forms.perplexity import rank_correlation
 from interp_experiments.rulebreakers import entity_features
 from interp_experiments.rulebreakers.prompt_models import prompt_models
@@ -57,6 +64,10 @@ RESAMPLES = 199
 """Of each test by resampling; reports take up to 9,999, which changes the rates little."""
 
 
+BLOCK = 20
+"""Studies that are written at a time."""
+
+
 @dataclass(frozen=True)
 class Tested:
     """One test of one study."""
@@ -77,25 +88,64 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study")
+    parser.add_argument("--out", type=Path, help="folder that studies are kept in")
     options = parser.parse_args()
+    numbers = range(options.first, options.first + options.studies)
+    how = {"seed": options.seed, "jobs": options.jobs}
     for kind in KINDS:
         null, planted = (
-            simulated(kind, options.studies, planted=planted, seed=options.seed, jobs=options.jobs)
+            kept(options.out, kind, numbers, planted=planted, **how)
+            if options.out
+            else simulated(kind, numbers, planted=planted, **how)
             for planted in (False, True)
         )
-        print(f"\n## {kind}\n\n{table_of(null, planted)}\n\n{families_of(null)}", flush=True)
+        counts = " and ".join(f"{found['study'].nunique():,}" for found in (null, planted))
+        print(f"\n## {kind}: {counts} studies without and with effects\n", flush=True)
+        print(f"{table_of(null, planted)}\n\n{families_of(null)}", flush=True)
+
+
+def kept(
+    folder: Path, kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
+) -> pd.DataFrame:
+    """What `simulated` gives of these studies and of all others in the folder.
+
+    Studies that are in the folder are not simulated again; others are written there, `BLOCK` at a
+    time.
+    """
+    effects = "effects" if planted else "nothing"
+    stem = f"{re.sub('[^a-z]+', '-', kind.lower())}-{effects}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [pd.read_parquet(file) for file in sorted(folder.glob(f"{stem}-*.parquet"))]
+    there = {int(number) for part in parts for number in part["study"].unique()}
+    missing = [number for number in studies if number not in there]
+    for block in (missing[start : start + BLOCK] for start in range(0, len(missing), BLOCK)):
+        parts.append(simulated(kind, block, planted=planted, seed=seed, jobs=jobs))
+        file = folder / f"{stem}-{block[0]:06}-{block[-1]:06}.parquet"
+        write_whole(file, partial(parts[-1].to_parquet, index=False))
+    whole = pd.concat(parts).sort_values("study", kind="stable", ignore_index=True)
+    # Ranges that overlap hold the same studies: each is drawn from its own number.
+    return whole.drop_duplicates(["study", "test"], ignore_index=True)
 
 
 def simulated(
-    kind: str, studies: int, *, planted: bool, seed: int = 0, jobs: int = 1
+    kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
 ) -> pd.DataFrame:
-    """One row per study and test: study, and the fields of Tested."""
+    """One row per study and test: study, and the fields of Tested.
+
+    Args:
+        kind: a name of `KINDS`.
+        studies: the numbers of the studies; what a study draws depends on its number and the seed.
+        planted: with effects, or without any.
+        seed: decides the draws.
+        jobs: processes.
+    """
     measure = partial(_study, kind, planted, seed)
     if jobs == 1:
-        parts = map(measure, range(studies))
+        parts = map(measure, studies)
         return pd.concat(parts, ignore_index=True)
     with ProcessPoolExecutor(jobs) as pool:
-        return pd.concat(pool.map(measure, range(studies), chunksize=5), ignore_index=True)
+        return pd.concat(pool.map(measure, studies, chunksize=5), ignore_index=True)
 
 
 def _study(kind: str, planted: bool, seed: int, number: int) -> pd.DataFrame:
@@ -199,7 +249,7 @@ def of_contrasts(results: Results) -> Iterator[Tested]:
     for row in contrast_rows(results).to_dict("records"):
         factor = row["factor"]
         rows = pairs if factor == "model" else pairs[pairs["model"] == row["model"]]
-        named = row["status"] == "named"
+        named = row["status"] == contrasts.CONFIRMATORY
         yes = rows["paired"].groupby(rows[factor]).agg(["sum", "size"]).to_numpy(float)
         counts = np.column_stack([yes[:, 0], yes[:, 1] - yes[:, 0]]) + 1e-9
         yield Tested(
@@ -323,19 +373,22 @@ def _of_pairs(
     *,
     factors: tuple[str, ...] = ("modality", "argument_form"),
 ) -> Iterator[Tested]:
-    for factor in factors:
-        ours, theirs = (pairwise_tests(fit, factor) for fit in (model, naive))
-        for row, other in zip(ours.to_dict("records"), theirs.to_dict("records"), strict=True):
-            pair = f"{row['first']} - {row['second']}"
-            yield Tested(
-                f"{name}, {pair}@{'' if pair in SHOWN else 'other'}",
-                row["p"],
-                family=f"{name}, pairs of {factor}",
-                p_holm=row["p_holm"],
-                naive=float(2 * stats.norm.sf(abs(other["t"]))),
-                low=row["low"],
-                high=row["high"],
-            )
+    ours, theirs = (
+        pd.concat([pairwise_tests(fit, factor) for factor in factors], ignore_index=True)
+        for fit in (model, naive)
+    )
+    ours = holm(ours.drop(columns=["p_holm", "family", "family_size"]), family="")
+    for row, other in zip(ours.to_dict("records"), theirs.to_dict("records"), strict=True):
+        pair = f"{row['first']} - {row['second']}"
+        yield Tested(
+            f"{name}, {pair}@{'' if pair in SHOWN else 'other'}",
+            row["p"],
+            family=f"{name}, pairs of levels",
+            p_holm=row["p_holm"],
+            naive=float(2 * stats.norm.sf(abs(other["t"]))),
+            low=row["low"],
+            high=row["high"],
+        )
 
 
 def _of_term(model: MixedModel, term: str, name: str, naive: MixedModel) -> Tested:

@@ -4,11 +4,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from interp.analysis.clusters import FEWEST
 from interp.report.figures.lines import lines
 from interp.report.style import QUIET, house_style, legend_beside, new_axes
 
 ENOUGH = 50
-"""Least number of prompts behind a drawn accuracy."""
+"""Least number of prompts behind a drawn accuracy; they must be about `FEWEST` entities."""
+
+MODELS_A_ROW = 3
+"""Panels side by side: more would be too small to read on a page."""
 
 _DRAWN = ("all", "failed")
 """The subsets that have a line."""
@@ -17,10 +21,12 @@ _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Accuracy of linear probes by layer: a row of panels per position, a column per model.
+    """Accuracy of linear probes by layer: a panel per model and position.
 
+    Positions stand one below the other, `MODELS_A_ROW` models side by side.
     Bands are 95% intervals, the grey line is the mean control accuracy with its standard deviation
-    over draws. Subsets of fewer than `ENOUGH` prompts are not drawn.
+    over draws. Subsets of fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are
+    not drawn.
 
     Args:
         table: what `linear_probes` returns; with `ax`, of one model and position.
@@ -39,17 +45,27 @@ def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 def _grid(table: pd.DataFrame) -> Axes:
     positions, models = (table[name].drop_duplicates().tolist() for name in ("position", "model"))
-    figure = Figure(figsize=(2.2 + 2.1 * len(models), 0.9 + 2.3 * len(positions)))
-    panels = figure.subplots(len(positions), len(models), squeeze=False, sharex="col", sharey=True)
-    for position, row in zip(positions, panels, strict=True):
-        for model, ax in zip(models, row, strict=True):
+    columns = min(MODELS_A_ROW, len(models))
+    rows = [
+        (models[start : start + columns], position)
+        for start in range(0, len(models), columns)
+        for position in positions
+    ]
+    figure = Figure(figsize=(2.9 * columns, 2.3 * len(rows) + 0.6))
+    panels = figure.subplots(len(rows), columns, squeeze=False, sharey=True)
+    for (shown, position), row in zip(rows, panels, strict=True):
+        for model, ax in zip(shown, row, strict=False):
             panel = _panel(table[(table["model"] == model) & (table["position"] == position)], ax)
-            panel.label_outer()
+            if position == positions[0]:
+                panel.set_title(str(model), fontsize=10)
+            if position != positions[-1]:
+                panel.set_xlabel("")
+            panel.set_ylabel("")
             if legend := panel.get_legend():
                 legend.remove()
+        for ax in row[len(shown) :]:
+            ax.set_axis_off()
         row[0].set_ylabel(f"accuracy\n{_POSITIONS.get(position, position)}")
-    for model, ax in zip(models, panels[0], strict=True):
-        ax.set_title(str(model).replace("/", "/\n"), fontsize=9)
     handles = {h.get_label(): h for ax in panels.flat for h in ax.get_lines()}
     drawn = [handles[name] for name in (*map(_name, _DRAWN), _CONTROL) if name in handles]
     legend_beside(figure, drawn)
@@ -64,7 +80,8 @@ def _name(subset: str) -> str:
 
 
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
-    shown = rows[rows["prompts"].isin(_DRAWN) & (rows["n_prompts"] >= ENOUGH)]
+    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
+    shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     ax = lines(
         shown.assign(subset=shown["prompts"].map(_name)),
         x="layer",
@@ -74,11 +91,12 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
         interval=("accuracy_low", "accuracy_high"),
         ax=ax,
     )
-    _control(rows[rows["prompts"] == "all"].sort_values("layer"), ax)
-    counts = shown.drop_duplicates("prompts")
-    text = "\n".join(map("{}: n = {:,}".format, counts["prompts"], counts["n_prompts"]))
-    ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
-    ax.set_ylim(0.3, 1.02)
+    _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
+    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_entities"]]
+    text = "\n".join("{}: n = {:,} of {:,} entities".format(*row) for row in counts.to_numpy())
+    remark = text or f"fewer than {ENOUGH} prompts\nor {FEWEST} entities"
+    ax.text(0.98, 0.03, remark, transform=ax.transAxes, ha="right", fontsize=8)
+    ax.set_ylim(0.2, 1.02)
     ax.set_xlabel("layer")
     return ax
 

@@ -28,6 +28,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from interp.analysis.clusters import FEWEST, too_few
 from interp.analysis.intervals import UPPER
 from interp.analysis.proportions import wilson
 from interp.errors import UserError
@@ -85,9 +86,10 @@ def linear_probes(
         of an entity pair together, and control_sd their standard deviation; selectivity =
         accuracy - control_accuracy. p: that swapped labels are read as well, one-sided (share of
         draws, the observed one among them); p_family: that they are read as well at any position
-        and layer of the model (the largest of each draw; Westfall and Young, 1993). n_prompts and
-        n_entities (distinct B) were counted; n_dropped prompts were left out because their entities
-        lie in both halves. Where a number is undefined it is NaN and `note` says why.
+        and layer of the model (the largest of each draw; Westfall and Young, 1993); below ten
+        entities nothing is tested. n_prompts and n_entities (distinct B) were counted; n_dropped
+        prompts were left out because their entities lie in both halves. Where a number is undefined
+        it is NaN and `note` says why.
 
     Raises:
         UserError: prompts that do not have two sides, a model without answers, or no residuals.
@@ -262,8 +264,10 @@ def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
     for subset in rows["prompts"].unique():
         inside = (rows["prompts"] == subset).to_numpy()
         largest[inside] = np.fmax.reduce(controls[inside])
-    place = list(rows.columns).index("selectivity") + 1
+    place = list(rows.columns).index("accuracy_high") + 1
+    few = rows["n_entities"] < FEWEST
     for name, draws in (("p_family", largest), ("p", controls)):
         p = (1 + (draws >= observed[:, None]).sum(axis=1)) / (1 + CONTROLS)
-        rows.insert(place, name, np.where(np.isnan(observed), np.nan, p))
-    return rows
+        rows.insert(place, name, np.where(np.isnan(observed) | few, np.nan, p))
+    notes = rows["n_entities"].map(too_few)
+    return rows.assign(note=rows["note"].mask(few & (rows["note"] == ""), notes))

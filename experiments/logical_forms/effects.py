@@ -45,7 +45,8 @@ class Effects:
     other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """One row per pair of levels: factor, and the columns of `pairwise_tests`."""
+    """One row per pair of levels: factor, and the columns of `pairwise_tests`; the pairs of all
+    factors are one family for Holm's correction."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -120,7 +121,10 @@ def effects(
     return Effects(
         model,
         means=_by_factor(means, factors),
-        tests=_by_factor(tests, factors),
+        tests=holm(
+            _by_factor(tests, factors).drop(columns=["p_holm", "family", "family_size"]),
+            family=f"pairs of {' and '.join(factors)}",
+        ),
         term_tests=_term_tests(rows, model, formula),
     )
 
@@ -197,8 +201,8 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
     found = contrasts.reindex(columns=[*_CONTRAST, "difference", "standard_error"]).dropna()
     table = pooled_table(found, estimate="difference", error="standard_error", by=_CONTRAST)
     families = [
-        holm(rows, family=f"{response} over models, pairs of {factor}")
-        for (response, factor), rows in table.groupby(["response", "factor"], sort=False)
+        holm(rows, family=f"{response} over models")
+        for response, rows in table.groupby("response", sort=False)
     ]
     return pd.concat(families, ignore_index=True) if families else table
 

@@ -246,6 +246,8 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
             linewidth=0.8,
             markersize=5,
         )
+    if not grey:
+        _whiskers(table, ax)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(_three_ticks(table["perplexity"])))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _engineering(value)))
@@ -258,6 +260,19 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     ax.set_xlabel(f"perplexity (n = {counts.min():,} a point{remark})", fontsize=8)
     ax.set_ylabel("soft accuracy", fontsize=9)
     return ax
+
+
+def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
+    """The intervals of the points."""
+    for modality, rows in table.groupby("modality", observed=True):
+        ends = rows[["soft_accuracy_low", "soft_accuracy_high"]].to_numpy(dtype=float).T
+        ax.vlines(
+            rows["perplexity"],
+            *ends,
+            color=look(MODALITIES.index(str(modality))).colour,
+            linewidth=0.8,
+            alpha=0.5,
+        )
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
@@ -297,7 +312,7 @@ def _handles() -> list[Line2D]:
     markers = [
         Line2D(
             [], [], color="black", marker=_MARKERS[valid], linestyle="",
-            label=f"{ARGUMENT_FORMS[valid]} or {ARGUMENT_FORMS[fallacy]}",
+            label=f"{ARGUMENT_FORMS[valid]} {valid}, {ARGUMENT_FORMS[fallacy]} {fallacy}",
         )
         for valid, fallacy in pairs
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from interp.measurements.soft_score import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
+from interp.report.run_report import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -95,7 +96,7 @@ class LogicalFormsStudy(Study):
             ),
             sections=(
                 Section("What was found", found),
-                model_section(results),
+                model_section(results, model_parameters(folder.runs["questions"])),
                 accuracy_section(results),
                 valid_section(results, valid),
                 models_section(results),

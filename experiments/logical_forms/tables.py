@@ -142,7 +142,7 @@ def distribution(rows: pd.DataFrame) -> pd.DataFrame:
 def by_form(results: Results) -> pd.DataFrame:
     """One row per model, form and set (questions, nonsense): mean scores and perplexity.
 
-    Perplexities are geometric means.
+    The mean of the soft accuracy has its 95% interval; perplexities are geometric means.
     """
     keys = ["model", "form", "modality", "argument_form", "gold"]
     parts = []
@@ -150,6 +150,9 @@ def by_form(results: Results) -> pd.DataFrame:
         groups = results.scores[stage].groupby(keys, observed=True, sort=False)
         means = groups[[*ACCURACIES, "relative_positive"]].mean()
         means["perplexity"] = typical_perplexity(groups)
+        ends = clustered_means(results.scores[stage], "soft_accuracy", by=keys).set_index(keys)
+        for place, end in enumerate(("low", "high"), 1):
+            means.insert(place, f"soft_accuracy_{end}", ends[end])
         parts.append(means.assign(n=groups.size()).reset_index().assign(set=stage))
     return pd.concat(parts, ignore_index=True)
 
@@ -210,11 +213,11 @@ def _log_odds(share: pd.Series) -> pd.Series:
 def planted_and_measured(results: Results) -> pd.DataFrame:
     """One row per organism of this system and form: the planted and measured share of Yes."""
     parts = []
+    keys = ["form", "modality", "formula", "gold"]
     for model, forms in planted(results).items():
         for stage in ("questions", "introduction", "distribution"):
             rows = results.scores[stage]
             rows = rows[rows["model"] == model]
-            keys = ["form", "modality", "formula", "gold"]
             names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
             means = clustered_means(rows, "relative_positive", by=keys).rename(columns=names)
             parts.append(means.merge(forms, on="form").assign(model=model, set=stage))
@@ -222,8 +225,8 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
         return pd.DataFrame(columns=["model", "set", "form", "planted_yes", "measured_yes"])
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = table["measured_yes"] - table["planted_yes"]
-    first = ["model", "set", "form", "modality", "formula", "gold", "planted_yes", "measured_yes"]
-    return table[[*first, "measured_low", "measured_high", "difference", "n"]]
+    measured = ["measured_yes", "measured_low", "measured_high", "difference"]
+    return table[["model", "form", "planted_yes", *measured, "n", "set", *keys[1:]]]
 
 
 def _data(file: str) -> pd.DataFrame:

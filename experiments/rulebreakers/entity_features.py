@@ -15,12 +15,12 @@ PERMUTATIONS = 9999
 """Reassignments of the feature that are drawn."""
 
 _CONTRAST = (
+    "difference",
+    "p",
     "n_with",
     "n_without",
     "mean_with",
     "mean_without",
-    "difference",
-    "p",
     "note",
 )
 
@@ -65,8 +65,8 @@ def feature_contrast(
 ) -> pd.DataFrame:
     """Entity pairs with a feature against those without, by a permutation test.
 
-    One row for each combination of `by`: by, feature, n_with, n_without, mean_with, mean_without,
-    difference (with minus without), p, note. p is the two-sided share of reassignments of the
+    One row for each combination of `by`: by, feature, difference (with minus without), p, n_with,
+    n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the
     feature whose difference of means is at least as large: twice the smaller tail, over 9,999 drawn
     with a fixed seed and the one observed. Nothing is assumed of the accuracies' distribution,
     which piles up at 0 and 1. With fewer than ten entity pairs on either side there is no power to

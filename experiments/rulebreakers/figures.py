@@ -1,5 +1,6 @@
 """Figures of the paper and of our additional analyses; each takes a table and `ax`."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -9,6 +10,7 @@ from interp.report.figures.intervals import cluster_points, interval_points
 from interp.report.figures.matrix import matrix
 from interp.report.figures.named_points import labelled_points
 from interp.report.figures.panels import panel_a_model
+from interp.report.formatting import number_text
 from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
@@ -80,7 +82,11 @@ def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None
 
     `table` is `accuracy(results, "question_verb")`.
     """
-    ax = _dots(table[table["measure"] == side], hue="question_verb", ax=ax)
+    shown = table[table["measure"] == side]
+    ax = _dots(shown, hue="question_verb", ax=ax)
+    # Where all is near 1, from the next twentieth below the lowest end.
+    least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
+    ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
     return ax
 
@@ -185,14 +191,24 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
     return ax
 
 
-def familiarity_and_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def familiarity_and_accuracy(
+    table: pd.DataFrame, correlations: pd.DataFrame, *, ax: Axes | None = None
+) -> Axes:
     """Paired accuracy over familiarity, a panel per model, a point per city.
 
-    `table` is the rows of `entities(results)` about cities; with `ax`, of one model.
+    Args:
+        table: the rows of `entities(results)` about cities; with `ax`, of one model.
+        correlations: `entity_correlations(results)`, of which each panel states its own.
+        ax: where to draw; a new figure if None.
     """
+    own = correlations.query("x == 'familiarity' and y == 'paired_accuracy'").set_index("model")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        return point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
+        ax = point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
+        rho, p = own.loc[rows["model"].iloc[0], ["rho", "p_holm"]]
+        told = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
+        ax.set_xlabel(f"{ax.get_xlabel()}\n{told}")
+        return ax
 
     return draw(table, ax) if ax is not None else panel_a_model(table, draw)
 

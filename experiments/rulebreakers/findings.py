@@ -1,16 +1,19 @@
 """What a study found, in sentences made from its tables: no more than their numbers support."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
+from interp.analysis.contrasts import CONFIRMATORY, MODEL
 from interp.analysis.ratio_table import LARGE_SHARE
-from interp.models.organisms import PREFIX
+from interp_experiments.remarks import EXPLORATORY, listed, organisms
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.accuracy import accuracy
 from interp_experiments.rulebreakers.tables.attribution import ratios
+from interp_experiments.rulebreakers.tables.comparisons import SIGNIFICANT
 from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.contrasts import contrasts
 from interp_experiments.rulebreakers.tables.familiarity import familiarity
 from interp_experiments.rulebreakers.tables.sample import competence
 from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
@@ -24,6 +27,8 @@ def findings(results: Results) -> list[str]:
         *incompetent(competence(results)),
         recognized(told_apart),
         sides(accuracy(results)),
+        confirmed(contrasts(results)),
+        EXPLORATORY,
         by_finding(
             told_apart,
             "Sensitivity within pairs",
@@ -56,17 +61,44 @@ def findings(results: Results) -> list[str]:
     ]
 
 
-def organisms(models: Sequence[str]) -> list[str]:
-    """What cannot be concluded from models that were made for this project."""
-    made = [model for model in models if model.startswith(PREFIX)]
-    if not made:
-        return []
-    which = "All models" if len(made) == len(models) else _listed(made)
-    return [
-        f"{which} here are organisms: small models trained for this project, with known causes "
-        "planted in them. They show whether a method finds what was planted. They say nothing "
-        "about published models, whatever architecture they share with them."
+_CONTRASTS = {
+    "rule": "Modus tollens against disjunctive syllogism",
+    "entity_group": "Geographical against categorical entity pairs",
+    "phrasing": "The best against the worst phrasing",
+}
+"""Factors of the contrasts within models, in words."""
+
+
+def confirmed(table: pd.DataFrame) -> str:
+    """What the contrasts named in advance show, by factor.
+
+    Args:
+        table: the contrasts of a study.
+    """
+    tested = table[(table["status"] == CONFIRMATORY) & table["p"].notna()]
+    lines = [
+        f"Confirmatory: {len(tested):,} contrasts of paired accuracy were named in the code before "
+        "any run and could be tested. They are corrected together, so that the chance of any false "
+        "finding among them is 5%."
     ]
+    for factor, rows in tested.groupby("factor", sort=False):
+        shown = rows[rows["p_holm"] < SIGNIFICANT]
+        if factor == MODEL:
+            pairs = listed(_signed(row, str(row["contrast"])) for row in shown.to_dict("records"))
+            lines.append(
+                f"Of {len(rows):,} pairs of models {len(shown):,} differ"
+                f"{f': {pairs}' if pairs else ''}."
+            )
+        else:
+            models = listed(_signed(row, str(row["model"])) for row in shown.to_dict("records"))
+            lines.append(f"{_CONTRASTS[str(factor)]}: {models or 'no difference is shown'}.")
+    return " ".join(lines)
+
+
+def _signed(row: Mapping[Hashable, object], name: str) -> str:
+    """A difference behind the name of what it is a difference of."""
+    difference = f"{float(str(row['difference'])):+.2f}".replace("-", "−")
+    return f"{name} ({difference})"
 
 
 def incompetent(table: pd.DataFrame) -> list[str]:
@@ -90,7 +122,7 @@ def recognized(table: pd.DataFrame) -> str:
     span = f"Both sides are answered correctly in {' and in '.join(dict.fromkeys(parts))}."
     return (
         f"{span} More than a model would get that gives as many positive answers whatever the "
-        f"side: {_listed(above['model']) or 'none'}."
+        f"side: {listed(above['model']) or 'none'}."
     )
 
 
@@ -101,7 +133,7 @@ def sides(table: pd.DataFrame) -> str:
     lower = [model for model in broken.index if broken["high"][model] < kept["low"][model]]
     return (
         "Rulebreakers are rejected less often than non-rulebreakers are accepted, with intervals "
-        f"apart, by {_listed(lower) or 'no model'}."
+        f"apart, by {listed(lower) or 'no model'}."
     )
 
 
@@ -116,7 +148,7 @@ def by_finding(table: pd.DataFrame, subject: str, wording: dict[str, str]) -> st
         ending: table.loc[table["finding"] == finding, "model"]
         for finding, ending in endings.items()
     }
-    parts = [f"{ending} {_listed(models)}" for ending, models in by_ending.items() if len(models)]
+    parts = [f"{ending} {listed(models)}" for ending, models in by_ending.items() if len(models)]
     return f"{subject}: {'; '.join(parts)}."
 
 
@@ -125,7 +157,7 @@ def outliers(table: pd.DataFrame) -> list[str]:
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     names = [f"{row.model} by {row.method}" for row in large.itertuples()]
     return [
-        f"One prompt holds more than {LARGE_SHARE:.0%} of all score ratios of {_listed(names)}: "
+        f"One prompt holds more than {LARGE_SHARE:.0%} of all score ratios of {listed(names)}: "
         "read the median or the geometric mean there, not the mean."
     ] * bool(names)
 
@@ -141,12 +173,6 @@ def first_letters(shared: pd.DataFrame) -> str:
     parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
     return (
         "Most countries share their first token with another "
-        f"({_listed(parts)}): familiarity is then little more than the probability of how the name "
+        f"({listed(parts)}): familiarity is then little more than the probability of how the name "
         "begins, such as its first letter, and cannot tell these countries apart."
     )
-
-
-def _listed(names: Sequence[str] | pd.Series) -> str:
-    """Names as in a sentence: "a, b and c"."""
-    *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last

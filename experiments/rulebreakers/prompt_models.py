@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
+from interp.analysis.clusters import FEWEST, too_few
 from interp.analysis.corrections import holm
 from interp.analysis.mixed.logistic import mixed_logistic_table
 from interp_experiments.rulebreakers.levels import prompt_level
@@ -30,12 +32,14 @@ def prompt_models(results: Results) -> pd.DataFrame:
     pairs, or, where the entity pair alone decides nearly every outcome, a quasi-binomial regression
     over entity pairs (`interp.analysis.mixed.logistic`; `fitted` says which). Prompts of a rule,
     verb or phrasing whose answers are all alike say nothing of the predictors and are left out;
-    `left_out` counts them. Estimates are log-odds per standard deviation of the predictor.
+    `left_out` counts them. Estimates are log-odds per standard deviation of the predictor; what
+    belongs to entity pairs has degrees of freedom (`df`) over them. Below ten entity pairs nothing
+    is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]
     if not tables:
-        return pd.DataFrame(columns=["model", "method", "fitted", "term"])
+        return pd.DataFrame(columns=["model", "method", "term", "fitted"])
     whole = pd.concat(tables, ignore_index=True)
     shown = whole[whole["term"].isin(PREDICTORS)].reset_index(drop=True)
     return holm(shown, family=FAMILY)
@@ -55,6 +59,8 @@ def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
         )
         if table["estimate"].notna().any():
             break
+    if (entities := used[ENTITY].nunique()) < FEWEST and table["p"].notna().any():
+        table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
     left_out = len(rows) - len(used)
     return table.assign(left_out=left_out, adjusted_for=", ".join(varying))
 

@@ -7,7 +7,7 @@ from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section
-from interp.report.run_report import counted
+from interp.report.run_report import counted, model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -77,7 +77,7 @@ class RulebreakersStudy(Study):
             ),
             sections=(
                 Section("Findings", "\n\n".join(findings(results))),
-                sample_section(results),
+                sample_section(results, model_parameters(folder.runs["answers"])),
                 accuracy_section(results),
                 sensitivity_section(results),
                 contrast_section(results),

@@ -5,7 +5,7 @@
    from these shares, whether it is found at both levels (a paired comparison) or at one.
 3. Interval: by the contributions' sum of squares, with Student's t.
 4. Test: random signs of the clusters' contributions where clusters have both levels; where each
-   cluster has one level, random relabelling of clusters.
+   cluster has one level, random orders of the clusters' shares.
 5. Spread: of a factor with many levels, best minus worst, against that of levels in random order
    within clusters; the interval holds for every pair of levels at once.
 6. Correct: Holm's method over the contrasts that a system names. Others are exploratory: they are
@@ -29,13 +29,13 @@ from scipy.stats import binomtest
 from interp.analysis.corrections import holm
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import LEVEL, UPPER
-from interp.analysis.resampling import random_sign_sums
+from interp.analysis.resampling import permutation_sums, random_sign_sums
 
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""
 
 DRAWS = 9_999
-"""Random signs or relabellings of clusters in a test."""
+"""Random signs or orders of clusters in a test."""
 
 SHUFFLES = 999
 """Random orders of the levels within clusters, for the test of a spread."""
@@ -45,6 +45,9 @@ LEAST_CLUSTERS = 10
 
 MODEL = "model"
 """The factor of contrasts between models."""
+
+CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
+"""Whether a contrast was named before the data were seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +73,19 @@ class SystemWithContrasts(Protocol):
 class Difference:
     """A difference of two shares; NaN where undefined, and then `note` says why."""
 
-    share_a: float
-    share_b: float
     difference: float
     """share_a - share_b."""
-    low: float
-    high: float
+    low: float = np.nan
+    high: float = np.nan
     """Ends of its 95% interval."""
-    p: float
+    p: float = np.nan
     """Two-sided."""
-    detectable: float
+    detectable: float = np.nan
     """The difference that a test at 5% finds with a power of 80%, given these data's spread."""
-    clusters: int
-    paired: bool
+    share_a: float = np.nan
+    share_b: float = np.nan
+    clusters: int = 0
+    paired: bool = False
     """Whether clusters have both levels."""
     note: str = ""
 
@@ -99,8 +102,8 @@ def contrast_table(
     """One row per contrast, and per model unless models are compared.
 
     Columns are model (of contrasts between models, empty), factor, contrast ("a - b"), status
-    ("named" in advance or "exploratory"), then the fields of `Difference`, with p_holm beside p,
-    corrected over all named rows.
+    ("confirmatory": named in advance, or "exploratory"), then the fields of `Difference`, with
+    p_holm beside p, corrected over all confirmatory rows.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`).
@@ -121,7 +124,7 @@ def contrast_table(
             ],
             columns=["model", "factor", "contrast", "status", *Difference.__dataclass_fields__],
         )
-        for status, contrasts in (("named", named), ("exploratory", exploratory))
+        for status, contrasts in ((CONFIRMATORY, named), (EXPLORATORY, exploratory))
     ]
     corrected = holm(tables[0], family="named contrasts").drop(columns=["family", "family_size"])
     return pd.concat([corrected, tables[1].assign(p_holm=np.nan)]).reset_index(drop=True)
@@ -160,24 +163,19 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     paired = 2 * len(a.index.intersection(b.index)) > min(len(a), len(b))
     clusters = len(added)
     fewest = clusters if paired else min(len(a), len(b))
-    found = share_a - share_b
+    found = Difference(
+        share_a - share_b, share_a=share_a, share_b=share_b, clusters=clusters, paired=paired
+    )
     if fewest < LEAST_CLUSTERS:
-        note = f"no test: fewer than {LEAST_CLUSTERS} clusters"
-        return Difference(
-            share_a, share_b, found, np.nan, np.nan, np.nan, np.nan, clusters, paired, note
-        )
+        return replace(found, note=f"no test: fewer than {LEAST_CLUSTERS} clusters")
     error = float(np.sqrt(clusters / (clusters - 1) * (added**2).sum()))
     half, more = (float(stdtrit(fewest - 1, level)) * error for level in (UPPER, POWER))
-    return Difference(
-        share_a,
-        share_b,
+    return replace(
         found,
-        found - half,
-        found + half,
-        _by_signs(a, b, found) if paired else _by_relabelling(a, b, found),
-        half + more,
-        clusters,
-        paired,
+        low=found.difference - half,
+        high=found.difference + half,
+        p=(_by_signs if paired else _by_relabelling)(a, b, found.difference),
+        detectable=half + more,
     )
 
 
@@ -198,13 +196,18 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """Random clusters as a, as many as there are, and the others as b."""
-    sums = pd.concat([a, b])[["hits", "trials"]].to_numpy(dtype=float)
-    chance = np.random.default_rng(0)
-    label = chance.permuted(np.tile(np.arange(len(sums)) < len(a), (DRAWS, 1)), axis=1)
-    first = label.astype(float) @ sums
-    second = sums.sum(axis=0) - first
-    return _share_as_far(first[:, 0] / first[:, 1] - second[:, 0] / second[:, 1], found)
+    """The clusters' shares in random order over the clusters, which keep their level and trials.
+
+    Trials may weigh more at one level than at the other: were they to change levels with their
+    shares, a share at the lighter level would hardly ever count as much again.
+    """
+    sums = pd.concat([a, b])
+    trials = sums["trials"].to_numpy(dtype=float)
+    first = np.arange(len(trials)) < len(a)
+    weights = np.column_stack([trials * first, trials * ~first])
+    shares = sums["hits"].to_numpy(dtype=float) / trials
+    drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=DRAWS)
+    return _share_as_far(drawn[:, 0] - drawn[:, 1], found)
 
 
 def _share_as_far(drawn: Float[np.ndarray, " draws"], found: float) -> float:

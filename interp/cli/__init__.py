@@ -24,6 +24,7 @@ COMMANDS = (
     "train",
     "report",
     "compare",
+    "seeds",
     "plan",
     "status",
     "validate",

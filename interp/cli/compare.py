@@ -52,11 +52,12 @@ def run(arguments: argparse.Namespace) -> None:
     """
     chosen = _chosen(arguments.folders, arguments.models)
     from interp.analysis.comparison import comparison_table
+    from interp.cli.folders import answers_run, judged_pairs
     from interp.console import echo
     from interp.prompts.systems import cluster_factor
     from interp.report.console import print_table
 
-    runs = [_answers_run(folder) for folder, _ in chosen]
+    runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
         raise UserError(f"{models[0]} in {chosen[0][0]} was named twice; name two to compare")
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
     a, b = (
-        _pairs(run, table, model, cluster)
+        judged_pairs(run, table, model, cluster)
         for run, table, model in zip(runs, prompts, models, strict=True)
     )
     measures = [str(name) for name in a if name not in ("model", "pair_id", cluster)]
@@ -94,18 +95,6 @@ def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | No
     return list(zip(folders if len(folders) == 2 else folders * 2, names, strict=True))
 
 
-def _answers_run(folder: Path) -> "RunFolder":
-    """The run of a folder that has judged answers."""
-    from interp.cli.folders import runs_in
-
-    found = [run for run in runs_in(folder).values() if "answers" in run.tables()]
-    if not found:
-        raise UserError(
-            f"{folder} holds no answers; give a folder of evaluate, attribute or a study"
-        )
-    return found[0]
-
-
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
     """The model of that name, or the only one."""
     models = list(run.models())
@@ -132,17 +121,3 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
     changed = int((texts_a != texts_b.loc[texts_a.index]).sum())
     if changed:
         raise UserError(f"{changed:,} prompts have the same id and another text; expected the same")
-
-
-def _pairs(run: "RunFolder", prompts: "pd.DataFrame", model: str, cluster: str) -> "pd.DataFrame":
-    """One row per pair: pair_id, the cluster, and whether each side and all of them are right."""
-    from interp.analysis.accuracy import pairs_of
-
-    answers = run.table("answers")
-    answers = answers[(answers["model"] == model) & answers["correct"].notna()]
-    if answers.empty:
-        raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
-    sides = tuple(prompts["side"].unique())
-    keep = [] if cluster == "pair_id" else [cluster]
-    pairs = pairs_of(answers, prompts, keep=keep, sides=sides)
-    return pairs.assign(paired=pairs[list(sides)].all(axis=1))

@@ -16,7 +16,8 @@ UNDEFINED = "undefined"
 """How a statistic without a value is written."""
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
-_SMALLEST_P = 0.001
+_SMALLEST_P, _FINE_P = 0.0001, 0.001
+"""P-values below the first are not told apart; those below the second have a fourth decimal."""
 _SMALLEST = 0.0005
 """Half of the last decimal place that is shown: smaller values would read as zero."""
 
@@ -41,7 +42,7 @@ class Column:
 
 
 def column(values: pd.Series) -> Column:
-    """A column as text: three decimals, thousands separated, p-values below 0.001 as "< 0.001".
+    """A column as text: three decimals, thousands separated, p-values below 0.0001 as "< 0.0001".
 
     Missing numbers are "undefined", missing texts are empty.
     """
@@ -85,10 +86,16 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if p_value:
-        return f"< {_SMALLEST_P}" if number < _SMALLEST_P else f"{number:.3f}"
+        return _p_text(number)
     if 0 < abs(number) < _SMALLEST:
         return _typographic(f"{number:.1e}")
     return _typographic(f"{number:,.3f}")
+
+
+def _p_text(number: float) -> str:
+    if number < _SMALLEST_P:
+        return f"< {_SMALLEST_P:.4f}"
+    return f"{number:.4f}" if number < _FINE_P else f"{number:.3f}"
 
 
 def _heading(name: str) -> str:

@@ -92,6 +92,24 @@ def run_record(run: RunFolder) -> dict[str, object]:
     return {**run.record.model_dump(mode="json"), "models": models}
 
 
+def model_parameters(run: RunFolder) -> TableItem:
+    """What was loaded, one row per model: its size, precision and revision."""
+    rows = [
+        {
+            "model": name,
+            "parameters": record.parameters,
+            "architecture": record.architecture,
+            "vocabulary": record.vocabulary,
+            "dtype": record.dtype,
+            "quantization": record.quantization or "",
+            "chat_template": bool(record.chat.get("templated")),
+            "commit": record.source.get("commit", ""),
+        }
+        for name, record in run.models().items()
+    ]
+    return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
+
+
 def counted(count: int, what: str) -> str:
     """A count with its noun, such as "1 model" or "2,400 pairs"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

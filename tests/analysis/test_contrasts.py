@@ -60,6 +60,13 @@ def test_clusters_of_one_level_each_are_relabelled():
     assert found.p == pytest.approx(exact.pvalue, abs=0.02)
 
 
+def test_a_level_that_weighs_less_has_no_findings_of_its_own():
+    """One cluster of 24 is ever right: at whichever level it is, that is no finding."""
+    heavy, light = sums([0] * 12, [60] * 12), sums([4] + [0] * 11, [10] * 12)
+    light.index += 100
+    assert difference(heavy, light).p == 1.0
+
+
 def test_few_clusters_are_not_tested():
     found = difference(sums([1] * 9, [2] * 9), sums([0] * 9, [2] * 9))
     assert found.difference == 0.5
@@ -90,14 +97,17 @@ def test_named_contrasts_are_corrected_and_others_are_not():
         exploratory=(Contrast("group"),),
         cluster="entity",
     )
-    assert table["status"].tolist() == ["named"] * 3 + ["exploratory"] * 2
+    assert table["status"].tolist() == ["confirmatory"] * 3 + ["exploratory"] * 2
     assert table["contrast"].tolist()[:3] == ["mt - ds", "mt - ds", "a - b"]
     assert table["model"].tolist() == ["a", "b", "", "a", "b"]
-    named = table[table["status"] == "named"]
+    named = table[table["status"] == "confirmatory"]
     assert (named["p_holm"] >= named["p"]).all()
     assert (named["p_holm"].iloc[:2] < 0.05).all()
     assert table["p_holm"].iloc[3:].isna().all()
     assert (table["low"] <= table["difference"]).all()
+    # What decides comes first: a wide table is cut off on the right of a page.
+    decisive = ["difference", "low", "high", "p", "p_holm", "detectable"]
+    assert table.columns.tolist()[:10] == ["model", "factor", "contrast", "status", *decisive]
 
 
 def test_weights_count_trials():

@@ -1,6 +1,7 @@
 """A share of benchmarks/controls.py: docs/statistics.md has the rates of 1,000 studies."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -8,6 +9,7 @@ from benchmarks.controls import (
     KINDS,
     families_of,
     few_resamples,
+    kept,
     of_contrasts,
     rates,
     simulated,
@@ -26,7 +28,7 @@ def most(studies):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_test_of_a_report_is_run_without_and_with_its_effect(kind):
-    null, planted = (simulated(kind, 1, planted=planted) for planted in (False, True))
+    null, planted = (simulated(kind, [0], planted=planted) for planted in (False, True))
     assert null["p"].dropna().between(0, 1).all()
     assert null["test"].tolist() == planted["test"].tolist()
     printed = table_of(null, planted) + families_of(null)
@@ -38,13 +40,13 @@ def test_every_test_of_a_report_is_run_without_and_with_its_effect(kind):
     [("RULEBREAKERS, across models", 200, 0.5), ("LogicalForms, contrasts pooled", 200, 0.3)],
 )
 def test_nothing_is_found_more_often_than_stated_and_naive_tests_find_it(kind, studies, naive):
-    shares = rates(simulated(kind, studies, planted=False))
+    shares = rates(simulated(kind, range(studies), planted=False))
     assert (shares["rejected"] <= most(studies)).all()
     assert (shares["naive"] > naive).all()
 
 
 def test_tests_of_one_model_over_interpretations_keep_their_level():
-    null = simulated("LogicalForms, one model", 60, planted=False)
+    null = simulated("LogicalForms, one model", range(60), planted=False)
     shares = rates(null)["rejected"].dropna()
     # Several tests of each study: none of them may exceed its share.
     assert (shares <= binom.ppf(1 - MOST / len(shares), 60, 0.05) / 60).all()
@@ -60,3 +62,19 @@ def test_over_entities_a_test_keeps_its_level_and_over_pairs_it_does_not(tmp_pat
             p.append((test.p, test.naive))
     ours, naive = (np.array(p) <= 0.05).mean(axis=0)
     assert ours <= most(60) < naive
+
+
+def test_studies_in_parts_are_those_of_one_run(tmp_path, monkeypatch):
+    kind = "RULEBREAKERS, across models"
+    whole = simulated(kind, range(45), planted=False)
+    kept(tmp_path, kind, range(25, 45), planted=False)
+    pd.testing.assert_frame_equal(kept(tmp_path, kind, range(30), planted=False), whole)
+    assert len(list(tmp_path.iterdir())) == 3  # 20, 20 and 5 studies
+
+    def again(*_, **__):
+        raise AssertionError("simulated again")
+
+    monkeypatch.setattr("benchmarks.controls.simulated", again)
+    pd.testing.assert_frame_equal(kept(tmp_path, kind, range(45), planted=False), whole)
+    with pytest.raises(AssertionError, match="simulated again"):
+        kept(tmp_path, kind, range(45), planted=True)

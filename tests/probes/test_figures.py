@@ -3,7 +3,7 @@ import pandas as pd
 from interp_probes.figures import ENOUGH, probe_accuracy
 
 
-def rows(model, layers, failed):
+def rows(model, layers, failed, entities=20):
     """Two positions of one model."""
     return pd.DataFrame(
         {
@@ -17,6 +17,7 @@ def rows(model, layers, failed):
             "control_accuracy": 0.5,
             "control_sd": 0.03,
             "n_prompts": n,
+            "n_entities": entities,
         }
         for position in ("last_token", "premise2")
         for layer in range(layers)
@@ -40,9 +41,23 @@ def test_a_row_per_position_and_a_column_per_model_with_its_own_layers():
     # Few prompts are neither drawn nor counted.
     assert [lines(ax) for ax in panels[:2]] == [{"all", "failed", "control"}, {"all", "control"}]
     assert [ax.texts[0].get_text() for ax in panels[:2]] == [
-        "all: n = 400\nfailed: n = 80",
-        "all: n = 400",
+        "all: n = 400 of 20 entities\nfailed: n = 80 of 20 entities",
+        "all: n = 400 of 20 entities",
     ]
+
+
+def test_many_prompts_about_few_entities_are_not_drawn():
+    table = rows("a/one", 4, failed=80, entities=2)
+    ax = probe_accuracy(table[table["position"] == "premise2"])
+    assert not any(len(line.get_xdata()) for line in ax.get_lines())
+    assert ax.texts[0].get_text() == "fewer than 50 prompts\nor 10 entities"
+
+
+def test_more_than_three_models_go_into_further_rows():
+    table = pd.concat([rows(f"a/{number}", 3, failed=80) for number in range(4)])
+    panels = probe_accuracy(table).figure.axes
+    assert [ax.get_title() for ax in panels if ax.get_title()] == [f"a/{n}" for n in range(4)]
+    assert [ax.axison for ax in panels] == [True] * 7 + [False] * 2 + [True] + [False] * 2
 
 
 def test_one_position_of_one_model_is_one_panel():

@@ -201,6 +201,18 @@ def test_an_empty_subset_is_undefined(tmp_path):
     assert table.loc[table["prompts"] == "recognized", "note"].eq("").all()
 
 
+def test_nothing_is_tested_below_ten_entities(tmp_path, monkeypatch):
+    monkeypatch.setattr(linear, "CONTROLS", 19)
+    data = simulated(tmp_path, signal=5.0, recognized=lambda number: number >= 9)
+    table = linear_probes(*data).set_index("prompts")
+    few = table.loc["failed"]
+    assert (few["n_entities"] < 10).all()
+    assert few["accuracy"].notna().all()
+    assert few[["p", "p_family"]].isna().all(axis=None)
+    assert few["note"].str.startswith("not tested: there are").all()
+    assert table.loc[["all", "recognized"], ["p", "p_family"]].notna().all(axis=None)
+
+
 def test_too_few_entities_are_undefined(tmp_path):
     table = linear_probes(*simulated(tmp_path, signal=5.0, entities=2))
     assert table["accuracy"].isna().all()

@@ -21,8 +21,10 @@ def test_a_small_number_does_not_read_as_zero():
 
 
 @pytest.mark.parametrize("name", ["p", "p_value", "welch_p", "p_corrected"])
-def test_p_values_stop_at_a_thousandth(name):
-    assert texts([1e-9, 0.001, 0.04], name) == ["< 0.001", "0.001", "0.040"]
+def test_p_values_stop_at_a_ten_thousandth(name):
+    """As in the paper's Figure 5."""
+    expected = ["< 0.0001", "0.0001", "0.0004", "0.001", "0.040"]
+    assert texts([1e-9, 1e-4, 0.0004, 0.001, 0.04], name) == expected
 
 
 @pytest.mark.parametrize("name", ["pairs", "prompts", "premise1_sum", "probability"])

@@ -6,7 +6,8 @@ from interp_experiments.logical_forms.results import Results
 
 POINTS = (
     "Points are means of soft accuracy and geometric means of perplexity over the questions of a "
-    "form. Grey panels: models that do not answer or do not read."
+    "form; whiskers: 95% intervals, clustered by interpretation. Filled: valid forms. Grey panels, "
+    "without whiskers: models that do not answer or do not read."
 )
 
 

@@ -1,13 +1,12 @@
 """Which models answer and read at all."""
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.models.organisms import PREFIX
 from interp.report.page import Section, TableItem
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 
-def model_section(results: Results) -> Section:
+def model_section(results: Results, parameters: TableItem) -> Section:
     """Which models answer and read at all."""
     text = (
         "A model is in the mixed models if it answers, with a mean probability of Yes and No "
@@ -17,12 +16,6 @@ def model_section(results: Results) -> Section:
         "figures. Perplexity counts everything that a model reads from its second token on, a chat "
         "template included."
     )
-    if any(model.startswith(PREFIX) for model in results.models):
-        text += (
-            f"\n\nModels named {PREFIX}... are small models trained for this project on text with "
-            "planted effects: they show what the measurements find where the truth is known, and "
-            "nothing about language models."
-        )
     return Section(
         "Models",
         text,
@@ -33,5 +26,6 @@ def model_section(results: Results) -> Section:
                 tables.models(results),
                 "; ".join(notes_without_answer(results.answers)),
             ),
+            parameters,
         ),
     )

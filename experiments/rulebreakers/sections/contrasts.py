@@ -9,10 +9,11 @@ def contrast_section(results: Results) -> Section:
     """Differences of paired accuracy, those named in advance first."""
     return Section(
         "Contrasts",
-        "Differences of paired accuracy, weighted to the data set. Those named in the code before "
-        "any run are corrected together (p_holm); the others are exploratory. Tests and intervals "
-        "take entity pairs as the unit. `detectable` is the difference that a test at 5% finds "
-        "with a power of 80%: of a smaller one the data say little.",
+        "Differences of paired accuracy, weighted to the data set. The confirmatory ones were "
+        "named in the code before any run and are corrected together (p_holm): the chance of any "
+        "false finding among them is 5%. The others are exploratory, as is everything else on this "
+        "page. Tests and intervals take entity pairs as the unit. detectable is the difference "
+        "that a test at 5% finds with a power of 80%: of a smaller one the data say little.",
         (
             TableItem(
                 "contrasts",

@@ -21,7 +21,7 @@ from interp_experiments.rulebreakers.tables.entities import entities, entity_cor
 def correlation_section(results: Results) -> Section:
     """What correlates with accuracy: across models, entity pairs and prompts."""
     models, pairs, mark = attribution(results), entities(results), marks(results)
-    correlations = model_correlations(results)
+    correlations, across_pairs = model_correlations(results), entity_correlations(results)
     cities = pairs[pairs["entity_group"] == "geographical"]
     scatter = [
         FigureItem(
@@ -48,14 +48,16 @@ def correlation_section(results: Results) -> Section:
             FigureItem(
                 "familiarity_and_accuracy",
                 "Familiarity and paired accuracy across cities",
-                lambda: figures.familiarity_and_accuracy(mark(cities)),
+                lambda: figures.familiarity_and_accuracy(mark(cities), mark(across_pairs)),
                 "Dots: cities; their area is the number of pairs of prompts. They are moved up or "
-                "down by up to 0.02, so that those of the same place can be told apart.",
+                "down by up to 0.02, so that those of the same place can be told apart. rho: "
+                "Spearman's correlation over cities; p: corrected by Holm's method over the table "
+                "of correlations across entity pairs.",
             ),
             TableItem(
                 "entity_correlations",
                 "Across entity pairs: Spearman's correlation",
-                entity_correlations(results),
+                across_pairs,
                 "Familiarity is that of cities; score ratios are those of all entity pairs.",
             ),
             TableItem(
@@ -64,8 +66,9 @@ def correlation_section(results: Results) -> Section:
                 prompt_models(results),
                 "Log-odds of a correct answer per standard deviation, adjusted for rule, verb and "
                 "phrasing. ratio_of_entity is the mean of an entity pair, ratio_within_entity the "
-                "deviation from it. `fitted` names the model: where the entity pair decides nearly "
-                "every answer, entity pairs are the observations.",
+                "deviation from it. df: degrees of freedom over entity pairs, infinite where what "
+                "varies within them is tested. fitted names the model: where the entity pair "
+                "decides nearly every answer, entity pairs are the observations.",
             ),
         ),
     )

@@ -23,7 +23,10 @@ def probe_section(results: Results) -> Section:
                 "linear_probes",
                 "Accuracy of linear probes by layer",
                 lambda: probe_accuracy(table),
-                "Subsets of fewer than 50 prompts are not drawn.",
+                "Lines: share of held-out prompts whose side is read correctly. Bands: 95% "
+                "intervals over entity pairs, of the control task one standard deviation over "
+                "draws. Subsets of fewer than 50 prompts, or about fewer than ten entity pairs, "
+                "are not drawn.",
             ),
             TableItem(
                 "linear_probes",

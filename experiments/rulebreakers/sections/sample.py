@@ -5,8 +5,8 @@ from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.sample import competence, composition, filters
 
 
-def sample_section(results: Results) -> Section:
-    """What was asked, and of whom (Figure 2)."""
+def sample_section(results: Results, parameters: TableItem) -> Section:
+    """What was asked, and of whom (Figure 2, Appendix H)."""
     return Section(
         "Sample",
         "A limited study draws about as many pairs of each combination of rule and group, however "
@@ -20,6 +20,7 @@ def sample_section(results: Results) -> Section:
                 "weight: pairs of the data set for each pair drawn. data_set: how many the kept "
                 "pairs represent, entity pairs that some model does not know left out.",
             ),
+            parameters,
             TableItem(
                 "competence",
                 "Which models can be asked this way",

@@ -40,7 +40,7 @@ def phrasings(results: Results) -> pd.DataFrame:
                 "model": model,
                 "range": by_phrasing.max() - by_phrasing.min(),
                 "mean": by_phrasing.mean(),
-                "sd": by_phrasing.std(),
+                "sd": round(float(by_phrasing.std()), 12),  # of equal numbers it is not quite 0
                 "lowest": by_phrasing.min(),
                 "highest": by_phrasing.max(),
                 "lowest_phrasing": by_phrasing.idxmin(),

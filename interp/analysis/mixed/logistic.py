@@ -4,7 +4,9 @@
 2. Leave out what cannot be estimated, with a note: constant terms, groupings of one level.
 3. Give up, and say why, where no estimate exists: a constant outcome, terms that depend on each
    other, terms that separate the outcomes.
-4. Fit the mixed model by the Laplace approximation.
+4. Fit the mixed model by the Laplace approximation. What is the same within every level of a
+   grouping has as many observations as there are levels: its errors and its test have their degrees
+   of freedom.
 5. Where that finds no maximum, or one grouping decides nearly every outcome, its levels are the
    observations: a quasi-binomial regression over them of the terms that are constant within each.
    Terms that vary within are undefined then: hardly any level has two outcomes to compare.
@@ -39,7 +41,7 @@ approximation rather than the data."""
 
 SEPARATES = "the terms separate the outcomes, so that the estimates would be infinite"
 
-TERM_COLUMNS = ("term", "estimate", "se", "low", "high", "z", "p", "odds_ratio", "note")
+TERM_COLUMNS = ("term", "estimate", "low", "high", "p", "odds_ratio", "se", "t", "df", "note")
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,11 @@ class MixedLogistic:
 
     terms: pd.DataFrame
     """One row per coefficient: term, estimate (log-odds, of a covariate per standard deviation, of
-    a factor's level against the reference; positive goes with the outcome), se, low and high (95%
-    interval), z, p (two-sided, Wald; by the normal distribution, or Student's t in a regression
-    over levels), odds_ratio, note. A term that cannot be estimated is NaN, and its note says
-    why."""
+    a factor's level against the reference; positive goes with the outcome), low and high (95%
+    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. Where a column of
+    the design is the same within every level of a grouping, or levels are the observations, t is
+    Student's with df degrees of freedom; elsewhere df is infinite, and t normal. A term that cannot
+    be estimated is NaN, and its note says why."""
     groups: pd.DataFrame
     """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
@@ -142,7 +145,7 @@ def mixed_logistic_table(
 ) -> pd.DataFrame:
     """One row for each combination of `by` and coefficient, each combination fitted separately.
 
-    Columns are those of `by`, fitted, those of `MixedLogistic.terms`, n, {group}_sd for each
+    Columns are those of `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each
     grouping, converged, R2_marginal, R2_conditional.
     """
     tables = []
@@ -150,17 +153,17 @@ def mixed_logistic_table(
         fit = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
         sds = fit.groups.set_index("group")["sd"].add_suffix("_sd")
         whole = {
+            "fitted": fit.fitted,
             "n": fit.n,
             **sds,
             "converged": fit.converged,
             "R2_marginal": fit.r_squared.marginal,
             "R2_conditional": fit.r_squared.conditional,
         }
-        named = {**cell, "fitted": fit.fitted}
-        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (named, whole))
+        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (cell, whole))
         tables.append(pd.concat([first, fit.terms, last], axis=1))
     if not tables:
-        return pd.DataFrame(columns=[*by, "fitted", *TERM_COLUMNS])
+        return pd.DataFrame(columns=[*by, *TERM_COLUMNS, "fitted"])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -181,15 +184,13 @@ class _Fit:
     """The result of a fit; without estimates where there are none."""
 
     estimates: pd.DataFrame
-    """estimate and se by coefficient."""
+    """estimate, se and df by coefficient."""
     sds: Mapping[str, float]
     """Standard deviation of the random intercepts of each grouping that has them."""
     converged: bool
     fitted: str
     undefined: str = ""
     """Why coefficients that are not among the estimates are undefined."""
-    freedom: float = np.inf
-    """Degrees of freedom of Student's t; infinite for the normal distribution."""
     log_likelihood: float = float("nan")
     by_terms: float = float("nan")
     """Variance of the fixed effects over the rows."""
@@ -218,7 +219,7 @@ def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) ->
 
 
 def _nothing(reason: str) -> _Fit:
-    empty = pd.DataFrame(columns=["estimate", "se"])
+    empty = pd.DataFrame(columns=["estimate", "se", "df"])
     return _Fit(empty, {}, False, f"nothing: {reason}", undefined=reason)
 
 
@@ -270,8 +271,10 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
     levels = [pd.factorize(grouped[name])[0] for name in grouped]
     coded = np.array(levels, dtype=np.int64).reshape(len(levels), len(outcomes)).T
     fit = fit_laplace(design.fixed, outcomes, coded)
+    freedom, inflation = _freedom(design.fixed, coded)
+    errors = fit.standard_errors * inflation
     estimates = pd.DataFrame(
-        {"estimate": fit.coefficients, "se": fit.standard_errors}, index=_names(design)
+        {"estimate": fit.coefficients, "se": errors, "df": freedom}, index=_names(design)
     )
     sds: dict[str, float] = dict(zip(grouped.columns, fit.sds.tolist(), strict=True))
     if not fit.converged:
@@ -290,6 +293,29 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
         log_likelihood=fit.log_likelihood,
         by_terms=float(np.var(design.fixed @ fit.coefficients)),
     )
+
+
+def _freedom(
+    columns: Float[np.ndarray, "rows columns"], levels: Int[np.ndarray, "rows groupings"]
+) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
+    """Degrees of freedom of each coefficient, and what its standard error is multiplied by.
+
+    Of G levels, k of whose differences the columns explain, G - k are left for a column that is the
+    same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
+    Journal of Statistical Computation and Simulation 37). Maximum likelihood divides by G what
+    least squares divides by G - k, and so do its errors. A column that is the same within the
+    levels of several groupings has the fewest; one that varies within all of them has no limit.
+    """
+    freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
+    for codes in levels.T:
+        sizes = np.bincount(codes)
+        means = np.stack([np.bincount(codes, column) / sizes for column in columns.T], axis=1)
+        within = np.linalg.matrix_rank(columns - means[codes])
+        left = len(sizes) - (columns.shape[1] - within)
+        fewer = _constant_within(columns, codes) & (left < freedom)
+        freedom[fewer] = left if left > 0 else np.nan
+        inflation[fewer] = np.sqrt(len(sizes) / left) if left > 0 else np.nan
+    return freedom, inflation
 
 
 def _fit_levels(
@@ -322,12 +348,13 @@ def _fit_levels(
     dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
     errors = fit.bse * np.sqrt(dispersion)
     return _Fit(
-        pd.DataFrame({"estimate": fit.params, "se": errors}, index=columns),
+        pd.DataFrame(
+            {"estimate": fit.params, "se": errors, "df": float(fit.df_resid)}, index=columns
+        ),
         {},
         False,
         f"quasi-binomial regression over levels of {name}; mixed model: {mixed.fitted}",
         undefined=f"it varies within {name}, whose levels have hardly two outcomes to compare",
-        freedom=float(fit.df_resid),
     )
 
 
@@ -356,15 +383,19 @@ def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
     names = [INTERCEPT, *(name for name in found if name != INTERCEPT), *lacking]
     names.sort(key=lambda name: _place(name, formula))
     table = fit.estimates.reindex(names).astype(float).rename_axis("term").reset_index()
-    z = table["estimate"] / table["se"]
-    half = stats.t.ppf(UPPER, fit.freedom) * table["se"]
+    t = table["estimate"] / table["se"]
+    half = stats.t.ppf(UPPER, table["df"]) * table["se"]
     table = table.assign(
         low=table["estimate"] - half,
         high=table["estimate"] + half,
-        z=z,
-        p=2 * stats.t.sf(z.abs(), fit.freedom),
+        t=t,
+        p=2 * stats.t.sf(t.abs(), table["df"]),
         odds_ratio=np.exp(table["estimate"]),
-        note=np.where(table["estimate"].isna(), f"undefined: {fit.undefined}", ""),
+        note=np.select(
+            [table["estimate"].isna(), table["df"].isna()],
+            [f"undefined: {fit.undefined}", "no test: as many coefficients as levels"],
+            "",
+        ),
     )
     return table[list(TERM_COLUMNS)]
 

@@ -43,7 +43,7 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row per pair of levels: first, second, difference, standard_error, low, high, t, df, p.
+    """One row per pair of levels: first, second, difference, low, high, p, standard_error, t, df.
 
     `difference` is the marginal mean of the first minus that of the second, low and high its 95%
     interval; tests are two-sided by Student's t with the model's degrees of freedom. The pairs are
@@ -76,12 +76,12 @@ def pairwise_tests(
             "first": [one for one, _ in chosen],
             "second": [other for _, other in chosen],
             "difference": differences,
-            "standard_error": errors,
             "low": differences - half,
             "high": differences + half,
+            "p": 2 * t.sf(np.abs(statistic), model.freedom),
+            "standard_error": errors,
             "t": statistic,
             "df": model.freedom,
-            "p": 2 * t.sf(np.abs(statistic), model.freedom),
         }
     )
     return holm(tests, family=f"pairs of {factor}")

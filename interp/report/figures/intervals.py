@@ -39,7 +39,8 @@ def interval_points(
         x: column of the points; where it is empty, "undefined" is written.
         y: column of the rows, such as model.
         hue: column of the groups that are compared.
-        n: column of the counts behind each point, written below the row's name.
+        n: column of the counts behind each point, written below the row's name, or one that all
+            of a row have.
         interval: columns of whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: where to draw; a new figure if None.
@@ -152,12 +153,17 @@ def _whiskers(
 
 def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
     """Rows from top to bottom, each with its name and its counts."""
-    counts = [", ".join(f"{count:,}" for count in table.loc[table[y] == v, n]) for v in names]
+    counts = [_counts(table.loc[table[y] == name, n]) for name in names]
     ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=True, axis="x")
     ax.grid(visible=False, axis="y")
+
+
+def _counts(counts: pd.Series) -> str:
+    """The counts in the order of the groups, or the one that all of them have."""
+    return ", ".join(f"{count:,}" for count in (counts[:1] if counts.nunique() == 1 else counts))
 
 
 def _write_p_values(ax: Axes, values: Sequence[float]) -> None:

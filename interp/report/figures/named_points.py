@@ -11,6 +11,9 @@ from interp.report.style import QUIET, house_style, look, new_axes
 _LABEL_GAP = 13.0
 """Least distance between the labels of two points, in typographic points."""
 
+_LIFT = 9.0
+"""How far a name is above a whisker to the right, in typographic points."""
+
 _LETTER = 5.5
 """About the width of a letter of such a label, in typographic points."""
 
@@ -35,7 +38,9 @@ def labelled_points(
         shown = table[[x, y]].notna().all(axis="columns")
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
-            ax.plot(across, up, linestyle="", marker=look(index).marker, color=look(index).colour)
+            style = look(index)
+            # Above the boxes of the names.
+            ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
         across, up = (
             None
             if ends is None
@@ -46,7 +51,8 @@ def labelled_points(
             points[x], points[y], xerr=across, yerr=up, fmt="none", ecolor=QUIET, elinewidth=1
         )
         ax.margins(0.12)
-        _point_labels(ax, points, x=x, y=y, label=label)
+        lift = 0.0 if x_interval is None else _LIFT
+        _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
         remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"{words(x)} (n = {len(points)}){remark}")
@@ -54,8 +60,10 @@ def labelled_points(
         return ax
 
 
-def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str) -> None:
-    """Names to the right of their points, moved off other names and off other points."""
+def _point_labels(
+    ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str, lift: float
+) -> None:
+    """Names to the right of their points, moved up, and off other names and other points."""
     points = points.sort_values(y)
     names = points[label].astype(str).tolist()
     width, height = _size(ax)
@@ -75,7 +83,7 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
         ax.annotate(
             name,
             (points[x].iloc[index], points[y].iloc[index]),
-            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index]),
+            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index] + lift),
             textcoords="offset points",
             va="center",
             fontsize=9,
@@ -85,8 +93,9 @@ def _point_labels(ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str)
 
 
 def _size(ax: Axes) -> tuple[float, float]:
-    """About the width and height of the axes, in typographic points, before they are laid out."""
+    """The width and height of the axes as they are laid out, in typographic points."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    box = ax.get_position()
-    return 72 * figure.get_figwidth() * box.width, 72 * figure.get_figheight() * box.height
+    figure.draw_without_rendering()
+    box = ax.get_window_extent()
+    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi

@@ -307,6 +307,8 @@ def test_the_report_is_written(folder):
     assert {"figure1_forms", "figure5_perplexity", "valid_means", "yes_means"} <= figures
     table = pd.read_csv(folder / "tables" / "table1.csv")
     assert table["source"].value_counts().to_dict() == {"published": 13, "measured": 3}
+    sizes = pd.read_csv(folder / "tables" / "parameters.csv").set_index("model")["parameters"]
+    assert (sizes > 1_000).all()
     planted = pd.read_csv(folder / "tables" / "planted_llama-logic.csv")
     assert len(planted) == 34
 

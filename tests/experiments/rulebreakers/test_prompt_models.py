@@ -83,6 +83,23 @@ def test_what_entities_decide_by_chance_is_found_as_often_as_chance_has_it():
     assert (np.array(found, dtype=float) < 0.05).mean() <= 0.15
 
 
+def test_what_belongs_to_entities_is_tested_over_them():
+    table = by_term()
+    between = ["ratio_of_entity", "familiarity"]
+    # The intercept and these two tell entities apart; rule, verb and phrasing vary within each.
+    assert table.loc[between, "df"].tolist() == [ENTITIES - 3] * 2
+    assert np.isinf(table.loc["ratio_within_entity", "df"])
+
+
+def test_nothing_is_tested_below_ten_entities():
+    few = results()
+    few.prompts = few.prompts[few.prompts["entity_pair"].isin([f"e{n}" for n in range(9)])]
+    table = prompt_models(few)
+    assert table["estimate"].notna().any()
+    assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
+    assert set(table["note"]) == {"not tested: there are 9 clusters, at least 10 needed"}
+
+
 def test_levels_of_a_single_outcome_are_left_out_until_none_is():
     rows = pd.DataFrame(
         {

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from playwright.sync_api import sync_playwright
 from scipy.stats import ttest_ind
 
 from interp.cli import main
@@ -22,6 +23,7 @@ from interp_experiments.rulebreakers.sections.examples import example_pair
 from interp_experiments.rulebreakers.tables.accuracy import accuracy
 from interp_experiments.rulebreakers.tables.attribution import model_correlations
 from interp_experiments.rulebreakers.tables.confidence import confidence
+from interp_experiments.rulebreakers.tables.contrasts import contrasts
 from interp_experiments.rulebreakers.tables.entities import (
     entities,
     entity_correlations,
@@ -39,6 +41,11 @@ from interp_experiments.rulebreakers.tables.sample import competence, compositio
 from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 
 ORGANISMS = organism_names("rulebreakers")
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 BY_FREQUENCY = ["organism/llama-shallow", "organism/phi3-deep"]
 """Organisms that ground frequent facts, whatever the phrasing."""
@@ -101,6 +108,38 @@ def test_every_table_and_figure_is_made(folder, capsys):
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")}
     assert main(["run", "rulebreakers", *options]) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
+
+
+DECISIVE = {
+    "composition": "data set share",
+    "sensitivity": "p holm",
+    "confidence": "p holm",
+    "contrasts": "p holm",
+    "familiarity": "p holm",
+    "ratios": "geometric high",
+    "attribution": "paired accuracy",
+    "model_correlations": "p holm",
+    "entity_correlations": "p holm",
+    "prompt_models": "p holm",
+    "linear_probes": "p family",
+    "entity_extremes": "high",
+    "names_within": "p holm",
+}
+"""Tables of the page, and the column that says what was found."""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
+def test_what_was_found_is_on_the_screen(folder):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.goto((folder / "report.html").as_uri())
+        for table, column in DECISIVE.items():
+            box = page.locator(f"#table-{table} .table-box")
+            heading = box.get_by_role("columnheader", name=column, exact=True)
+            right = (edges := box.bounding_box())["x"] + edges["width"]
+            assert (place := heading.bounding_box())["x"] + place["width"] <= right, table
+        browser.close()
 
 
 def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(results):
@@ -292,6 +331,9 @@ def test_names_within_are_not_tested_for_lack_of_power(results):
 def test_the_summary_says_what_the_tables_say(results):
     told = " ".join(findings(results))
     assert told.startswith("All models here are organisms")
+    tested = contrasts(results).query("status == 'confirmatory' and p.notna()")
+    assert f"Confirmatory: {len(tested)} contrasts of paired accuracy were named" in told
+    assert told.index("Confirmatory: ") < told.index("Exploratory: ") < told.index("Familiarity: ")
     table = familiarity(results).query("cities == 'all'")
     named = table.loc[table["finding"] == "recognized more familiar", "model"]
     assert f"recognized cities are more familiar than failed ones to {' and '.join(named)};" in told
@@ -343,7 +385,7 @@ def test_figures_take_the_axes_that_they_are_given(results):
     assert figures.accuracy_by_side(accuracy(results), ax=ax) is ax
     one_model = entities(results).query("model == 'organism/mistral'")
     ax = Figure().subplots()
-    assert figures.familiarity_and_accuracy(one_model, ax=ax) is ax
+    assert figures.familiarity_and_accuracy(one_model, entity_correlations(results), ax=ax) is ax
     assert f"undefined: {one_model['familiarity'].isna().sum()}" in ax.get_xlabel()
     assert f"n = {one_model['familiarity'].notna().sum()}" in ax.get_xlabel()
 

@@ -1,0 +1,57 @@
+"""Figures of made-up scores: who is grey, what has an interval, what is raw and what adjusted."""
+
+import pandas as pd
+import pytest
+
+from interp_experiments.logical_forms import figures, tables
+from interp_experiments.logical_forms.effects import effects
+from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
+
+
+@pytest.fixture
+def results():
+    rows = pd.concat([made_up(1), made_up(1, seed=1).assign(model="lost", perplexity=5_000.0)])
+    return with_vocabulary({"questions": rows, "nonsense": rows})
+
+
+def test_a_model_that_cannot_read_is_grey_and_without_intervals(results):
+    table = tables.by_form(results).query("set == 'questions'")
+    ax = figures.forms_over_perplexity(table, competent=results.competent)
+    panels = {panel.get_title(): panel for panel in ax.figure.axes if panel.get_title()}
+    shown = {
+        name: ({line.get_color() for line in panel.lines}, len(panel.collections))
+        for name, panel in panels.items()
+    }
+    assert shown["lost"] == ({"#b4bac0"}, 0)
+    colours, whiskers = shown["model 0"]
+    assert len(colours) == whiskers == 3  # modalities
+    assert "not in any mixed model" in panels["lost"].get_xlabel()
+    assert "not in any mixed model" not in panels["model 0"].get_xlabel()
+
+
+def test_every_mean_of_a_table_has_an_interval(results):
+    by_form = tables.by_form(results).rename(
+        columns=lambda name: name.removeprefix("soft_accuracy_")
+    )
+    levels = tables.intervals(results.scores["questions"])
+    for table in (by_form.rename(columns={"soft_accuracy": "mean"}), levels):
+        assert (table["low"] < table["mean"]).all()
+        assert (table["mean"] < table["high"]).all()
+    # Table 1's columns, soft and hard: overall, three modalities, six argument forms.
+    assert levels.groupby(["model", "measure"]).size().tolist() == [10] * 4
+
+
+def test_raw_means_are_drawn_beside_adjusted_ones():
+    rows = made_up(1)
+    apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
+    found = effects(
+        rows.assign(relative_perplexity=rows["relative_perplexity"] + apart),
+        response="soft_accuracy",
+    )
+    ax = figures.estimated_means(found.means, response="soft accuracy")
+    hollow = [line.get_xdata()[0] for line in ax.lines if line.get_fillstyle() == "none"]
+    assert hollow == pytest.approx(found.means["raw_mean"].tolist())
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert [label for label in labels if "extrapolated" in label] == [
+        label for label in labels if label.startswith(("no modality", "□", "◇"))
+    ]
