@@ -128,6 +128,8 @@ class Patches:
     """The patches table: one row per pair, method and cell."""
     pairs: pd.DataFrame
     """The pairs table: one row per pair."""
+    node_sets: pd.DataFrame | None = None
+    """The node_sets table: one row per pair, ranking and set; None if not asked for."""
 
     def to_frame(self) -> pd.DataFrame:
         """One row per pair, method and cell."""

@@ -146,7 +146,19 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("recognized", pa.bool_()),
             ("control", pa.string()),
             ("control_metric", pa.float64()),
+            ("checked", pa.bool_()),
             _ERROR,
+        ]
+    ),
+    "node_sets": pa.schema(
+        [
+            *_PAIR_KEY,
+            ("sites", pa.string()),
+            ("ranking", pa.string()),
+            ("cells", pa.int64()),
+            ("of_cells", pa.int64()),
+            ("metric", pa.float64()),
+            ("normalized", pa.float64()),
         ]
     ),
 }
@@ -212,5 +224,11 @@ pairs: one row per model, pair and direction. The base prompt is run (the corrup
 the source prompt gives the activations; the metrics are logit differences of `positive_option`
 and `negative_option`; `recognized` says whether the model prefers the correct
 answer on both. `first_difference` counts the tokens that both begin with, `unaligned_tokens` those
-of the base without counterpart.
+of the base without counterpart. `checked` says whether all cells were run exactly for a
+guarantee on estimates; null without one.
+
+node_sets: one row per model, pair, direction, ranking ("random", or the method of the effects that
+cells are ranked by) and set: the first `cells` of the ranking, of `of_cells` that can change the
+answer at all `sites` together, are patched from the counterpart at once. `metric` and `normalized`
+are as in patches and pairs.
 """

@@ -51,6 +51,13 @@ class Patch(Spec):
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
     """run the K cells with the largest estimates of each pair exactly"""
+    guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
+    """bound the effects that are only estimated: of a pair that is not checked, no effect at a site
+    exceeds its bound, with probability P, such as 0.95"""
+    checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
+    """share of the pairs that a guarantee checks by running all of their cells exactly"""
+    sets: bool = False
+    """patch growing sets of cells at once, the largest effects first, and in a random order"""
     control: bool = False
     """run each patch a second time, from a control: the same prompt about other entities, with the
     same correct answer"""
@@ -65,6 +72,17 @@ class Patch(Spec):
             raise UserError(
                 "cells are to be verified, but nothing is estimated: exact patching needs no "
                 "verification; give an estimate too, or leave verify out"
+            )
+        if self.guarantee is not None and (self.estimate is None or self.verify):
+            raise UserError(
+                "a guarantee bounds the errors of estimates, from pairs of which all cells are run "
+                "exactly; give an estimate with it, and leave verify out"
+            )
+        if self.sets and (self.backend != "native" or "pattern" in self.sites):
+            raise UserError(
+                f"sets of cells are patched natively, and not at the site pattern; got the backend "
+                f"{self.backend} and the sites {', '.join(self.sites)}. Leave the backend out, and "
+                "give z for pattern"
             )
         if self.remote and self.backend != "nnsight":
             raise UserError(

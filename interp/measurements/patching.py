@@ -18,7 +18,10 @@ from interp.patching.checks import check_passes, check_patterns, check_sums
 from interp.patching.controls import control_of
 from interp.patching.estimates import Estimator
 from interp.patching.pairs import contrast_of
-from interp.patching.tables import pair_row, patch_rows
+from interp.patching.rows import ExactRows
+from interp.patching.sampling import is_checked
+from interp.patching.sets import patch_nested
+from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.patching.whole import check_causal, native_grid
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
@@ -95,6 +98,17 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
             for row in patch_rows(model, pair, chosen, metrics, method=method, **kind)
         ]
 
+    def rows_of_sets(pair: PatchingPair, found: _Patched) -> PromptRows:
+        """The rows of nested sets of the cells, if they were asked for."""
+        if not isinstance(exact, ExactRows) or not spec.sets:
+            return {}
+        rows = [
+            row
+            for nested in patch_nested(exact, pair, found)
+            for row in set_rows(model, pair, nested, sites=spec.sites, direction=spec.direction)
+        ]
+        return {"node_sets": rows}
+
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
@@ -120,31 +134,37 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
                 heads=spec.heads,
             )
         )
-        results = list(_patched(exact, estimator, pair, cells, verify=spec.verify))
+        checked = spec.guarantee is not None and is_checked(base.prompt.pair_id, spec.checked)
+        verify = len(cells) if checked else spec.verify
+        results = list(_patched(exact, estimator, pair, cells, verify=verify))
+        found = results[0]
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
+        summary |= {} if spec.guarantee is None else {"checked": checked}
         patches = rows_of(pair, results, COUNTERPART)
         if spec.control:
             name, prompt = control_of(model, base.prompt)
             control = aligned(prompt)
-            results = list(_patched(exact, estimator, control, cells, verify=spec.verify))
+            results = list(_patched(exact, estimator, control, cells, verify=verify))
             metric = results[0][2].source
             summary |= {"control": name}
             summary |= {"control_metric": metric} if math.isfinite(metric) else {}
             patches += rows_of(control, results, CONTROL)
         # The rows of a pair are kept with its first prompt.
-        return [{"pairs": [summary], "patches": patches}, {"pairs": [], "patches": []}]
+        rows = {"pairs": [summary], "patches": patches, **rows_of_sets(pair, found)}
+        return [rows, {name: [] for name in rows}]
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": spec.direction}
         return {"pairs": [{**key, "error": error}]}
 
-    tables = {name: SCHEMAS[name] for name in ("pairs", "patches")}
+    filled = ("pairs", "patches", *(("node_sets",) if spec.sets else ()))
+    tables = {name: SCHEMAS[name] for name in filled}
     return PairMeasurement(model, spec, tables, budget, measure_batch, error_rows)
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     """What must hold of a model for its patching to be right."""
-    exact = spec.estimate is None or spec.verify > 0
+    exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
     checks: list[Callable[[Model, PatchingPair], None]] = []
     if exact and spec.backend == "native" and "pattern" in spec.sites:
         checks.append(check_patterns)

@@ -10,19 +10,13 @@ from contextlib import AbstractContextManager, ExitStack
 from interp.models.architectures import layers_of
 from interp.models.hooks import edited, skipped
 from interp.models.model import Model
-from interp.models.sites import Location, locate
+from interp.models.sites import locate
 from interp.models.unembedding import ExactLogits
 from interp.patching.cells import PatchingPair
+from interp.patching.joint import LocatedEdit
 from interp.patching.metric import answers_alone, logit_difference
-from interp.patching.passes import (
-    PairPasses,
-    SiteKey,
-    Written,
-    entrance,
-    forward,
-    run_pair,
-)
-from interp.patching.rows import ExactRows, Row, write
+from interp.patching.passes import PairPasses, SiteKey, entrance, forward, run_pair
+from interp.patching.rows import ExactRows
 from interp.reading.budget import TokenBudget
 
 
@@ -33,29 +27,29 @@ class Grid(ExactRows):
         super().__init__(model, budget=budget)
         self._logits = ExactLogits(model)
 
-    def _first(self, rows: Sequence[Row]) -> int:
-        return rows[0].positions[0]
+    def _start(self, first: int) -> int:
+        return first
 
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
         return answers_alone(self._logits, pair.answers)
 
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        entrances = [entrance(self._model, layer) for layer in range(self._layers + 1)]
+        entrances = [entrance(self._model, layer) for layer in range(self.layers + 1)]
         return run_pair(self._model, pair, [*keys, *entrances])
 
-    def _run_rows(
-        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[Row]
+    def _run(
+        self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metric of each row, by one forward pass from the patched layer and token on."""
+        """The metric of each row, by one forward pass from the lowest patched layer on."""
         model, shared = self._model, passes.pair.shared
-        start = self._first(rows)
-        into = entrance(model, location.enters)
-        unpatched = passes.base.values[into][:, start - shared :].repeat(len(rows), 1, 1)
+        lowest = min(location.enters for location, _ in edits)
+        into = entrance(model, lowest)
+        unpatched = passes.base.values[into][:, start - shared :].repeat(rows, 1, 1)
         with ExitStack() as stack:
-            before = layers_of(model.hf, model.architecture)[: location.enters]
-            stack.enter_context(skipped(before))
+            stack.enter_context(skipped(layers_of(model.hf, model.architecture)[:lowest]))
             stack.enter_context(edited(locate(model, *into), lambda unused: unpatched))
-            stack.enter_context(edited(location, write(location, written, rows, start, shared)))
+            for location, edit in edits:
+                stack.enter_context(edited(location, edit))
             passed = forward(model, unpatched, start=start, past=passes.base.key_values)
         metrics = logit_difference(passed.logits, len(passes.pair.answers.positive))
         return [float(metric) for metric in metrics.tolist()]

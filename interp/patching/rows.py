@@ -4,6 +4,7 @@
 2. Cells that cannot change the answer are not run: their two activations are equal, or nothing that
    leads to the answer reads them.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
+   Of sets of cells, each is one row, at all of its sites and layers at once (`joint.py`).
 4. The logits that each row ends with give its metric.
 
 How much of the model a pass has to run depends on whether its tokens see those after them: see
@@ -21,7 +22,6 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from interp.choices import SITES
-from interp.models.hooks import Activation, Edit
 from interp.models.model import Model
 from interp.models.sites import Location, layer_count, locate, residual_scale
 from interp.patching.cells import (
@@ -32,6 +32,7 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
+from interp.patching.joint import LocatedEdit, joint_edits, places_of, write
 from interp.patching.passes import PairPasses, SiteKey, Written
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -51,7 +52,7 @@ class ExactRows(ABC):
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
-        self._layers = layer_count(model)
+        self.layers = layer_count(model)
         self._budget = budget
 
     @torch.no_grad()
@@ -67,17 +68,52 @@ class ExactRows(ABC):
                     metrics[row.index] = metric
         return PatchedMetrics(base, source, tuple(metrics))
 
+    @torch.no_grad()
+    def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
+        """The metric of a pair under each set of cells, all of which are patched at once.
+
+        Every cell holds the activation of the source prompt, whatever the other cells do; all that
+        is in no cell is computed from them. Attention patterns cannot be among the cells.
+        """
+        keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
+        with self._model.measuring(), self._reading(pair):
+            passes = self._run_pair(pair, keys)
+            run = partial(self._run_sets, passes)
+            width = len(pair.base) - pair.shared
+            chunks = in_chunks(sets, run, tokens=lambda unused: width, budget=self._budget)
+            return [metric for _, metrics in chunks for metric in metrics]
+
+    def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
+        """The metric of each set, by one forward pass."""
+        places = places_of(passes.pair, sets, layers=self.layers)
+        if not places:
+            return [passes.metrics[0]] * len(sets)
+        first = min(position for of_site in places.values() for _, position, _ in of_site)
+        start = self._start(first)
+        edits = joint_edits(self._model, passes, places, start=start)
+        return self._run(passes, edits, rows=len(sets), start=start)
+
     def _run_site(
         self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
     ) -> Iterator[tuple[Row, float]]:
         """The cells of a site and layer that can change the answer, with their metrics."""
         location, base, written = self._acting(passes, *key)
-        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self._layers))
+        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self.layers))
         rows.sort(key=lambda row: row.positions[0])
-        run = partial(self._run_rows, passes, location, written)
+
+        def run(chunk: Sequence[Row]) -> list[float]:
+            start = self._start(chunk[0].positions[0])
+            places = [
+                (number, position, row.head or 0)
+                for number, row in enumerate(chunk)
+                for position in row.positions
+            ]
+            edit = write(location, written, places, start=start, shared=passes.pair.shared)
+            return self._run(passes, [(location, edit)], rows=len(chunk), start=start)
+
         width = len(passes.pair.base)
         for chunk, metrics in in_chunks(
-            rows, run, tokens=lambda row: width - self._first([row]), budget=self._budget
+            rows, run, tokens=lambda row: width - self._start(row.positions[0]), budget=self._budget
         ):
             yield from zip(chunk, metrics, strict=True)
 
@@ -99,8 +135,8 @@ class ExactRows(ABC):
         return location, base, written
 
     @abstractmethod
-    def _first(self, rows: Sequence[Row]) -> int:
-        """The first token that a forward pass over rows has to read."""
+    def _start(self, first: int) -> int:
+        """The first token that a forward pass has to read, if this is the first patched one."""
 
     @abstractmethod
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
@@ -108,13 +144,13 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Both prompts run once, with the sites of `keys` and what `_run_rows` needs."""
+        """Both prompts run once, with the sites of `keys` and what `_run` needs."""
 
     @abstractmethod
-    def _run_rows(
-        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[Row]
+    def _run(
+        self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metric of each row, by one forward pass."""
+        """The metrics of copies of the base prompt from a token on, by one edited forward pass."""
 
 
 def _rows_to_run(
@@ -135,23 +171,3 @@ def _rows_to_run(
             ]
             if positions:
                 yield Row(index, positions, cell.head)
-
-
-def write(
-    location: Location, written: Written, rows: Sequence[Row], start: int, shared: int
-) -> Edit:
-    """An edit that writes into each row of a forward pass what its cell patches."""
-    places = [
-        (number, position, row.head or 0)
-        for number, row in enumerate(rows)
-        for position in row.positions
-    ]
-    numbers, positions, heads = torch.tensor(places, device=written.device).T
-    values = written[positions - shared, heads]
-
-    def edit(tensor: Activation) -> Activation:
-        patched = tensor.clone()
-        location.view(patched)[numbers, positions - start, heads] = values
-        return patched
-
-    return edit

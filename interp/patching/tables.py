@@ -8,6 +8,7 @@ from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
 from interp.patching.metric import normalized, prefers
 from interp.patching.pairs import contrast_of
+from interp.patching.sets import NestedSets
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
@@ -92,3 +93,22 @@ def patch_rows(
                 "flipped": prefers(metric, True) != prefers(metrics.base, True),
             }
         yield row
+
+
+def set_rows(
+    model: Model, pair: PatchingPair, sets: NestedSets, *, sites: Sequence[str], direction: str
+) -> Iterator[Row]:
+    """One row per set under the columns of the node_sets table."""
+    for cells, metric in zip(sets.sizes, sets.metrics, strict=True):
+        share = normalized(metric - sets.base, base=sets.base, source=sets.source)
+        yield {
+            "model": model.name,
+            "pair_id": pair.base.prompt.pair_id,
+            "direction": direction,
+            "sites": ",".join(sites),
+            "ranking": sets.ranking,
+            "cells": cells,
+            "of_cells": sets.of,
+            "metric": metric if math.isfinite(metric) else None,
+            "normalized": share if math.isfinite(share) else None,
+        }

@@ -6,7 +6,7 @@ are run together, one row per cell.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import torch
 from jaxtyping import Float
@@ -15,12 +15,13 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.models.hooks import edited, recorded
 from interp.models.model import Model
-from interp.models.sites import Location, locate
+from interp.models.sites import locate
 from interp.patching.cells import PatchingPair
 from interp.patching.grid import Grid
+from interp.patching.joint import LocatedEdit
 from interp.patching.metric import logit_difference
-from interp.patching.passes import PairPasses, Pass, SiteKey, Written
-from interp.patching.rows import ExactRows, Row, write
+from interp.patching.passes import PairPasses, Pass, SiteKey
+from interp.patching.rows import ExactRows
 from interp.reading.budget import TokenBudget
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
@@ -48,7 +49,7 @@ def check_causal(model: Model, what: str) -> None:
 class WholeGrid(ExactRows):
     """The native backend of encoders; logits are the model's own, in its own type."""
 
-    def _first(self, rows: Sequence[Row]) -> int:
+    def _start(self, first: int) -> int:
         return 0
 
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
@@ -67,13 +68,15 @@ class WholeGrid(ExactRows):
             logits = self._answer_logits(prompt, answers, rows=1)
         return Pass(values, [], logits)
 
-    def _run_rows(
-        self, passes: PairPasses, location: Location, written: Written, rows: Sequence[Row]
+    def _run(
+        self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
         """The metric of each row, by one forward pass over whole prompts."""
         pair = passes.pair
-        with edited(location, write(location, written, rows, 0, 0)):
-            logits = self._answer_logits(pair.base, pair.answers, rows=len(rows))
+        with ExitStack() as stack:
+            for location, edit in edits:
+                stack.enter_context(edited(location, edit))
+            logits = self._answer_logits(pair.base, pair.answers, rows=rows)
         metrics = logit_difference(logits, len(pair.answers.positive))
         return [float(metric) for metric in metrics.tolist()]
 

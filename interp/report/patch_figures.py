@@ -73,6 +73,33 @@ def layers_by_tokens(
         return ax
 
 
+def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """The share of the way to the counterpart's metric over the share of the cells in a set.
+
+    Args:
+        curves: rows of one model and group of pairs of
+            `interp.analysis.node_sets.node_set_curves`.
+        ax: where to draw; axes of their own if not given.
+    """
+    with house_style():
+        ax = ax or new_axes(width=7.0, height=4.0)
+        for level in (0, 1):
+            ax.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
+        for index, (ranking, rows) in enumerate(curves.groupby("ranking", sort=False)):
+            own, share = look(index), rows["share"].to_numpy(float)
+            kind = "recognized pairs" if (rows["recognized"] == "yes").all() else "pairs"
+            label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
+            ends = rows[["low", "high"]].to_numpy(float).T
+            ax.plot(share, rows["normalized"], color=own.colour, linestyle=own.line, label=label)
+            ax.fill_between(share, *ends, color=own.colour, alpha=0.15, linewidth=0)
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the cells in the set")
+        ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
+        ax.set_title(_title(curves, ""), loc="left", fontsize=10, pad=24)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
+        return ax
+
+
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Effect ratio over score ratio of the premises, one point per pair and attribution method.
 

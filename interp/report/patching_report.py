@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.analysis.groups import grouped
+from interp.analysis.node_sets import node_set_curves, node_set_table
 from interp.analysis.patching_effects import (
     SHARED,
     Parts,
@@ -16,10 +17,11 @@ from interp.analysis.patching_effects import (
     in_parts,
     verification_table,
 )
+from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
 from interp.prompts.systems import cluster_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.patch_figures import layers_by_roles, layers_by_tokens
+from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
 from interp.report.run_report import counted, missing_shards, run_record
 from interp.runs.folder import RunFolder
 
@@ -28,6 +30,27 @@ recovered: mean effect over mean difference between the two prompts, of recogniz
 metric of the counterpart. p_holm: corrected over the cells of a model, source and group of pairs.
 Patches from a control, the same prompt about other entities with the same correct answer, have the
 effect of a prompt whose parts disagree; beyond control is what the counterpart does more."""
+
+
+_GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were run as
+well. In a pair that was not checked no effect at the site is larger than its own estimate plus
+margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of
+those of this run it holds for the share covered_low at least, in 95% of all draws. bound: the
+margin on top of the largest estimate. effect_limit: the bound that checked pairs give without any
+estimate; where it is the lower one, estimates are of no use."""
+
+_BOUNDS = """The same for the cells of one layer, head and role alone: a pair holds each of these
+bounds with a probability of {level:g}, and all of them at once less often."""
+
+_SETS = """Cells are ranked by the size of their effect, or at random, and the first ones are
+patched from the counterpart at once; what is not in the set is computed from them. NS is the share
+of the way from the base prompt's metric to its counterpart's. cpr: area under NS over the share of
+the cells, high is good; cmd: area of |1 - NS|, low is good. Means over pairs, 95% intervals by a
+bootstrap over clusters. left_out: pairs whose prompts differ by less than 0.1 logits."""
+
+_CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
+bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
+counterpart."""
 
 
 _FIGURE = ["model", "method", "source", "site", "head"]
@@ -50,16 +73,17 @@ def report_of_patching(run: RunFolder) -> Report:
     clusters = f" of one {factor}" if (factor := cluster_factor(run.record.run.system)) else ""
     note = _EFFECTS.format(clusters=clusters)
     tables = [TableItem("effect_table", "Effects by role", effects, note=note)]
-    if run.record.run.parameters.get("verify"):
-        verified = verification_table(run.parts("patches"))
-        tables.append(TableItem("verification_table", "Estimates against exact effects", verified))
+    tables += estimate_tables(run)
     origin = run.record.run
     return Report(
         title=f"patch {origin.system}",
         text=f"{counted(pairs['pair_id'].nunique(), 'pair')}, "
         f"{counted(len(run.record.models), 'model')}.",
         sections=(
-            Section("Results", items=(*heat_map_items(effects, asked_patches(run)), *tables)),
+            Section(
+                "Results",
+                items=(*heat_map_items(effects, asked_patches(run)), *tables, *set_items(run)),
+            ),
         ),
         record=run_record(run),
         problems=tuple(missing_shards(run)),
@@ -68,12 +92,48 @@ def report_of_patching(run: RunFolder) -> Report:
 
 def run_effects(run: RunFolder) -> pd.DataFrame:
     """The effect table of a run; pairs are clustered by the system's factor, if it has one."""
+    return effect_table(asked_patches(run), _clustered(run), cluster="cluster")
+
+
+def _clustered(run: RunFolder) -> pd.DataFrame:
+    """The pairs with the column cluster: the system's factor, or each pair for itself."""
     pairs, factor = run.table("pairs"), cluster_factor(run.record.run.system)
     if factor is None:
-        return effect_table(asked_patches(run), pairs)
+        return pairs.assign(cluster=pairs["pair_id"])
     of_pair = run.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
-    clustered = pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
-    return effect_table(asked_patches(run), clustered, cluster="cluster")
+    return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
+
+
+def estimate_tables(run: RunFolder) -> Iterator[TableItem]:
+    """What exact effects say of the estimates of a run; nothing where none were estimated."""
+    parameters = run.record.run.parameters
+    level = parameters.get("guarantee")
+    if parameters.get("verify") or level is not None:
+        verified = verification_table(run.parts("patches"))
+        yield TableItem(
+            "verification_table", "Estimates against exact effects, in logits", verified
+        )
+    if isinstance(level, float):
+        sites, strata = guarantee_tables(run.parts("patches"), run.table("pairs"), level=level)
+        title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such pairs"
+        yield TableItem("guarantee_table", title, sites, note=_GUARANTEED.format(level=level))
+        title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
+        yield TableItem("bound_table", title, strata, note=note)
+
+
+def set_items(run: RunFolder) -> Iterator[TableItem | FigureItem]:
+    """What sets of cells carry: a table, and a figure of each model; nothing if none were asked."""
+    if not run.record.run.parameters.get("sets"):
+        return
+    sets, pairs = run.table("node_sets"), _clustered(run)
+    table = node_set_table(sets, pairs, cluster="cluster")
+    yield TableItem("node_set_table", "Sets of cells patched at once", table, note=_SETS)
+    curves = node_set_curves(sets, pairs, cluster="cluster")
+    for cell, rows in grouped(curves, ["model"]):
+        model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
+        drawn = shared if len(shared) else rows
+        name, title = file_name("node_sets", model), f"Sets of cells patched at once: {model}"
+        yield FigureItem(name, title, partial(node_sets, drawn), note=_CURVES)
 
 
 def asked_patches(run: RunFolder) -> Iterator[pd.DataFrame]:
@@ -150,8 +210,13 @@ def _figure(kind: str, cell: dict[str, object], draw: "partial[Axes]") -> Figure
     head = _head(cell)
     parts = [str(cell[name]) for name in ("model", "method", "source", "site")]
     parts += [] if head is None else [f"head{head}"]
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join([kind, *parts]))
+    name = file_name(kind, *parts)
     return FigureItem(name, f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}", draw)
+
+
+def file_name(*parts: str) -> str:
+    """The stem of a figure's files."""
+    return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
 
 
 def _head(cell: dict[str, object]) -> int | None:

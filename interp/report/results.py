@@ -1,6 +1,5 @@
 """The small tables of a finished run: what a command writes as CSV and prints."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,18 +13,21 @@ from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.analysis.attribution_table import attribution_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
-from interp.analysis.patching_effects import verification_table
 from interp.analysis.segment_effects import COLUMNS, segment_effect_table
 from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.measurements.spec import Spec
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, segment_label
+from interp.report.page import FigureItem, TableItem
 from interp.report.patch_figures import scores_and_effects
 from interp.report.patching_report import (
     asked_patches,
     effects_for_people,
+    estimate_tables,
+    file_name,
     heat_map_items,
     run_effects,
+    set_items,
 )
 from interp.report.run_report import run_ratios
 from interp.report.summary import note_errors, summarize
@@ -144,15 +146,15 @@ def _shares(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def of_patches(run: RunFolder) -> Results:
-    """Effects of patches by role, and estimates next to exact effects where both were measured."""
+    """Effects of patches by role, and what exact effects say of estimates."""
     pairs = run.table("pairs")
     effects = run_effects(run)
-    tables, shown = {"effect_table": effects}, list(effects_for_people(effects))
-    if run.record.run.parameters.get("verify"):
-        tables["verification_table"] = verification_table(run.parts("patches"))
-        title = "Estimates against exact effects, in logits"
-        shown.append((title, tables["verification_table"]))
-    figures = {item.name: item.draw for item in heat_map_items(effects, asked_patches(run))}
+    items = [*heat_map_items(effects, asked_patches(run)), *estimate_tables(run), *set_items(run)]
+    further = [item for item in items if isinstance(item, TableItem)]
+    tables = {"effect_table": effects} | {item.name: item.frame for item in further}
+    shown = list(effects_for_people(effects))
+    shown += [(item.title, item.frame) for item in further if item.name != "bound_table"]
+    figures = {item.name: item.draw for item in items if isinstance(item, FigureItem)}
     return Results(tables, shown, _patch_summary(pairs), figures)
 
 
@@ -179,14 +181,12 @@ def scores_beside_effects(patched: RunFolder, attributed: RunFolder) -> Results:
         tables={"premise_effects": effects, "agreement_table": table},
         shown=[(title, table)],
         figures={
-            _file_name("scores_and_effects", group): partial(scores_and_effects, rows)
+            file_name("scores_and_effects", *map(str, group.values())): partial(
+                scores_and_effects, rows
+            )
             for group, rows in grouped(effects, ["model", "site"])
         },
     )
-
-
-def _file_name(kind: str, group: Mapping[str, object]) -> str:
-    return f"{kind}-" + re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(map(str, group.values())))
 
 
 def _patch_summary(pairs: pd.DataFrame) -> dict[str, object]:

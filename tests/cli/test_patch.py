@@ -76,6 +76,41 @@ def test_positions_estimates_and_verification(tmp_path, capsys):
     assert "Estimates against exact effects" in capsys.readouterr().out
 
 
+def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
+    folder = tmp_path / "out"
+    options = ["--estimate", "gradient", "--guarantee", "0.5", "--checked", "0.6"]
+    command = ["patch", *OPTIONS, *options, "--out", str(folder)]
+    command[command.index("--limit") + 1] = "6"
+    assert main(command) == 0
+    (site,) = pd.read_csv(folder / "guarantee_table.csv").to_dict("records")
+    assert site["pairs_checked"] + site["pairs_unchecked"] == 6
+    assert site["bound"] == pytest.approx(site["largest_estimate"] + site["margin"])
+    strata = pd.read_csv(folder / "bound_table.csv")
+    assert set(strata["layer"]) == {0, 2}
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Bounds on the effects of a pair that was not checked, in 0.5 of such pairs" in shown
+    assert main(["report", str(folder)]) == 0
+    assert "The same for the cells of one layer" in (folder / "report.html").read_text()
+    for level in ("1", "0"):
+        message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
+        assert "guarantee" in message
+
+
+def test_sets_of_cells_leave_a_table_and_a_figure(tmp_path, capsys):
+    folder = tmp_path / "out"
+    options = ["--sets", "--estimate", "gradient", "--out", str(folder)]
+    assert main(["patch", *OPTIONS, *options]) == 0
+    table = pd.read_csv(folder / "node_set_table.csv")
+    assert table["ranking"].unique().tolist() == ["gradient", "random"]
+    assert table["sites"].unique().tolist() == ["resid_pre"]
+    table = table[table["recognized"] == "all"]
+    assert (table["pairs"] + table["left_out"]).tolist() == [3, 3]
+    assert len(list((folder / "figures").glob("node_sets-*.png"))) == 1
+    assert "Sets of cells patched at once" in capsys.readouterr().out
+    assert main(["report", str(folder)]) == 0
+    assert "area under NS" in (folder / "report.html").read_text()
+
+
 def widest(text):
     return max(len(line.rstrip()) for line in text.splitlines())
 

@@ -165,10 +165,10 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
 def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
     from interp.patching.grid import Grid
 
-    def never(*arguments):
+    def never(*arguments, **options):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Grid, "_run_rows", never)
+    monkeypatch.setattr(Grid, "_run", never)
     with pytest.raises(interp.UserError, match="do not fit into the memory"):
         interp.patch(tiny_model("llama"), some_prompts(1))
 

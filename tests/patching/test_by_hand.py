@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import interp
+from interp.analysis.node_sets import node_set_table
 from interp.errors import UserError
 from interp.prompts.donors import Donor
 from interp.prompts.prompt import Prompt, compose
@@ -95,6 +96,26 @@ def test_tokens_together_add_up_on_a_linear_path(model):
     assert result.patches["effect"].tolist() == pytest.approx([8])
     assert result.patches["normalized"].tolist() == pytest.approx([1])
     assert result.patches["tokens"].tolist() == [3]
+
+
+def test_growing_sets_of_tokens(model):
+    """The first token alone gives 6 of 8 logits, with the second all: NS = 0, 6/8, 1, 1.
+
+    Areas by trapezoids of a third: (0 + 6/8) / 6 + (6/8 + 1) / 6 + 2 / 6, and the same of |1 - NS|.
+    """
+    _, result = effects(model, "resid_pre", sets=True)
+    sets = result.node_sets
+    ranked = sets[sets["ranking"] == "exact"]
+    assert ranked["cells"].tolist() == [1, 2, 3]
+    assert ranked["of_cells"].unique().tolist() == [3]
+    assert ranked["metric"].tolist() == pytest.approx([9, 11, 11])
+    assert ranked["normalized"].tolist() == pytest.approx([6 / 8, 1, 1])
+    table = node_set_table(sets, result.pairs).set_index(["ranking", "recognized"])
+    for group in ("yes", "all"):
+        assert table.loc[("exact", group), "cpr"] == pytest.approx(0.75)
+        assert table.loc[("exact", group), "cmd"] == pytest.approx(0.25)
+    assert table["note"].tolist() == ["one cluster has no interval"] * 4
+    assert sets.loc[sets["ranking"] == "random", "metric"].iloc[-1] == pytest.approx(11)
 
 
 def test_a_control_is_patched_like_the_counterpart(model):

@@ -9,7 +9,7 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.patching.cells import PatchingPair, cells_of
+from interp.patching.cells import PatchingPair, cells_of, has_counterpart
 from interp.patching.pairs import in_pairs
 from interp.patching.whole import WholeGrid, native_grid
 from interp.prompts.answers import AnswerOption, Choice
@@ -128,6 +128,19 @@ def test_every_site_is_patched_as_by_plain_hooks(kind, equal, questions):
     assert list(result.cells) == pytest.approx(expected, abs=1e-5)
     moved = {cell.site for cell, m in zip(chosen, result.cells, strict=True) if m != result.base}
     assert moved == set(SITES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sets_of_cells_are_patched_at_once(kind, questions):
+    model = classifier(kind)
+    pair = some_pair(model, questions, equal=True)
+    every = [cell for cell in cells(model, pair) if has_counterpart(pair, cell)]
+    grid = native_grid(model, budget=TokenBudget(2048))
+    exact = grid.patch(pair, every)
+    alone = grid.patch_sets(pair, [[cell] for cell in every])
+    assert alone == pytest.approx(exact.cells, abs=1e-5)
+    first = [cell for cell in every if cell.site == "resid_pre" and cell.layer == 0]
+    assert grid.patch_sets(pair, [first, every]) == pytest.approx([exact.source] * 2, abs=1e-5)
 
 
 def test_single_tokens_and_small_budgets(questions):

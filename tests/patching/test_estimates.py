@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import interp
+from interp.errors import UserError
 from interp.models.sites import layer_count
 from interp.patching.estimates import Estimator
 from interp.patching.grid import Grid
@@ -109,6 +110,33 @@ def test_verified_cells_are_the_largest_estimates_run_exactly():
         joined = verified.merge(exact, on=key)
         np.testing.assert_allclose(joined["effect_x"], joined["effect_y"], atol=3e-6)
         assert pair_id in set(exact["pair_id"])
+
+
+def test_a_guarantee_checks_whole_pairs_whatever_the_others_are():
+    model, options = tiny_model("llama"), {"estimate": "gradient", "control": True}
+    prompts = interp.load_prompts(limit=8)
+    result = interp.patch(model, prompts, guarantee=0.8, checked=0.5, **options)
+    checked = result.pairs.set_index("pair_id")["checked"]
+    assert 0 < checked.sum() < 8
+    exact = interp.patch(model, prompts, control=True).patches.dropna(subset=["effect"])
+    key = ["pair_id", "source", "layer", "role"]
+    run = result.patches[result.patches["method"] == "exact"].merge(exact, on=key, how="outer")
+    assert set(run.loc[run["effect_x"].notna(), "pair_id"]) == set(checked[checked].index)
+    assert run.loc[run["pair_id"].map(checked), "effect_x"].notna().all()
+    np.testing.assert_allclose(*run[["effect_x", "effect_y"]].dropna().T.to_numpy(), atol=3e-6)
+    few = interp.patch(
+        model, interp.load_prompts(limit=5), guarantee=0.8, checked=0.5, **options
+    ).pairs
+    assert few.set_index("pair_id")["checked"].to_dict().items() <= checked.to_dict().items()
+    assert interp.patch(model, some_prompts(1), estimate="gradient").pairs["checked"].isna().all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"estimate": "gradient", "verify": 2}], ids=["exact", "verified"]
+)
+def test_a_guarantee_is_of_estimates_alone(options):
+    with pytest.raises(UserError, match="a guarantee bounds the errors of estimates"):
+        interp.patch(tiny_model("llama"), some_prompts(2), guarantee=0.9, **options)
 
 
 def test_all_sites_come_from_one_backward_pass(monkeypatch):

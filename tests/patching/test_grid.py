@@ -221,15 +221,15 @@ def test_memory_that_ends_halves_the_batch_and_goes_on(monkeypatch):
     pair = some_pair(model)
     chosen = cells(model, pair, ["resid_pre"], "position")
     reference = patched(model, pair, chosen, batch_tokens=100_000).cells
-    original, sizes = Grid._run_rows, []
+    original, sizes = Grid._run, []
 
-    def small(self, passes, location, written, rows):
-        sizes.append(len(rows))
-        if len(rows) > 5:
+    def small(self, passes, edits, *, rows, start):
+        sizes.append(rows)
+        if rows > 5:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(self, passes, location, written, rows)
+        return original(self, passes, edits, rows=rows, start=start)
 
-    monkeypatch.setattr(Grid, "_run_rows", small)
+    monkeypatch.setattr(Grid, "_run", small)
     assert patched(model, pair, chosen, batch_tokens=100_000).cells == pytest.approx(
         reference, abs=TOLERANCE
     )

@@ -1,0 +1,112 @@
+"""How often bounds on estimated effects hold, where every effect is known exactly.
+
+    python -m benchmarks.guarantee --pairs 96 --splits 60
+
+All cells of the pairs are run exactly and estimated (`resid_pre`, by role, denoising). Then it is
+drawn again and again which pairs were checked, and the guarantee is computed as if nothing were
+known of the others. Counted are, over the draws:
+
+- coverage: the mean share of unchecked pairs none of whose cells has an effect above its bound;
+- covered_low holds: the share of draws in which at least `covered_low` of the unchecked pairs are
+  covered;
+- coverage by stratum: the mean share of unchecked pairs that hold the bound of a layer and role;
+- bound: the median of the site's bound, beside that which checked pairs give without any estimate;
+- strata below 1 logit: the mean share of layers and roles whose own bound is below 1 logit.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import pandas as pd
+import torch
+
+import interp
+from benchmarks.side_by_side import machine
+from interp.analysis.patching_guarantee import guarantee_tables
+from interp.patching.sampling import is_checked
+
+ESTIMATES = ("gradient", "integrated")
+LEVELS = (0.8, 0.95)
+SHARE = 0.4
+"""Of the pairs that are checked: enough for a bound at each level."""
+
+_CELL = ["pair_id", "site", "layer", "head", "role"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", default=["phi3-deep", "llama-shallow"])
+    parser.add_argument("--pairs", type=int, default=96)
+    parser.add_argument("--splits", type=int, default=60)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(machine())
+    for name in options.models:
+        patches, pairs = measured(
+            interp.load_model(f"organism/{name}", device="cpu"), options.pairs
+        )
+        print(f"\n{name}, {len(pairs)} pairs, {options.splits} draws of {SHARE:.0%} of them")
+        print(coverage_table(patches, pairs, splits=options.splits).to_string(index=False))
+
+
+def measured(model: interp.Model, pairs: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The patches of all cells, exact and by each estimate, and the pairs."""
+    prompts = interp.load_prompts(limit=pairs)
+    results = [interp.patch(model, prompts, estimate=estimate) for estimate in (None, *ESTIMATES)]
+    return pd.concat([result.patches for result in results]), results[0].pairs
+
+
+def coverage_table(patches: pd.DataFrame, pairs: pd.DataFrame, *, splits: int) -> pd.DataFrame:
+    """One row per estimate and level."""
+    exact = patches[patches["method"] == "exact"]
+    rows = []
+    for estimate in ESTIMATES:
+        estimated = patches[patches["method"] == estimate]
+        for level in LEVELS:
+            draws = pd.DataFrame(_draws(exact, estimated, pairs, level, splits))
+            known = draws.dropna()
+            rows.append(
+                {
+                    "estimate": estimate,
+                    "level": level,
+                    "draws with a bound": len(known),
+                    "checked": round(draws["checked"].mean(), 1),
+                    "coverage": round(known["coverage"].mean(), 3),
+                    "covered_low holds": round((known["coverage"] >= known["low"]).mean(), 3),
+                    "coverage by stratum": round(known["by_stratum"].mean(), 3),
+                    "bound": round(known["bound"].median(), 2),
+                    "without estimates": round(known["effect_limit"].median(), 2),
+                    "strata below 1 logit": round(known["small"].mean(), 2),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _draws(
+    exact: pd.DataFrame, estimated: pd.DataFrame, pairs: pd.DataFrame, level: float, splits: int
+) -> Iterator[dict[str, float]]:
+    both = estimated.merge(exact[[*_CELL, "effect"]], on=_CELL, suffixes=("", "_exact"))
+    excess = both["effect_exact"].abs() - both["effect"].abs()
+    largest = both.assign(excess=excess).groupby(_CELL, dropna=False)["excess"].max().reset_index()
+    for split in range(splits):
+        drawn = {name: is_checked(f"{split} {name}", SHARE) for name in pairs["pair_id"]}
+        known = pd.concat([estimated, exact[exact["pair_id"].map(drawn)]])
+        uses = pairs.assign(checked=pairs["pair_id"].map(drawn))
+        sites, strata = guarantee_tables(known, uses, level=level)
+        (site,) = sites.to_dict("records")
+        unchecked = largest[~largest["pair_id"].map(drawn)]
+        of_stratum = unchecked.merge(strata.dropna(subset=["bound"]), on=_CELL[1:])
+        of_pair = unchecked.groupby("pair_id")["excess"].max()
+        yield {
+            "checked": sum(drawn.values()),
+            "coverage": (of_pair <= site["margin"]).mean(),
+            "low": site["covered_low"],
+            "by_stratum": (of_stratum["excess"] <= of_stratum["margin"]).mean(),
+            "bound": site["bound"],
+            "effect_limit": site["effect_limit"],
+            "small": (strata["bound"].dropna() < 1).mean(),
+        }
+
+
+if __name__ == "__main__":
+    main()

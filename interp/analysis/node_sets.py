@@ -1,0 +1,149 @@
+"""How faithful sets of cells are: areas under and beside the curve over their size."""
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.analysis.faithfulness.types import LEAST_EFFECT
+from interp.analysis.groups import grouped
+from interp.analysis.intervals import percentile_interval
+from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED
+from interp.analysis.resampling import bootstrap_sums
+
+_CURVE = ["model", "direction", "sites", "ranking"]
+"""What a curve is of."""
+
+_KEY = ["model", "pair_id", "direction"]
+
+GRID = np.linspace(0, 1, 101)
+"""Shares of the cells at which mean curves are read."""
+
+Numbers = Float[np.ndarray, " number"]
+
+
+def node_set_table(
+    sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
+) -> pd.DataFrame:
+    """One row per model, direction, sites, ranking and group of pairs.
+
+    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it fails,
+    the two prompts differ by no more than a remainder, and shares of it may be very large.
+
+    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 of no cells. cpr: the area under NS
+    over the share of the cells that are in the set, by trapezoids; cmd: the area of |1 - NS|
+    (Mueller et al. 2025, there with all that is outside a circuit patched); both are means over
+    pairs, with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
+    left_out: pairs whose two prompts differ by less than `LEAST_EFFECT`, or in which a set has no
+    finite metric; note: why a number is undefined (NaN).
+
+    Args:
+        sets: rows of the node_sets table.
+        pairs: rows of the pairs table.
+        cluster: the column of pairs that says which depend on each other.
+    """
+    rows = []
+    for cell, curves, clusters, left_out in _curves(sets, pairs, cluster):
+        areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
+        means, low, high = _with_intervals(areas, clusters)
+        counts = {"pairs": len(curves), "clusters": clusters.nunique(), "left_out": left_out}
+        rows.append(
+            {
+                **cell,
+                **{"cpr": means[0], "cpr_low": low[0], "cpr_high": high[0]},
+                **{"cmd": means[1], "cmd_low": low[1], "cmd_high": high[1]},
+                **counts,
+                "note": _note(counts["clusters"]),
+            }
+        )
+    return pd.DataFrame(rows, columns=[*_CURVE, "recognized", *_NUMBERS])
+
+
+_NUMBERS = [
+    *("cpr", "cpr_low", "cpr_high", "cmd", "cmd_low", "cmd_high"),
+    *("pairs", "clusters", "left_out", "note"),
+]
+
+
+def node_set_curves(
+    sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
+) -> pd.DataFrame:
+    """Mean NS over pairs at 101 shares of the cells, linear between the sets, with its interval.
+
+    One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
+    pairs. None for a group without pairs.
+    """
+    tables = []
+    for cell, curves, clusters, _ in _curves(sets, pairs, cluster):
+        if not curves:
+            continue
+        values = np.array([np.interp(GRID, *curve) for curve in curves])
+        means, low, high = _with_intervals(values, clusters)
+        numbers = {"share": GRID, "normalized": means, "low": low, "high": high}
+        tables.append(pd.DataFrame({**cell, **numbers, "pairs": len(curves)}))
+    columns = [*_CURVE, "recognized", "share", "normalized", "low", "high", "pairs"]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
+Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
+"""Shares of the cells, and NS, from no cell to all."""
+
+
+def _curves(
+    sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
+) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
+    """For each ranking and group the curves of pairs, their clusters, and how many have none."""
+    gaps = (pairs["source_metric"] - pairs["base_metric"]).abs()
+    about = pairs.set_index(_KEY)[["recognized"]].assign(
+        gap=gaps.to_numpy(), cluster=pairs[cluster].to_numpy()
+    )
+    joined = sets.join(about, on=_KEY)
+    for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):
+        chosen = members[members["recognized"].isin(GROUPS[group])]
+        by_pair = [rows.sort_values("cells") for _, rows in chosen.groupby("pair_id", sort=False)]
+        defined = [rows for rows in by_pair if _is_defined(rows)]
+        clusters = pd.Series([rows["cluster"].iloc[0] for rows in defined], dtype=object)
+        left_out = len(by_pair) - len(defined)
+        curves = [_curve(rows) for rows in defined]
+        yield {**cell, "recognized": group}, curves, clusters, left_out
+
+
+def _is_defined(rows: pd.DataFrame) -> bool:
+    return bool((rows["gap"] >= LEAST_EFFECT).all() and rows["normalized"].notna().all())
+
+
+def _curve(rows: pd.DataFrame) -> Curve:
+    shares, faithful = rows["cells"] / rows["of_cells"], rows["normalized"]
+    return np.r_[0.0, shares.to_numpy(float)], np.r_[0.0, faithful.to_numpy(float)]
+
+
+def _areas(curve: Curve) -> tuple[float, float]:
+    """CPR and CMD of one pair."""
+    shares, faithful = curve
+    under, beside = (np.trapezoid(values, shares) for values in (faithful, np.abs(1 - faithful)))
+    return float(under), float(beside)
+
+
+def _with_intervals(
+    values: Float[np.ndarray, "pair number"], clusters: pd.Series
+) -> tuple[Numbers, Numbers, Numbers]:
+    """The means over pairs, and both ends of their intervals; missing where they are undefined."""
+    missing = np.full(values.shape[1], math.nan)
+    if not len(values):
+        return missing, missing, missing
+    means = values.mean(axis=0)
+    sums = pd.DataFrame(values).assign(n=1.0).groupby(clusters.to_numpy(), sort=False).sum()
+    if len(sums) < 2:
+        return means, missing, missing
+    resampled = bootstrap_sums(sums.to_numpy(float), resamples=RESAMPLES)
+    ratios = resampled[:, :-1] / resampled[:, -1:]
+    ends = np.array([percentile_interval(column) for column in ratios.T])
+    return means, ends[:, 0], ends[:, 1]
+
+
+def _note(clusters: int) -> str:
+    notes = {0: "no such pair whose prompts differ by 0.1 logits", 1: "one cluster has no interval"}
+    return notes.get(clusters, "")

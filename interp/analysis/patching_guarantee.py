@@ -1,0 +1,129 @@
+"""Bounds on effects that were only estimated, from pairs of which all cells were run as well.
+
+1. A checked pair has one score, in logits: the most by which the size of an effect exceeds that of
+   its estimate, over some cells.
+2. The conformal limit of these scores, the margin, holds for a pair that was not checked with a
+   probability of at least the level, and then for all of these cells at once:
+   |effect| <= |estimate| + margin.
+
+Which pairs are checked is drawn at random (`interp.patching.sampling`), so that this holds whatever
+the estimates are worth, and however pairs depend on each other. There is no such bound from cells
+that are drawn one by one: the largest effect is among m of N cells with a probability of m / N.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.conformal import conformal_limit, covered_low, fewest
+from interp.analysis.groups import grouped
+from interp.analysis.patching_effects import Parts, in_parts
+
+SITE = ["model", "direction", "method", "source", "site"]
+"""What a guarantee is about: all cells of a site at once."""
+
+STRATUM = [*SITE, "layer", "head", "role"]
+"""The same for less: the cells of one layer, head and role."""
+
+_CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
+
+_KEY = ["model", "pair_id", "direction"]
+
+_SIZES = ["estimate", "effect", "excess"]
+
+
+def guarantee_tables(
+    patches: Parts, pairs: pd.DataFrame, *, level: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What is guaranteed of each site, and of each stratum of its cells alone.
+
+    One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
+    the bound holds for all of these cells of an unchecked pair at once; covered_low: the share of
+    the unchecked pairs that it holds for, at least, in 95% of all draws of the checked ones;
+    pairs_checked, pairs_unchecked; margin: what an effect may be larger than its estimate, both
+    without their signs; largest_estimate: of the unchecked pairs; bound: the sum of both (at least
+    0); effect_limit: the bound that checked pairs give without any estimate, by the conformal limit
+    of their largest effects; note: why there is no bound (NaN). All sizes are in logits.
+
+    Every row is a statement of its own: those of several strata do not hold at once with the same
+    probability; those of a site do, for all of its cells.
+
+    Args:
+        patches: rows of the patches table: estimates of every cell, and exact effects of the
+            checked pairs.
+        pairs: rows of the pairs table, with `checked`.
+        level: between 0 and 1.
+    """
+    checked = pairs.set_index(_KEY)["checked"]
+    by_stratum = _sizes(in_parts(patches), checked)
+    by_site = by_stratum.groupby([*SITE, "pair_id", "checked"], sort=False)[_SIZES].max()
+    return _table(by_site.reset_index(), SITE, level), _table(by_stratum, STRATUM, level)
+
+
+_GUARANTEED = [
+    "level",
+    "covered_low",
+    "pairs_checked",
+    "pairs_unchecked",
+    "margin",
+    "largest_estimate",
+    "bound",
+    "effect_limit",
+    "note",
+]
+
+
+def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
+    rows = [{**cell, **_guarantee(members, level)} for cell, members in grouped(sizes, by)]
+    return pd.DataFrame(rows, columns=[*by, *_GUARANTEED])
+
+
+def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
+    """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
+
+    A cell that was to be run, but has no finite effect, is beyond any bound.
+    """
+    found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
+    for part in parts:
+        exact = part["method"] == "exact"
+        estimates = part[~exact].dropna(subset=["effect"]).rename(columns={"effect": "estimate"})
+        cells = estimates.merge(part.loc[exact, [*_CELL, "effect"]], on=_CELL, how="left")
+        cells = cells.join(checked, on=_KEY)
+        estimate, effect = cells["estimate"].abs(), cells["effect"].abs().fillna(math.inf)
+        cells = cells.assign(estimate=estimate, effect=effect, excess=effect - estimate)
+        by = [*STRATUM, "pair_id", "checked"]
+        found.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())
+    return pd.concat([part for part in found if len(part)] or found, ignore_index=True)
+
+
+def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
+    """What is guaranteed of the cells that the rows, one a pair, sum up."""
+    checked = rows["checked"].astype(bool)
+    effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
+    unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()
+    margin = _finite(conformal_limit(scores, level))
+    return {
+        "level": level,
+        "covered_low": covered_low(len(scores), unchecked, level),
+        "pairs_checked": len(scores),
+        "pairs_unchecked": unchecked,
+        "margin": margin,
+        "largest_estimate": largest,
+        "bound": np.maximum(largest + margin, 0.0),
+        "effect_limit": _finite(conformal_limit(effects, level)),
+        "note": _note(len(scores), unchecked, level, margin),
+    }
+
+
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else math.nan
+
+
+def _note(checked: int, unchecked: int, level: float, margin: float) -> str:
+    if checked < fewest(level):
+        return f"no bound: {level:g} needs {fewest(level)} checked pairs, there are {checked}"
+    if math.isnan(margin):
+        return "no bound: effects of checked pairs are not finite"
+    return "" if unchecked else "no pair is left unchecked"

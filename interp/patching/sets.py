@@ -1,0 +1,69 @@
+"""Nested sets of cells: how much of the source's metric the first r cells of a ranking carry.
+
+The cells that can change the answer are ranked by the size of their effects, exact or estimated,
+and at random as a control; growing sets of the first ones are patched, each at once.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_positions
+from interp.patching.rows import ExactRows
+
+PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
+"""Sizes of sets, as shares of the cells, rounded up to whole cells: closest where sets are small,
+which is where rankings differ."""
+
+RANDOM = "random"
+"""The ranking that knows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSets:
+    """The metrics, in logits, of a pair under the first cells of a ranking."""
+
+    ranking: str
+    """Whose effects cells are ranked by: "exact", or an estimate; or `RANDOM`."""
+    of: int
+    """How many cells there are."""
+    base: float
+    source: float
+    sizes: tuple[int, ...]
+    metrics: tuple[float, ...]
+
+
+def patch_nested(
+    grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
+) -> Iterator[NestedSets]:
+    """Patch nested sets by a ranking and by a random one.
+
+    Args:
+        grid: what patches them.
+        pair: the pair.
+        found: a method, cells, and their metrics by this method, which rank them.
+    """
+    method, cells, metrics = found
+    acting = [
+        (abs(metric - metrics.base), cell)
+        for cell, metric in zip(cells, metrics.cells, strict=True)
+        if math.isfinite(metric) and patched_positions(pair, cell, layers=grid.layers)
+    ]
+    if not acting or not math.isfinite(metrics.source):
+        return
+    chance = random.Random(f"order of {pair.base.prompt.pair_id}")
+    by_size = sorted(acting, key=lambda ranked: -ranked[0])
+    for ranking, order in (
+        (method, by_size),
+        (RANDOM, sorted(acting, key=lambda unused: chance.random())),
+    ):
+        sizes = set_sizes(len(acting))
+        sets = [[cell for _, cell in order[:size]] for size in sizes]
+        patched = tuple(grid.patch_sets(pair, sets))
+        yield NestedSets(ranking, len(acting), metrics.base, metrics.source, sizes, patched)
+
+
+def set_sizes(cells: int) -> tuple[int, ...]:
+    """How many cells the sets have, ascending; the last one has all."""
+    return tuple(sorted({-(-cells * share // 1000) for share in PER_MILLE}))

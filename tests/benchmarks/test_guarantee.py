@@ -1,0 +1,11 @@
+from benchmarks.guarantee import coverage_table, measured
+from tests.support.tiny import tiny_model
+
+
+def test_the_benchmark_of_guarantees_measures_and_counts():
+    patches, pairs = measured(tiny_model("llama"), 12)
+    table = coverage_table(patches, pairs, splits=5).set_index(["estimate", "level"])
+    assert table.loc[("gradient", 0.95), "draws with a bound"] == 0
+    known = table.loc[("integrated", 0.8)]
+    assert 0 < known["draws with a bound"] <= 5
+    assert 0 < known["coverage"] <= 1
