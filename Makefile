@@ -61,6 +61,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.patching
 	$(BIN)/python -m benchmarks.evaluate
 	$(BIN)/python -m benchmarks.effects
+	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.controls
 
 clean:
