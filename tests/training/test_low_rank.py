@@ -16,6 +16,7 @@ from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.training.run import Training
 from interp.training.spec import Keeping
+from tests.support.other_kinds import classifier
 from tests.support.processes import child, ended, until
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -125,8 +126,6 @@ def test_what_takes_no_adapter_is_refused(undisturbed, tmp_path):
 
 
 def test_an_encoder_takes_no_adapter(tmp_path):
-    from tests.support.other_kinds import classifier
-
     model = classifier("roberta")
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
@@ -147,3 +146,12 @@ def test_without_peft_it_is_said_what_to_install(base, monkeypatch):
     monkeypatch.setattr("interp.models.adapters.find_spec", lambda name: None)
     with pytest.raises(UserError, match="pip install peft"):
         Training(SPEC, str(base), CPU)
+
+
+def test_a_text_to_text_model_takes_an_adapter(tmp_path):
+    whole = Colours(from_scratch=True, epochs=1)
+    train("small-text-to-text", tmp_path / "base", whole)
+    train(tmp_path / "base", tmp_path / "out", SPEC.model_copy(update={"epochs": 1}))
+    before, after = weights(tmp_path / "base"), weights(tmp_path / "out")
+    changed = {name.split(".")[-2] for name in before if not torch.equal(before[name], after[name])}
+    assert changed >= {"q", "k", "v", "o", "wo"} and "lm_head" not in changed
