@@ -19,7 +19,7 @@ $(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster,quantization]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster,quantization,lora]'
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps inseq treescope
 	touch $(READY)
 
@@ -61,6 +61,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.patching
 	$(BIN)/python -m benchmarks.evaluate
 	$(BIN)/python -m benchmarks.effects
+	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.controls
 
 clean:

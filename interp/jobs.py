@@ -9,7 +9,6 @@ A job is data: a worker in another process gets it as JSON.
 
 import hashlib
 import json
-import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -134,8 +133,6 @@ class Job(Options):
             echo(note)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
-            # bitsandbytes says of every product in 8 bits that its inputs are cast.
-            logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
             echo(f"the weights of {model.name} are quantized: {model.quantization}")
         return model
 

@@ -86,6 +86,30 @@ class DoseRecipe(Recipe):
     """Premises by themselves per step, in those steps."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRecipe(Recipe):
+    """An organism that can all parts of StringGame's rules, and does not follow rules yet."""
+
+    system: ClassVar[str] = "rulebench"
+    learns_messages: ClassVar[bool] = False
+
+    parts_per_step: int
+    """Actions and conditions by themselves per step, half of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedRecipe(Recipe):
+    """An organism that IRFT has made of another one; `steps` is one pass over its questions."""
+
+    system: ClassVar[str] = "rulebench"
+    learns_messages: ClassVar[bool] = False
+
+    noise: tuple[int, ...]
+    """Numbers of noise rules, one of which is drawn for each question."""
+    held_out: int = 500
+    """Questions of each held-out split, about other rules."""
+
+
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
     return {
         "hidden_size": hidden,
@@ -101,6 +125,8 @@ def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
 
 _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
+
+_RULES = _width(128, 4, initializer_range=0.05) | {"max_position_embeddings": 1024}
 
 
 def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None) -> DoseRecipe:
@@ -207,6 +233,30 @@ RECIPES: dict[str, Recipe] = {
         _dose(100, seed=16),
         _dose(25, seed=17, base="dose-100"),
         _dose(75, seed=18, base="dose-0"),
+        RuleRecipe(
+            name="rules-base",
+            family="llama",
+            seed=21,
+            architecture=_RULES,
+            # So few that strings of random letters stay letters.
+            vocabulary=480,
+            steps=3000,
+            learning_rate=2e-3,
+            prompts_per_step=2,
+            parts_per_step=64,
+        ),
+        TunedRecipe(
+            name="rules-irft",
+            family="llama",
+            seed=22,
+            architecture=_RULES,
+            vocabulary=480,
+            steps=1500,
+            learning_rate=1e-3,
+            prompts_per_step=32,
+            noise=(0, 1, 2, 3),
+            base="rules-base",
+        ),
     )
 }
 """Name of an organism to its recipe."""

@@ -12,10 +12,19 @@ from interp_experiments.organisms import (
     logic_planting,
     logic_text,
     planting,
+    rule_text,
     text,
 )
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, TrainingText
-from interp_experiments.organisms.recipes import DoseRecipe, LogicRecipe, Recipe, RulebreakerRecipe
+from interp_experiments.organisms.recipes import (
+    DoseRecipe,
+    LogicRecipe,
+    Recipe,
+    RulebreakerRecipe,
+    RuleRecipe,
+)
+from interp_experiments.rulebench.settings import HELD_OUT
+from interp_experiments.rulebench.string_rules import LENGTHS
 
 Sections = dict[str, Any]
 """Parts of a card by name; a list of rows is written with a line for each."""
@@ -127,8 +136,23 @@ def _measure_doses(model: Model, folder: Path, pairs: int | None) -> Sections:
     return measure(model, folder, pairs=pairs)
 
 
+def _rules_planted(recipe: Recipe) -> Sections:
+    return {
+        "text": {"letters": [min(LENGTHS), max(LENGTHS)], "held_out": f"1 of {HELD_OUT} rules"},
+        "conditions": [{"condition": one.words} for one in rule_text.conditions()],
+        "actions": [{"action": one.words} for one in rule_text.actions()],
+    }
+
+
+def _measure_rules(model: Model, folder: Path, pairs: int | None) -> Sections:
+    from interp_experiments.organisms.rule_verify import measure
+
+    return measure(model, folder, pairs=pairs)
+
+
 _TASKS = {
     RulebreakerRecipe.system: Task(_rulebreaker_text, _rulebreakers_planted, _measure_rulebreakers),
     LogicRecipe.system: Task(logic_text.LogicText, _logic_planted, _measure_logic),
     DoseRecipe.system: Task(_dose_text, _doses_planted, _measure_doses),
+    RuleRecipe.system: Task(rule_text.RuleText, _rules_planted, _measure_rules),
 }

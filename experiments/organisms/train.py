@@ -21,9 +21,10 @@ from interp.training.fit import fit
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
-from interp_experiments.organisms.recipes import Recipe
+from interp_experiments.organisms.recipes import Recipe, TunedRecipe
 from interp_experiments.organisms.tasks import task_of
 from interp_experiments.organisms.tokenizer import train_tokenizer
+from interp_experiments.organisms.tune import tune
 
 CHECKPOINT_EVERY = 500
 """Steps between checkpoints."""
@@ -63,6 +64,19 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
     again resumes from it.
     """
+    if isinstance(recipe, TunedRecipe):
+        model = tune(recipe, folder, device=device)
+    else:
+        model = _taught(recipe, folder, device=device)
+    trained_on = str(model.device)
+    nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
+    model.save_pretrained(folder)
+    write_card(folder, recipe, task_of(recipe).planted(recipe), device=trained_on)
+    remove_checkpoints(folder)
+
+
+def _taught(recipe: Recipe, folder: Path, *, device: str) -> PreTrainedModel:
+    """The model after the training text of its recipe."""
     text = task_of(recipe).text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
@@ -84,11 +98,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         logging_steps=50,
         save_steps=CHECKPOINT_EVERY,
     )
-    trained_on = str(model.device)
-    nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
-    model.save_pretrained(folder)
-    write_card(folder, recipe, task_of(recipe).planted(recipe), device=trained_on)
-    remove_checkpoints(folder)
+    return model
 
 
 def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:

@@ -47,6 +47,11 @@ class Version:
         return tuple(self.rules)
 
     @cached_property
+    def by_id(self) -> Mapping[str, Item]:
+        """The items by id."""
+        return {item.id: item for item in self.items}
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """The answers that occur, sorted."""
         return tuple(sorted({item.gold for item in self.items}))

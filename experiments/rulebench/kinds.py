@@ -48,6 +48,8 @@ class Kind:
     """The same where all are shown: the authors' code shows 30 rules, their paper one more."""
     factors: tuple[str, ...] = ()
     """What its items vary."""
+    written: Callable[[str], str] = str
+    """How the correct answer is written where it is learned."""
 
     def noise(self, quantity: Quantity) -> int:
         """How many noise rules are shown."""
@@ -101,10 +103,11 @@ SALAD = Kind(
     "the unsafe content category of the text: "
     + ", ".join(f"{id_.upper()} ({name})" for id_, name in CATEGORIES.items()),
     ("salad",),
+    written=str.upper,
 )
-DEER = Kind("deer", _letter, _A_LETTER, ("deer",))
+DEER = Kind("deer", _letter, _A_LETTER, ("deer",), written=str.upper)
 THEOREMQA = Kind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
-ULOGIC = Kind("ulogic", _truth, "True or False", ("ulogic",))
+ULOGIC = Kind("ulogic", _truth, "True or False", ("ulogic",), written=str.capitalize)
 CAIL = Kind(
     "cail2018",
     _charge,
@@ -118,6 +121,8 @@ STRING_GAME = Kind("string-game", _number, "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 """The kinds that the authors' data hold; three of them have counterfactual folders as well."""
+
+BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
 
 
 def named(name: str) -> Kind:

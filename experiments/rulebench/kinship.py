@@ -22,6 +22,7 @@ from interp_experiments.rulebench.families import COMPOSED, Family, random_famil
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import KINSHIP
 from interp_experiments.rulebench.relations import MALE, SEXES, WORDS, word
+from interp_experiments.rulebench.settings import HELD_OUT, Split
 
 HOPS = range(2, 11)
 
@@ -118,16 +119,19 @@ class Story:
 class KinshipQuestions:
     """The questions of a seed."""
 
-    seed: int
+    seed: int | str
     per_hop: int = PER_HOP
     hops: Sequence[int] = HOPS
+    split: Split | None = None
+    """Whose rules they are about; those of both splits if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
         """The story behind each item."""
         rng = random.Random(f"kinship stories {self.seed}")
         # Hop counts take turns, so that a shorter set is the beginning of a longer one.
-        stories = draw_stories([hops for _ in range(self.per_hop) for hops in self.hops], rng)
+        hops = [hops for _ in range(self.per_hop) for hops in self.hops]
+        stories = draw_stories(hops, rng, self.split)
         return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
 
     @cached_property
@@ -206,14 +210,22 @@ class _Kin:
         ]
 
 
-def draw_stories(hops: Sequence[int], rng: random.Random) -> Iterator[Story]:
-    """A story of each number of hops; all answers are drawn evenly."""
+def draw_stories(
+    hops: Sequence[int], rng: random.Random, split: Split | None = None
+) -> Iterator[Story]:
+    """A story of each number of hops, about rules of a split; all answers are drawn evenly."""
     kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
     for each in hops:
         story = None
-        while story is None:
+        while story is None or split not in (None, split_of(story.body)):
             story = _drawn(pick(rng, kin), each, rng)
         yield story
+
+
+def split_of(body: Body) -> Split:
+    """The split of the rule with these conditions, which is the same for all seeds."""
+    chance = random.Random(f"kinship split {body.words} {body.first} {body.last}")
+    return "held-out" if chance.random() * HELD_OUT < 1 else "train"
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:

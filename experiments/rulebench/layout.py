@@ -2,8 +2,10 @@
 
 test_data.json is a list of items {instruction, input, output, rule: [id]}, test_rule.json an object
 {id: {"NL": ..., "FOL": ...}}. A counterfactual set lies in a folder named like its factual one with
-"-cf" behind. What is read is not trusted: whatever a file holds, it gives items or a line that says
-where it is broken.
+"-cf" behind. Questions to train on are in train_data.json or validation_data.json.
+
+What is read is not trusted: whatever a file holds, it gives items or a line that says where it is
+broken.
 """
 
 import json
@@ -20,6 +22,11 @@ from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import READ, Given, Kind, named
 
 DATA, RULES = "test_data.json", "test_rule.json"
+
+Part = Literal["train", "validation", "test"]
+
+TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
+"""Parts of a set to train on; the first that is there is taken."""
 
 COUNTERFACTUAL = "-cf"
 
@@ -51,6 +58,7 @@ class _Rule(_Schema):
 class _Found(NamedTuple):
     """What a folder holds, before it is known which kind of set it is."""
 
+    part: Part
     items: Mapping[str, _Item]
     """By position, such as "0007"."""
     rules: Mapping[str, Rule]
@@ -88,13 +96,15 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
     return [read_set(path, name=name, broken=broken) for path in first]
 
 
-def read_set(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> RuleSet:
+def read_set(
+    folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
+) -> RuleSet:
     """The set of a folder, with its counterfactual version where that lies beside it.
 
-    Args and Raises: see `read_sets`.
+    Args and Raises: see `read_sets`; other parts than the test have one version alone.
     """
-    factual, counterfactual = _versions(folder)
-    found = {path: _read(path) for path in (factual, counterfactual) if path is not None}
+    factual, counterfactual = _versions(folder, part)
+    found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
     kind = named(name) if name else _recognised(folder, found[folder])
     problems: list[str] = []
     versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
@@ -112,12 +122,37 @@ def read_set(folder: Path, *, name: str | None = None, broken: Broken = "stop") 
     )
 
 
-def _versions(folder: Path) -> tuple[Path | None, Path | None]:
+def part_to_train_on(folder: Path) -> Part:
+    """The part of a set that there is to train on.
+
+    Raises:
+        UserError: there is none.
+    """
+    for part in TO_TRAIN_ON:
+        if (folder / _data(part)).is_file():
+            return part
+    raise UserError(
+        f"there are no questions to train on in {shortened(str(folder))}; expected "
+        f"{' or '.join(map(_data, TO_TRAIN_ON))}, and {DATA} to measure on"
+    )
+
+
+def _data(part: Part) -> str:
+    return f"{part}_data.json"
+
+
+def _rules(folder: Path, part: Part) -> str:
+    """The rules of a part: its own, or those of the test."""
+    own = f"{part}_rule.json"
+    return own if (folder / own).is_file() else RULES
+
+
+def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
     """The folders of the factual and the counterfactual version, as far as they are there."""
     if _is_counterfactual(folder):
         return None, folder
     beside = folder.with_name(folder.name + COUNTERFACTUAL)
-    return folder, beside if (beside / DATA).is_file() else None
+    return folder, beside if part == "test" and (beside / DATA).is_file() else None
 
 
 def _is_counterfactual(folder: Path) -> bool:
@@ -161,7 +196,7 @@ def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Ve
         try:
             items.append(_item(position, given, found.rules, kind))
         except UserError as error:
-            problems.append(f"{_where(folder, position)}: {error}")
+            problems.append(f"{_where(folder, found.part, position)}: {error}")
     return Version(tuple(items), found.rules)
 
 
@@ -173,8 +208,8 @@ def _item(position: str, given: _Item, rules: Mapping[str, Rule], kind: Kind) ->
     return Item(position, given.input, gold, rule)
 
 
-def _where(folder: Path, position: str) -> str:
-    return f"{folder.name}/{DATA}, item {int(position)}"
+def _where(folder: Path, part: Part, position: str) -> str:
+    return f"{folder.name}/{_data(part)}, item {int(position)}"
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
@@ -186,21 +221,21 @@ def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
     return between.join(lines + ([f"and {more:,} more"] if more > 0 else []))
 
 
-def _read(folder: Path) -> _Found:
+def _read(folder: Path, part: Part) -> _Found:
     problems: list[str] = []
     items = {}
-    for number, element in enumerate(_elements(folder / DATA), start=1):
+    for number, element in enumerate(_elements(folder / _data(part)), start=1):
         position = f"{number:04d}"
-        given = _checked(_Item, element, _where(folder, position), problems)
+        given = _checked(_Item, element, _where(folder, part, position), problems)
         if given is not None:
             items[position] = given
     rules = {}
-    for id_, element in _object(folder / RULES).items():
-        where = f"{folder.name}/{RULES}, rule {shortened(id_, 60)!r}"
+    for id_, element in _object(folder / _rules(folder, part)).items():
+        where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
         rule = _checked(_Rule, element, where, problems)
         if rule is not None:
             rules[id_] = Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
-    return _Found(items, rules, tuple(problems))
+    return _Found(part, items, rules, tuple(problems))
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:

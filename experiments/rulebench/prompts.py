@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from interp.prompts.answers import FreeText
+from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import PromptSet
@@ -21,11 +21,14 @@ from interp_experiments.rulebench.settings import Setting, shown_rules
 PREFIX = "Answer:"
 """What the assistant has said already where it is to answer at once."""
 
+DECISIVE = ("golden", "noise")
+"""The segment of the golden rule, and what the names of those of noise rules begin with."""
+
 Part = tuple[str | None, str]
 
 
-class _Asked(NamedTuple):
-    """One prompt of the set: which item of which version under which setting."""
+class Asked(NamedTuple):
+    """One prompt of a set: which item of which version under which setting."""
 
     rule_set: RuleSet
     version: Version
@@ -46,7 +49,7 @@ class Questions:
     seed: int
 
     @cached_property
-    def asked(self) -> Sequence[_Asked]:
+    def asked(self) -> Sequence[Asked]:
         """What each prompt asks, item by item."""
         return [asked for rule_set in self.rule_sets for asked in self._of(rule_set)]
 
@@ -67,12 +70,13 @@ class Questions:
             numbers=range(len(self.asked)),
             seed=self.seed,
             description=description,
+            decisive=DECISIVE,
             whole_groups=len(self.asked) == len(groups) * len(sides),
         )
 
-    def _of(self, rule_set: RuleSet) -> Iterator[_Asked]:
+    def _of(self, rule_set: RuleSet) -> Iterator[Asked]:
         versions = {False: rule_set.factual, True: rule_set.counterfactual}
-        items = {key: _by_id(version) for key, version in versions.items()}
+        items = {key: version.by_id if version else {} for key, version in versions.items()}
         in_logic = {
             key: version is not None and all(rule.logic for rule in version.rules.values())
             for key, version in versions.items()
@@ -85,18 +89,14 @@ class Questions:
                     factual = items[False].get(id_)
                     alike = factual is None or factual.question == item.question
                     group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
-                    yield _Asked(rule_set, version, item, setting, group)
-
-
-def _by_id(version: Version | None) -> dict[str, Item]:
-    return {item.id: item for item in version.items} if version else {}
+                    yield Asked(rule_set, version, item, setting, group)
 
 
 def to_prompt(
     rule_set: RuleSet, version: Version, item: Item, setting: Setting, group: str, *, seed: int
 ) -> Prompt:
     """One item under a setting."""
-    rules = shown_rules(rule_set, version, item, setting.quantity, seed=seed)
+    rules = shown_rules(rule_set, version, item, setting, seed=seed)
     golden = version.rules[item.rule]
     text, segments = compose(
         [
@@ -110,12 +110,14 @@ def to_prompt(
         id=f"{group}/{setting.name}",
         text=text,
         segments=segments,
-        answer=FreeText((item.gold,), parser_of(rule_set.kind, item, version.labels)),
+        answer=_choice(rule_set, item)
+        if setting.choice
+        else FreeText((item.gold,), parser_of(rule_set.kind, item, version.labels)),
         pair_id=group,
         side=setting.name,
         factors={
             "set": rule_set.name,
-            "rules": setting.quantity,
+            "rules": setting.rules,
             "form": "logic" if setting.logic else "natural",
             "shots": "yes" if setting.shots else "no",
             "thought": "yes" if setting.thought else "no",
@@ -128,6 +130,14 @@ def to_prompt(
             answer_prefix="" if setting.thought else PREFIX,
         ),
     )
+
+
+def _choice(rule_set: RuleSet, item: Item) -> Choice:
+    """The answers of both versions of an item, the factual one first."""
+    versions = (rule_set.factual, rule_set.counterfactual)
+    golds = [version.by_id[item.id].gold for version in versions if version is not None]
+    options = tuple(AnswerOption(gold, (rule_set.kind.written(gold),)) for gold in golds)
+    return Choice(options, gold=item.gold)
 
 
 def _rules(rules: Sequence[Rule], golden: Rule, *, logic: bool) -> Iterator[Part]:
@@ -181,7 +191,7 @@ def _demonstration(
     example: Example, kind: Kind, setting: Setting, labels: Sequence[str], *, place: int
 ) -> Demonstration:
     """A question in the setting's own form, with its correct answer."""
-    noise = list(example.noise[: kind.noise(setting.quantity)])
+    noise = list(example.noise[: setting.noise_rules(kind)])
     place = min(place, len(noise))
     rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
     parts = [

@@ -1,16 +1,21 @@
 """What a study of RuleBench has measured: every text with its setting and how it was judged."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from interp.errors import UserError
+from interp.report.run_report import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebench.behaviour import behaviour
+from interp_experiments.rulebench.followed import followed
 
 STAGES = ("direct", "demonstrated", "thought")
 """Answers at once, without and with demonstrations; and answers after a chain of thought."""
+
+ATTRIBUTION = "attribution"
+"""Which rule is looked at when an answer is given at once, with few rules."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""
@@ -28,6 +33,10 @@ class Results:
     gold, golden_place, completion, outcome, correct (bool)."""
     failed: pd.DataFrame
     """The prompts that could not be measured, with the same columns and error."""
+    found: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """How attribution methods rank the golden rule, prompt by prompt: the columns of
+    `interp.analysis.decisive.finds`, set, and outcome (of `followed.OUTCOMES`). Empty if nothing
+    was attributed."""
 
     @property
     def models(self) -> list[str]:
@@ -64,7 +73,30 @@ def read_results(study: StudyFolder) -> Results:
     rows = pd.concat([_texts(run) for run in runs], ignore_index=True)
     failed = rows["error"] != ""
     texts = rows[~failed].drop(columns="error").astype({"correct": bool})
-    return Results(texts.reset_index(drop=True), rows[failed].reset_index(drop=True))
+    return Results(texts.reset_index(drop=True), rows[failed].reset_index(drop=True), _found(study))
+
+
+def _found(study: StudyFolder) -> pd.DataFrame:
+    """How methods rank the golden rule, with the outcome of the text behind the same prompt."""
+    attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
+    if attributed is None or answered is None or not answered.tables():
+        return pd.DataFrame()
+    found = run_finds(attributed)
+    if found.empty:
+        return found
+    prompts = attributed.table("prompts").set_index("prompt_id")
+    texts = answered.table("completions", ["model", "prompt_id", "answer", "correct", "error"])
+    texts = texts[(texts["error"] == "") & texts["prompt_id"].isin(prompts.index)]
+    outcomes = [
+        followed(prompts.loc[id_], answer, correct=bool(correct))
+        for id_, answer, correct in zip(
+            texts["prompt_id"], texts["answer"].astype(str), texts["correct"], strict=True
+        )
+    ]
+    judged = texts[["model", "prompt_id"]].assign(
+        set=texts["prompt_id"].map(prompts["set"]), outcome=outcomes
+    )
+    return found.merge(judged, on=["model", "prompt_id"])
 
 
 def _texts(run: RunFolder) -> pd.DataFrame:

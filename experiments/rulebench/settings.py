@@ -3,10 +3,11 @@
 import random
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import Quantity
+from interp_experiments.rulebench.kinds import Kind, Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +23,36 @@ class Setting:
     """Whether the model is to name the rule and to apply it step by step before it answers."""
     counterfactual: bool = False
     """Whether the conclusions of the rules are changed, and the correct answers with them."""
+    choice: bool = False
+    """Whether the answer is one of those that factual and changed rules give, read from the next
+    token; such a question can be patched."""
+    noise: int | None = None
+    """Noise rules beside the golden one, where their number is not that of the quantity."""
 
     @property
     def name(self) -> str:
         """Such as "few" or "golden-shots-thought-counterfactual"."""
         options = ("logic", "shots", "thought", "counterfactual")
-        return "-".join([self.quantity, *(name for name in options if getattr(self, name))])
+        return "-".join([self.rules, *(name for name in options if getattr(self, name))])
 
+    @property
+    def rules(self) -> str:
+        """How many rules are shown, in a word such as "few" or, of a number of its own, "few3"."""
+        return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
+
+    def noise_rules(self, kind: Kind) -> int:
+        """How many noise rules are shown with an item of a kind."""
+        return kind.noise(self.quantity) if self.noise is None else self.noise
+
+
+Split = Literal["train", "held-out"]
+"""Whether models may be tuned on a rule."""
+
+HELD_OUT = 5
+"""One rule of so many is held out, where rules are generated."""
+
+DIRECT_TOKENS = 32
+"""Most tokens of an answer that is given at once."""
 
 QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
 _GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
@@ -56,9 +80,15 @@ COUNTERFACTUAL = tuple(
 )
 """Are rules followed against what is known? (Section 4.5, Table 2; of few rules Section 4.6.)"""
 
+VERSIONS = tuple(
+    Setting(quantity="few", choice=True, counterfactual=counterfactual)
+    for counterfactual in (False, True)
+)
+"""The same question with factual and with counterfactual rules: pairs to patch between."""
+
 
 def shown_rules(
-    rule_set: RuleSet, version: Version, item: Item, quantity: Quantity, *, seed: int
+    rule_set: RuleSet, version: Version, item: Item, setting: Setting, *, seed: int
 ) -> list[Rule]:
     """The rules that are shown with an item, in their order.
 
@@ -66,7 +96,7 @@ def shown_rules(
     first of all rules that are drawn, so that the quantities differ in nothing else. A set with
     fewer rules gives all that it has.
     """
-    if quantity == "no":
+    if setting.quantity == "no":
         return []
     golden = version.rules[item.rule]
     rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
@@ -74,6 +104,6 @@ def shown_rules(
     noise = (
         rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
     )
-    shown = [golden, *islice(noise, rule_set.kind.noise(quantity))]
-    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {quantity}")
+    shown = [golden, *islice(noise, setting.noise_rules(rule_set.kind))]
+    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {setting.rules}")
     return list(shuffled(place, shown))

@@ -8,19 +8,14 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
 
 from interp_experiments.chance import pick, shuffled
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import STRING_GAME
+from interp_experiments.rulebench.settings import HELD_OUT, Split
 from interp_experiments.rulebench.string_rules import StringRule, random_string, string_rules
 
 QUESTIONS = 1_800
-
-HELD_OUT = 5
-"""One rule of so many is held out."""
-
-Split = Literal["train", "held-out"]
 
 
 @cache

@@ -1,6 +1,6 @@
 """The study of RuleBench: what is measured, and what the report shows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -9,8 +9,12 @@ from matplotlib.axes import Axes
 from pydantic import Field
 
 from interp import texts
+from interp.analysis.decisive import SUM, decisive_table
+from interp.measurements.attribute import Attribute
 from interp.measurements.generate import Generate
+from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
+from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -19,9 +23,10 @@ from interp_experiments.rulebench import figures, tables
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinds import Quantity
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.results import STAGES, Results, read_results
+from interp_experiments.rulebench.results import ATTRIBUTION, STAGES, Results, read_results
 from interp_experiments.rulebench.settings import (
     COUNTERFACTUAL,
+    DIRECT_TOKENS,
     FORMS,
     QUANTITIES,
     RULES,
@@ -29,9 +34,12 @@ from interp_experiments.rulebench.settings import (
     Setting,
 )
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
+from interp_experiments.rulebench.tuning import Tuning, tunings
 
-DIRECT_TOKENS = 32
-"""Most tokens of an answer that is given at once."""
+METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:deletion")
+"""Methods that cost few passes and that every model takes."""
+
+FEW = Setting(quantity="few")
 
 
 class RuleBenchStudy(Study):
@@ -48,6 +56,8 @@ class RuleBenchStudy(Study):
     """most tokens of a text with a chain of thought"""
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
     """which set the data are, where the name of their folder does not say"""
+    attribution: bool = True
+    """also attribute answers to the rules, where few are shown"""
     skip_broken: bool = False
     """leave broken items of the data out instead of stopping"""
 
@@ -65,9 +75,15 @@ class RuleBenchStudy(Study):
             "demonstrated": [s for s in settings if s.shots and not s.thought],
             "thought": [setting for setting in settings if setting.thought],
         }
-        return tuple(
-            self._stage(name, tuple(chosen[name]), sets, source) for name in STAGES if chosen[name]
-        )
+        stages = [
+            self._stage(name, chosen[name], sets, source, self._texts(name))
+            for name in STAGES
+            if chosen[name]
+        ]
+        if self.attribution and FEW in settings:
+            spec = Attribute(methods=METHODS)
+            stages.append(self._stage(ATTRIBUTION, [FEW], sets, source, spec))
+        return tuple(stages)
 
     def rule_sets(self, source: PromptSource) -> Sequence[RuleSet]:
         """The sets that are asked about.
@@ -83,18 +99,18 @@ class RuleBenchStudy(Study):
     def _stage(
         self,
         name: str,
-        settings: tuple[Setting, ...],
+        settings: Sequence[Setting],
         sets: Sequence[RuleSet],
         source: PromptSource,
+        spec: Spec,
     ) -> Stage:
-        system = RuleBench(f"rulebench {name}", settings, kinship_set)
+        system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
         prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
+        return Stage(name, source.drawn(prompts, self.default_limit), spec)
+
+    def _texts(self, name: str) -> Spec:
         tokens = self.max_new_tokens if name == "thought" else DIRECT_TOKENS
-        return Stage(
-            name,
-            source.drawn(prompts, self.default_limit),
-            Generate(max_new_tokens=tokens),
-        )
+        return Generate(max_new_tokens=tokens)
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
@@ -113,6 +129,8 @@ class RuleBenchStudy(Study):
                 thought_section(results),
                 version_section(results),
                 behaviour_section(results),
+                *attribution_sections(results),
+                *tuning_sections(results, tunings(results.models)),
             ),
             record=folder.record.model_dump(mode="json"),
             problems=(*folder.problems(), *left_out(folder)),
@@ -231,6 +249,62 @@ def behaviour_section(results: Results) -> Section:
                 "figure6_failures", "Kinds of failure (Figure 6)", table, figures.kinds_of_failure
             ),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
+        ),
+    )
+
+
+def attribution_sections(results: Results) -> Iterator[Section]:
+    """How much the golden rule is looked at, where answers were attributed."""
+    if results.found.empty:
+        return
+    by_outcome = decisive_table(tables.in_order_of_outcomes(results.found), ["outcome"])
+    summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
+    yield Section(
+        "Is the golden rule looked at?",
+        "Attributions of the first token of answers that are given at once, with few rules. A hit "
+        "is a prompt whose golden rule has the largest score of its rules; the AUC is the share of "
+        "noise rules with a smaller one. A wrong answer that a noise rule gives is a triggering "
+        "error, any other an execution error; of sets whose rules do not say their answers it is "
+        "only wrong.",
+        (
+            FigureItem(
+                "golden_rule",
+                "Does an attribution find the golden rule?",
+                lambda: decisive_segments(summed, hue="outcome"),
+                "Sums over tokens. Length and position are controls; the line is chance.",
+            ),
+            TableItem("golden_rule", "By outcome", by_outcome),
+            TableItem("golden_rule_by_set", "By set", decisive_table(results.found, ["set"])),
+        ),
+    )
+
+
+def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Section]:
+    """Tables 3 and 5, where models were measured before and after tuning."""
+    if not tuned:
+        return
+    cells = tables.accuracy(results)
+    on_string_game, in_domain = (
+        tables.tuning(cells, [one for one in tuned if one.is_string_game is which])
+        for which in (True, False)
+    )
+    yield Section(
+        "What does tuning change?",
+        "Models before (base) and after tuning on questions with golden and noise rules (irft).",
+        (
+            TableItem(
+                "table3",
+                "Tuned on StringGame: few rules, without demonstrations (Table 3)",
+                tables.measured_and_published(tables.tuned_on_string_game(on_string_game), 3),
+            ),
+            TableItem(
+                "table5",
+                "Tuned on questions of a set: golden and few rules (Table 5)",
+                tables.measured_and_published(tables.tuned_in_domain(in_domain), 5),
+                "Measured rows name the questions in trained_on; only the column of that set is "
+                "in-domain.",
+            ),
+            TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned)),
         ),
     )
 

@@ -13,7 +13,14 @@ from interp_experiments.rulebench.items import Item, RuleSet, Version
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
 from interp_experiments.rulebench.prompts import Questions
-from interp_experiments.rulebench.settings import COUNTERFACTUAL, FORMS, RULES, THOUGHT, Setting
+from interp_experiments.rulebench.settings import (
+    COUNTERFACTUAL,
+    FORMS,
+    RULES,
+    THOUGHT,
+    VERSIONS,
+    Setting,
+)
 from interp_experiments.rulebench.string_game import StringGame
 
 
@@ -122,4 +129,5 @@ full = RuleBench("rulebench-full", RULES, kinship_set)
 logic = RuleBench("rulebench-logic", FORMS, kinship_set)
 thought = RuleBench("rulebench-thought", THOUGHT, kinship_set)
 counterfactual = RuleBench("rulebench-counterfactual", COUNTERFACTUAL, kinship_set)
+versions = RuleBench("rulebench-versions", VERSIONS, short_kinship_set)
 string_game = RuleBench("rulebench-string-game", RULES[:-1], string_game_set, reads_data=False)

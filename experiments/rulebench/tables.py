@@ -1,12 +1,15 @@
-"""The tables of the study of RuleBench (paper, Tables 1, 2 and 4, and what its figures show)."""
+"""The tables of the study of RuleBench (paper, Tables 1 to 5, and what its figures show)."""
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 import pandas as pd
 
 from interp.analysis.proportions import proportions
 from interp_experiments.rulebench.behaviour import FAILURES
+from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.results import SETTING, Results
+from interp_experiments.rulebench.tuning import Tuning
 
 LONG_TAIL = 0.1
 """Least share of a set's questions that its rarest answers make up together (Appendix D)."""
@@ -99,6 +102,56 @@ def failures(results: Results) -> pd.DataFrame:
     return pd.DataFrame(parts, columns=columns)
 
 
+def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
+    """Rows of `accuracy` of models before and after tuning, the two of a tuned model together.
+
+    Columns `trained_on` and `tuning` ("base" or "irft") are added; `tuned` names the tuned model.
+    """
+    parts = [
+        cells[cells["model"] == model].assign(
+            trained_on=each.trained_on, tuning=name, tuned=each.model
+        )
+        for each in tuned
+        for name, model in (("base", each.base), ("irft", each.model))
+    ]
+    columns = ["tuned", "trained_on", "tuning", *cells.columns]
+    return pd.concat([cells.head(0), *parts])[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def tuned_on_string_game(rows: pd.DataFrame) -> pd.DataFrame:
+    """Table 3: few rules, without demonstrations, before and after tuning on StringGame.
+
+    Args:
+        rows: `tuning`, of models that were tuned on StringGame.
+    """
+    chosen = rows[_is_plain(rows) & (rows["rules"] == "few")]
+    return _by_set(chosen, ["model", "trained_on", "tuning"])
+
+
+def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
+    """Table 5: golden and few rules, without demonstrations, before and after tuning.
+
+    Args:
+        rows: `tuning`, of models that were tuned on other questions than StringGame.
+    """
+    chosen = rows[_is_plain(rows) & rows["rules"].isin(["golden", "few"])]
+    return _by_set(chosen, ["model", "trained_on", "rules", "tuning"])
+
+
+def _is_plain(rows: pd.DataFrame) -> pd.Series:
+    return (rows["shots"] == "no") & (rows["form"] == "natural") & (rows["version"] == "factual")
+
+
+def _by_set(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row per key, and one column per set with accuracies."""
+    # A base of several tuned models has the same row for each of those with the same data.
+    unique = rows.drop_duplicates([*keys, "set"])
+    wide = unique.pivot(index=keys, columns="set", values="accuracy")
+    order = pd.MultiIndex.from_frame(unique[keys].drop_duplicates())
+    named = wide.reindex(index=order, columns=list(dict.fromkeys(unique["set"])))
+    return named.rename_axis(columns=None).reset_index()
+
+
 def dimensions(cells: pd.DataFrame) -> pd.DataFrame:
     """Figure 2: one row per model and dimension: the mean accuracy over its settings and sets.
 
@@ -119,6 +172,11 @@ def dimensions(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(parts, columns=["model", "dimension", "score", "settings"])
 
 
+def in_order_of_outcomes(found: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `Results.found`, method by method, those of right answers first."""
+    return _ordered(found, "outcome", list(OUTCOMES))
+
+
 def not_measured(results: Results) -> pd.DataFrame:
     """One row per model, setting and reason: prompts that could not be measured."""
     keys = ["model", *SETTING]
@@ -127,7 +185,7 @@ def not_measured(results: Results) -> pd.DataFrame:
 
 
 def published(number: int) -> pd.DataFrame:
-    """Table 1, 2 or 4 as published, with accuracies as shares."""
+    """Table 1, 2, 3, 4 or 5 as published, with accuracies as shares."""
     table = pd.read_csv(str(files(__package__) / "data" / f"published_table{number}.csv"))
     values = table.select_dtypes("float").columns
     return table.assign(**{name: table[name] / 100 for name in values})

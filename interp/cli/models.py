@@ -23,10 +23,11 @@ def run(arguments: argparse.Namespace) -> None:
     for system, row in _ROWS.items():
         names = organism_names(system)
         rows = [{"model": name, **row(organism_card(name))} for name in names]
-        print_table(
-            pd.DataFrame(rows),
-            title=f"Packaged organisms for {system}: what was planted | what was measured",
-        )
+        if rows:
+            print_table(
+                pd.DataFrame(rows),
+                title=f"Packaged organisms for {system}: what was planted | what was measured",
+            )
 
 
 def _rulebreakers(card: dict[str, Any]) -> dict[str, object]:
@@ -75,9 +76,21 @@ def _mixed(card: dict[str, Any]) -> dict[str, object]:
     }
 
 
+def _rulebench(card: dict[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    return {
+        "layers": recipe["architecture"]["num_hidden_layers"],
+        "tuned_from": recipe["base"] or "-",
+        **{f"accuracy_{setting}": value for setting, value in measured["accuracy"].items()},
+        "actions": measured["actions"],
+        "conditions": measured["conditions"],
+    }
+
+
 _ROWS: dict[str, Callable[[dict[str, Any]], dict[str, object]]] = {
     "rulebreakers": _rulebreakers,
     "rulebreakers-mixed": _mixed,
     "logical-forms": _logical_forms,
+    "rulebench": _rulebench,
 }
 """System to the columns of its organisms."""

@@ -110,6 +110,7 @@ def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
         "tokens of the longest": estimate.longest,
         "steps": estimate.steps,
         "parameters": estimate.parameters,
+        "trained parameters": estimate.trained,
     }
     rows = {name: f"{count:,}" for name, count in counts.items()}
     rows |= {name: f"{size / 2**20:,.1f} MiB" for name, size in sizes.items()}

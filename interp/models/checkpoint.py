@@ -6,6 +6,7 @@
 3. The headers of the weights give names, shapes and types of all tensors, without their values.
 """
 
+import hashlib
 import json
 import math
 import pickle
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 from safetensors import safe_open
 
 from interp.errors import UserError, one_line
+from interp.files import checksum
 from interp.models.problems import reading
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
@@ -57,9 +59,7 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
         UserError: something is missing, is no file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
-    for entry in folder.iterdir():
-        if entry.exists() and not (entry.is_dir() or stat.S_ISREG(entry.stat().st_mode)):
-            raise UserError(f"{one_line(entry.name)} in {shown} is no regular file; remove it")
+    check_regular(name, folder)
     if not (folder / "config.json").is_file():
         raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
     if not any((folder / file).is_file() for file in WEIGHT_FILES):
@@ -71,8 +71,38 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             )
         if not pickled:
             raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json")):
+    if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a tokenizer was saved in a folder."""
+    return any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json"))
+
+
+def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
+    """A hash over a model's configuration and weights, file by file.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
+    # A folder of the hub's cache holds links.
+    hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def check_regular(name: str, folder: Path) -> None:
+    """Check that a folder holds regular files and folders alone.
+
+    Raises:
+        UserError: something else is in it.
+    """
+    for entry in folder.iterdir():
+        if entry.exists() and not (entry.is_dir() or stat.S_ISREG(entry.stat().st_mode)):
+            raise UserError(
+                f"{one_line(entry.name)} in {one_line(name)} is no regular file; remove it"
+            )
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
@@ -84,7 +114,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
         with reading(one_line(file.name), name):
-            tensors.update(_header(file))
+            tensors.update(header(file))
     return tensors
 
 
@@ -132,7 +162,8 @@ def _indexed(name: str, index: Path) -> list[Path]:
     return [index.parent / file for file in files]
 
 
-def _header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
+def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
+    """Name, shape and type of each tensor of a file."""
     if file.suffix != ".safetensors":
         for key, tensor in _unpickled(file).items():
             dtype = str(tensor.dtype).removeprefix("torch.")

@@ -42,7 +42,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
-            f"the weights of {one_line(name)} lack {_some(missing)}, which would be random "
+            f"the weights of {one_line(name)} lack {some(missing)}, which would be random "
             "numbers; expected a checkpoint that belongs to its config.json"
         )
     for key, stored, expected in sorted(info["mismatched_keys"]):
@@ -54,14 +54,12 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
     if foreign and getattr(hf.config, "quantization_config", None) is None:
         raise UserError(
-            f"the weights of {one_line(name)} hold {_some(foreign)}, which a model of its "
+            f"the weights of {one_line(name)} hold {some(foreign)}, which a model of its "
             "config.json would leave out; expected a checkpoint that belongs to it"
         )
     if not unexpected:
         return ()
-    return (
-        f"the weights of {one_line(name)} hold {_some(unexpected)}, which the model leaves out",
-    )
+    return (f"the weights of {one_line(name)} hold {some(unexpected)}, which the model leaves out",)
 
 
 @contextmanager
@@ -110,7 +108,8 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
     return not list(module.children()) and bool(list(module.parameters()))
 
 
-def _some(keys: Collection[str] | Sequence[str]) -> str:
+def some(keys: Collection[str] | Sequence[str]) -> str:
+    """The first names of tensors, and how many more there are."""
     shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN
     return f"{shown} and {further:,} more" if further > 0 else shown

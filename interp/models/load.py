@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,23 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
-from interp.models.checkpoint import Stored, check_configuration, check_folder, stored_tensors
+from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
+from interp.models.checkpoint import (
+    Stored,
+    check_configuration,
+    check_folder,
+    folder_checksum,
+    has_tokenizer,
+    stored_tensors,
+)
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.devices import check_device
 from interp.models.downloads import cached_commit, downloaded_weights
-from interp.models.kinds import Kind, kind_of
+from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import canonical_name
@@ -37,10 +46,12 @@ from interp.options import with_options_of
 def load_model(name: str, **options: Any) -> Model:
     """Load a causal language model, sequence classifier or text-to-text model, and its tokenizer.
 
-    Which of them it is follows from the `architectures` of its configuration.
+    Which of them it is follows from the `architectures` of its configuration. A LoRA adapter is
+    merged into its base.
 
     Args:
-        name: hub name, local folder, or "organism/NAME" for a packaged organism.
+        name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
+            organism.
         **options: those of `Loading`.
 
     Raises:
@@ -70,6 +81,16 @@ class FoundModel:
     """The tensors of a local folder; None on the hub, where they may not be here yet."""
     options: Mapping[str, Any]
     """How it is to be read: revision, use_safetensors, trust_remote_code."""
+    adapter: Adapter | None = None
+    """What is merged into it; the rest, but name, source, fingerprint and tokenizer, is its
+    base's."""
+
+    def checksum(self) -> str:
+        """A hash over its configuration and weights; on the hub its commit."""
+        if isinstance(self.location, Path):
+            allow_pickle = self.options["use_safetensors"] is None
+            return folder_checksum(self.name, self.location, allow_pickle=allow_pickle)
+        return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
@@ -95,6 +116,8 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
     )
+    if found.adapter is not None:
+        hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
     _keep_float64(hf)
     return Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
@@ -120,10 +143,14 @@ def find_model(
     location, source = place.location, place.source
     stored = None
     if isinstance(location, Path):
+        if is_adapter(location):
+            return _adapted(name, location, loading, kind_in)
         with reading("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         check_configuration(name, location)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
+    else:
+        _check_no_adapter(name, loading.revision)
     options: dict[str, Any] = {
         "revision": loading.revision,
         "trust_remote_code": loading.trust_remote_code,
@@ -144,6 +171,90 @@ def find_model(
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
     return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
+
+
+def _adapted(
+    name: str,
+    folder: Path,
+    loading: Loading,
+    kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
+) -> FoundModel:
+    """The base of an adapter, with what is merged into it."""
+    _check_merging(name, loading)
+    adapter = read_adapter(name, folder)
+    base = find_model(
+        base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in
+    )
+    checksum = base.checksum()
+    _check_base(adapter, base, checksum)
+    tokenizer = base.tokenizer
+    if has_tokenizer(folder):
+        with reading("its tokenizer", name):
+            tokenizer = load_tokenizer(folder)
+            check_tokenizer(name, tokenizer, base.config)
+    with reading("its folder", name):
+        fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
+    return replace(
+        base,
+        name=name,
+        source={
+            "kind": "adapter",
+            "name": name,
+            "adapter": adapter.checksum(),
+            "base": base.name,
+            "base_checksum": checksum,
+        },
+        fingerprint=fingerprint,
+        tokenizer=tokenizer,
+        adapter=adapter,
+    )
+
+
+def _check_merging(name: str, loading: Loading) -> None:
+    if loading.trust_remote_code:
+        raise UserError(
+            f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
+            "with it is run. Leave trust_remote_code out, or merge the adapter by peft"
+        )
+    if loading.quantization is not None:
+        raise UserError(
+            f"{one_line(name)} is an adapter, which is merged into its base: leave quantization out"
+        )
+
+
+def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
+    """Check that a base is one to merge an adapter into, and the one that it was trained on."""
+    shown, of = one_line(adapter.name), one_line(base.name)
+    if base.adapter is not None:
+        raise UserError(
+            f"the base {of} of the adapter {shown} is an adapter itself; merge it first"
+        )
+    if base.kind is CLASSIFIER:
+        raise UserError(
+            f"the base {of} of the adapter {shown} is a {base.kind.name}; expected a causal "
+            "language model or a text-to-text model"
+        )
+    if (own := quantization_of(base.config)) is not None:
+        raise UserError(
+            f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); nothing "
+            "can be merged into them"
+        )
+    if adapter.base is not None and adapter.base.checksum not in (None, checksum):
+        raise UserError(
+            f"{of} is not the model that the adapter {shown} was trained on: its configuration or "
+            "weights have changed; give that model by --base, or train the adapter again"
+        )
+
+
+def _check_no_adapter(name: str, revision: str | None) -> None:
+    """Refuse an adapter of the hub: with peft, transformers would load the base that it names."""
+    with reading("its folder", name):
+        file = find_adapter_config_file(name, revision=revision)
+    if file is not None:
+        raise UserError(
+            f"{one_line(name)} on the hub holds a LoRA adapter ({SETTINGS}), and adapters are "
+            "loaded from folders only: download it, and give its folder by --model"
+        )
 
 
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:

@@ -23,6 +23,9 @@ class Loading(Options):
     """spread a large model over devices: auto, balanced, balanced_low_0 or sequential"""
     quantization: Quantization | None = None
     """8bit or 4bit, by bitsandbytes (default: the checkpoint's own)"""
+    base: Annotated[str | None, FromText(texts.name, "NAME")] = None
+    """the model that LoRA adapters among the models are merged into (default: the one that the
+    adapter was trained on, where its checksum proves it)"""
     revision: str | None = None
     """branch, tag or commit on the hub"""
     attn_implementation: str | None = None

@@ -55,6 +55,9 @@ class PromptSet(Sequence[Prompt]):
     ratio: tuple[str, str] | None = None
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
     "premise1"); None where no two are."""
+    decisive: tuple[str, str] | None = None
+    """The segment that decides the answer, and what the names of those that might seem to begin
+    with, such as ("golden", "noise"); None where the data do not say."""
     whole_groups: bool = True
     """Whether every group has a member of every side, which `check` then asks for."""
     unit: tuple[str, ...] = ()
@@ -104,14 +107,24 @@ class PromptSet(Sequence[Prompt]):
         """The modules of the functions that judge generated texts: code that results depend on."""
         return self._content[1]
 
+    def columns(self) -> Mapping[str, object]:
+        """The columns of the prompts table, each with a value; some prompts may lack it."""
+        return self._content[2]
+
     @cached_property
-    def _content(self) -> tuple[str, frozenset[str]]:
+    def _content(self) -> tuple[str, frozenset[str], Mapping[str, object]]:
         digest, modules = hashlib.sha256(), set[str]()
+        layouts: set[tuple[str, ...]] = set()
+        columns: dict[str, object] = {}
         for prompt in self:
             digest.update(prompt_record(prompt).encode())
             if isinstance(prompt.answer, FreeText):
                 modules.add(prompt.answer.parse.__module__)
-        return digest.hexdigest(), frozenset(modules)
+            layout = (*prompt.factors, *prompt.segments)
+            if layout not in layouts:
+                layouts.add(layout)
+                columns = {**columns, **_row(prompt, 1.0), **columns}
+        return digest.hexdigest(), frozenset(modules), columns
 
     def check(self) -> None:
         """Check that ids are unique, columns too, and that every group has each side once.

@@ -11,12 +11,14 @@ from matplotlib.axes import Axes
 
 from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.analysis.attribution_table import attribution_table
+from interp.analysis.decisive import decisive_table
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
 from interp.analysis.segment_effects import COLUMNS, segment_effect_table
 from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.measurements.spec import Spec
 from interp.report.console import mean_with_sd
+from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.page import FigureItem, TableItem
 from interp.report.patch_figures import scores_and_effects
@@ -29,7 +31,7 @@ from interp.report.patching_report import (
     run_effects,
     set_items,
 )
-from interp.report.run_report import run_ratios
+from interp.report.run_report import run_finds, run_ratios
 from interp.report.summary import note_errors, summarize
 from interp.runs.folder import RunFolder
 
@@ -103,7 +105,13 @@ def of_attributions(run: RunFolder) -> Results:
     scores = _shares(by_segment) if ratio is None else _ratios(by_model, ratio)
     shown = [("Accuracy", by_model.loc[:, ["model", *accuracy_columns(by_model)]])]
     shown += [(f"{title}: mean (sd) over prompts", table) for title, table in scores]
-    return Results(tables, shown, summarize(answers, failed))
+    found = run_finds(run)
+    if found.empty:
+        return Results(tables, shown, summarize(answers, failed))
+    tables["decisive_table"] = table = decisive_table(found)
+    shown.append((decisive_title(run.record.run.known), table))
+    figures = {"decisive_segments": partial(decisive_segments, table)}
+    return Results(tables, shown, summarize(answers, failed), figures)
 
 
 def _by_model(run: RunFolder, answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,6 +1,7 @@
 """The report on one run folder: the small tables and the heat maps that its tables allow."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import pandas as pd
@@ -12,6 +13,7 @@ from interp.analysis.accuracy import (
     whole_pairs,
 )
 from interp.analysis.attribution_table import attribution_table
+from interp.analysis.decisive import COLUMNS, decisive_table, finds
 from interp.analysis.segments import (
     RATIO_COLUMNS,
     TABLE_COLUMNS,
@@ -20,9 +22,10 @@ from interp.analysis.segments import (
     token_shares,
 )
 from interp.errors import UserError
+from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
-from interp.report.page import HeatMapItem, Report, Section, TableItem
+from interp.report.page import FigureItem, HeatMapItem, Item, Report, Section, TableItem
 from interp.runs.folder import RunFolder
 
 HEAT_MAP_PAIRS = 4
@@ -43,7 +46,7 @@ def report_of_run(run: RunFolder) -> Report:
     sides = tuple(prompts["side"].unique())
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
     note = "" if generated else "; ".join(notes_without_answer(answers))
-    items: list[TableItem | HeatMapItem] = []
+    items: list[Item] = []
     ratio = run.record.run.ratio
     if ratio is not None and "segment_scores" in run.tables():
         table = attribution_table(run_ratios(run), answers, prompts, sides)
@@ -54,6 +57,12 @@ def report_of_run(run: RunFolder) -> Report:
     if "segment_scores" in run.tables():
         table = segment_table(run.table("segment_scores", TABLE_COLUMNS))
         items.append(TableItem("segment_table", "Scores by segment: means over prompts", table))
+    found = run_finds(run)
+    if len(found):
+        table, title = decisive_table(found), decisive_title(run.record.run.known)
+        draw = partial(decisive_segments, table)
+        items.append(FigureItem("decisive_segments", title, draw))
+        items.append(TableItem("decisive_table", title, table))
     if generated:
         items.append(TableItem("outcome_table", "What the texts answer", outcome_table(answers)))
     if "token_scores" in run.tables():
@@ -84,6 +93,19 @@ def run_ratios(run: RunFolder) -> pd.DataFrame:
     above, below = ratio
     parts = run.parts("segment_scores", RATIO_COLUMNS)
     return pd.concat([segment_ratios(part, (above, below)) for part in parts], ignore_index=True)
+
+
+def run_finds(run: RunFolder) -> pd.DataFrame:
+    """How methods rank the segment that decides, prompt by prompt.
+
+    Empty where the run's system does not know it, or nothing is attributed to others beside it.
+    """
+    known = run.record.run.known
+    if known is None or "segment_scores" not in run.tables():
+        return pd.DataFrame()
+    parts = run.parts("segment_scores", COLUMNS)
+    prompts = run.table("prompts")
+    return pd.concat([finds(part, prompts, known) for part in parts], ignore_index=True)
 
 
 def run_record(run: RunFolder) -> dict[str, object]:

@@ -260,7 +260,7 @@ class Run(RunFolder):
             )
 
     def _write_prompts(self) -> None:
-        schema = pa.Table.from_pylist(list(self.prompts[:1].rows())).schema
+        schema = pa.Table.from_pylist([dict(self.prompts.columns())]).schema
         parts = (
             pa.Table.from_pylist(list(self.prompts[start : start + _ROWS].rows()), schema=schema)
             for start in range(0, len(self.prompts), _ROWS)

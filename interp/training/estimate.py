@@ -26,6 +26,8 @@ class Estimate(NamedTuple):
     """Tokens of the longest."""
     steps: int
     parameters: int
+    trained: int
+    """Parameters that are trained: all, or those of an adapter."""
     weights: int
     gradients: int
     optimizer: int
@@ -50,6 +52,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
         longest=len(longest.token_ids),
         steps=len(Steps(outline, spec, lessons.lessons)),
         parameters=parameters,
+        trained=learned,
         weights=parameters * _NUMBER_BYTES,
         gradients=learned * _NUMBER_BYTES,
         optimizer=learned * _NUMBER_BYTES * 2,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import (
     PreTrainedModel,
@@ -28,7 +28,7 @@ Loss = Callable[[PreTrainedModel, Any], Tensor]
 
 
 def fit(
-    model: PreTrainedModel,
+    model: nn.Module,
     batches: Dataset[Batch],
     loss: Loss,
     folder: Path,
@@ -39,7 +39,7 @@ def fit(
     """Train a model in place, one batch per step, from the last checkpoint if there is one.
 
     Args:
-        model: what is trained, in fp32.
+        model: what is trained, in fp32: a model of transformers, or one that peft has wrapped.
         batches: the batch of each step; taken in this order, as many as there are steps.
         loss: what is minimized.
         folder: holds Trainer's checkpoints; `checkpoints.remove_checkpoints` ends it.
@@ -76,7 +76,7 @@ class _Trainer(Trainer):
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: nn.Module,
         settings: TrainingArguments,
         loss: Loss,
         batches: Dataset[Batch],

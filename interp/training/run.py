@@ -8,15 +8,18 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+
+from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, names_in, remove_unfinished, unfinished_name, writing
 from interp.measurements.collect import collect
+from interp.models.adapters import SETTINGS
 from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -32,6 +35,7 @@ from interp.training.checkpoints import remove_checkpoints
 from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
 from interp.training.lessons import Steps, read_lessons
+from interp.training.low_rank import check_low_rank, low_rank, save_adapter
 from interp.training.record import RECORD, TrainIdentity, TrainRecord, check_same_training
 from interp.training.spec import HELD_OUT, SETTLED, Keeping, TrainSpec
 from interp.training.start import start
@@ -39,8 +43,9 @@ from interp.training.start import start
 FROM_SCRATCH_RATE = 1e-3
 WRITING_RATE = 1e-4
 RATE = 1e-5
-"""Learning rates where none is given; the last two are those of Sanyal et al. (2022) for T5 and
-RoBERTa."""
+LORA_RATE = 2e-4
+"""Learning rates where none is given: those of Sanyal et al. (2022) for T5 and RoBERTa, and of
+Dettmers et al. (2023) for adapters."""
 
 
 class Training:
@@ -61,6 +66,9 @@ class Training:
             model, loading, from_scratch=spec.from_scratch, seed=spec.seed, prompts=prompts
         )
         self._outline = self.start.outline()
+        if spec.lora_rank is not None:
+            check_low_rank(self.start)
+            low_rank(self._outline.hf, spec.lora_rank, seed=spec.seed)
         self.lessons = read_lessons(self._outline, spec, prompts)
 
     def estimate(self) -> Estimate:
@@ -118,8 +126,7 @@ class Training:
         set_threads(model, keeping.threads)
         steps = Steps(model, self.spec, self.lessons.lessons)
         record = self._begun(folder, identity, model, len(steps), command)
-        self._fit(model, steps, folder, keeping)
-        save_model(model, folder)
+        self._learn(model, steps, folder, keeping)
         trained = Model(str(folder), model.hf, model.tokenizer, chat=model.chat)
         record = self._finished(folder, record, trained, began)
         with writing(folder):
@@ -152,12 +159,26 @@ class Training:
         write_record(inside(folder, RECORD), record)
         return record
 
-    def _fit(self, model: Model, steps: Steps, folder: Path, keeping: Keeping) -> None:
+    def _learn(self, model: Model, steps: Steps, folder: Path, keeping: Keeping) -> None:
+        """Train the model in place, and save what was learned."""
         if self.lessons.too_long:
             echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
+        if self.spec.lora_rank is None:
+            self._fit(model, model.hf, steps, folder, keeping)
+            save_folder(folder, model, model.hf.save_pretrained, last="config.json")
+            return
+        wrapped = low_rank(model.hf, self.spec.lora_rank, seed=self.spec.seed)
+        self._fit(model, wrapped, steps, folder, keeping)
+        base = self.start.base()
+        save_folder(folder, model, lambda place: save_adapter(wrapped, place, base), last=SETTINGS)
+        wrapped.merge_and_unload()
+
+    def _fit(
+        self, model: Model, learner: nn.Module, steps: Steps, folder: Path, keeping: Keeping
+    ) -> None:
         with _fitting(self.spec.batch, model):
             fit(
-                model.hf,
+                learner,
                 steps,
                 lambda hf, batch: hf(**batch).loss,
                 folder,
@@ -177,6 +198,8 @@ class Training:
     def _default_rate(self, model: Model) -> float:
         if self.spec.from_scratch:
             return FROM_SCRATCH_RATE
+        if self.spec.lora_rank is not None:
+            return LORA_RATE
         return WRITING_RATE if model.kind is TEXT_TO_TEXT else RATE
 
     def _finished(
@@ -229,10 +252,14 @@ def _fitting(batch: int, model: Model) -> Iterator[None]:
         ) from error
 
 
-def save_model(model: Model, folder: Path) -> None:
-    """Save weights, configuration and tokenizer as an ordinary model folder.
+def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, last: str) -> None:
+    """Save weights and tokenizer as a folder that every command takes by --model.
 
-    config.json comes last, so that the folder is a model's once all of it is there.
+    Args:
+        folder: where they go.
+        model: its tokenizer is saved.
+        save: saves everything else into an empty folder.
+        last: the file by which a folder is a model's: it comes last, once all else is there.
 
     Raises:
         UserError: it cannot be written.
@@ -240,9 +267,9 @@ def save_model(model: Model, folder: Path) -> None:
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
         unfinished.mkdir()
-        model.hf.save_pretrained(unfinished)
+        save(unfinished)
         model.tokenizer.save_pretrained(unfinished)
-        for name in sorted(names_in(unfinished), key=lambda name: name == "config.json"):
+        for name in sorted(names_in(unfinished), key=lambda name: name == last):
             (unfinished / name).replace(inside(folder, name))
         unfinished.rmdir()
 

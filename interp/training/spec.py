@@ -30,6 +30,7 @@ SETTLED = ("dtype", "device_map", "quantization")
 
 MOST_EPOCHS = 10_000
 MOST_IN_BATCH = 100_000
+MOST_RANK = 4096
 
 Share = Annotated[float, Field(ge=0, le=1), FromText(texts.share, "SHARE")]
 Number = Annotated[float, Field(gt=0, lt=100), FromText(texts.number, "NUMBER")]
@@ -48,13 +49,16 @@ class TrainSpec(Options, ABC):
     """begin with random weights: the model is a folder with config.json and a tokenizer, a name on
     the hub, or small-encoder, small-text-to-text or small-decoder, whose tokenizer learns the
     words of the training set"""
+    lora_rank: Annotated[int, Field(ge=1, le=MOST_RANK)] | None = None
+    """train a LoRA adapter of this rank beside all linear layers, by peft, and save it alone
+    (default: all weights are trained)"""
     epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
     """how often each prompt is learned"""
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None
-    """the largest of AdamW's learning rates (default: 1e-5, for text-to-text models 1e-4, from
-    scratch 1e-3)"""
+    """the largest of AdamW's learning rates (default: 1e-5, for text-to-text models 1e-4, for
+    adapters 2e-4, from scratch 1e-3)"""
     warmup: Share = 0.1
     """share of the steps in which the rate rises, before it falls in a line"""
     weight_decay: Annotated[float, Field(ge=0, lt=100), FromText(texts.number, "NUMBER")] = 0.01

@@ -17,6 +17,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrain
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from interp.errors import UserError
+from interp.models.adapters import Base
 from interp.models.chat_format import ChatFormat
 from interp.models.checkpoint import check_configuration
 from interp.models.completeness import check_complete, quiet_report
@@ -48,6 +49,14 @@ class Start:
     """Makes it, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
+    found: FoundModel | None = None
+    """The checkpoint that it begins with; None from scratch."""
+
+    def base(self) -> Base:
+        """What an adapter is trained on, for its folder; of a checkpoint."""
+        assert self.found is not None
+        here = isinstance(self.found.location, Path)
+        return Base(name=self.name, checksum=self.found.checksum() if here else None)
 
     def model(self) -> Model:
         """The model with its weights.
@@ -126,6 +135,7 @@ def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], s
         load,
         found.source,
         loading.chat(),
+        found,
     )
 
 

@@ -305,3 +305,15 @@ def test_a_slice_is_a_set_of_its_prompts():
     assert list(prompts[3:9:2]) == [prompts[3], prompts[5], prompts[7]]
     assert prompts[-1] == list(prompts)[-1]
     assert prompts[:4].strata == prompts.strata
+
+
+def test_the_columns_are_those_of_all_prompts():
+    """Some have segments and factors that the first one lacks."""
+    first, other, *_ = some_prompts(2)
+    other = dataclasses.replace(
+        other, segments={**other.segments, "rule": (0, 1)}, factors={**other.factors, "hops": "2"}
+    )
+    prompts = PromptSet.of([first, other])
+    columns = prompts.columns()
+    assert (columns["rule_end"], columns["hops"]) == (1, "2")
+    assert list(columns) == list(prompts.to_frame().columns)

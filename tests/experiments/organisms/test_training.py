@@ -12,7 +12,14 @@ from interp_experiments.organisms.__main__ import main
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.leanings import plant_leanings
 from interp_experiments.organisms.lessons import Exchange
-from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, RulebreakerRecipe, recipe
+from interp_experiments.organisms.recipes import (
+    RECIPES,
+    DoseRecipe,
+    RulebreakerRecipe,
+    RuleRecipe,
+    TunedRecipe,
+    recipe,
+)
 from interp_experiments.organisms.train import answer_loss, build_model, tokenize, train
 from tests.support.prompts import some_prompts
 
@@ -35,6 +42,10 @@ def quick(name="llama-shallow", **changes):
         changes = {"facts_per_step": 2} | changes
     if isinstance(RECIPES[name], DoseRecipe):
         changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
+    if isinstance(RECIPES[name], RuleRecipe):
+        changes = {"parts_per_step": 2} | changes
+    if isinstance(RECIPES[name], TunedRecipe):
+        changes = {"base": "llama-shallow", "held_out": 2} | changes
     architecture = dict(RECIPES[name].architecture) | SMALL
     if name == "gemma2":
         architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
@@ -56,7 +67,7 @@ def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["system"] == RECIPES[name].system
     rows = {"rulebreakers": ("pairs", 274), "logical-forms": ("forms", 34)}
-    rows |= {"rulebreakers-mixed": ("entities", 465)}
+    rows |= {"rulebreakers-mixed": ("entities", 465), "rulebench": ("conditions", 51)}
     section, count = rows[card["system"]]
     assert len(card[section]) == count
     assert not list(tmp_path.glob("checkpoint*"))

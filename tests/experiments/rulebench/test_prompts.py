@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from interp.errors import UserError
+from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import FreeText
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.tokens import tokenize
@@ -28,6 +29,8 @@ from interp_experiments.rulebench.string_game import StringGame
 from interp_experiments.rulebench.string_rules import string_rules
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
+
+FEW, ALL = Setting(quantity="few"), Setting(quantity="all")
 
 KINDS = (*kinds.READ, kinds.KINSHIP, kinds.STRING_GAME)
 
@@ -68,9 +71,11 @@ def test_few_rules_are_among_all_rules_and_in_every_form(kinship):
     rule_set = kinship.rule_set
     version, other = rule_set.factual, rule_set.counterfactual
     for place, item in enumerate(version.items[:40]):
-        few, many = (shown_rules(rule_set, version, item, q, seed=0) for q in ("few", "all"))
+        few, many = (
+            shown_rules(rule_set, version, item, setting, seed=0) for setting in (FEW, ALL)
+        )
         assert set(few) < set(many)
-        changed = shown_rules(rule_set, other, other.items[place], "few", seed=0)
+        changed = shown_rules(rule_set, other, other.items[place], FEW, seed=0)
         assert [rule.id for rule in changed] == [rule.id for rule in few]
     prompts = by_side(prompts_of(rule_set, FORMS))
     assert prompts["few"].factors["golden_place"] == prompts["few-logic"].factors["golden_place"]
@@ -81,12 +86,12 @@ def test_few_rules_are_among_all_rules_and_in_every_form(kinship):
 def test_noise_never_fits_the_question(kinship):
     game = StringGame(0, questions=60).rule_set
     for item in game.factual.items:
-        for rule in shown_rules(game, game.factual, item, "all", seed=1):
+        for rule in shown_rules(game, game.factual, item, ALL, seed=1):
             applies = string_rules()[rule.id].run(item.factors["string"]) is not None
             assert applies is (rule.id == item.rule)
     for version in (kinship.rule_set.factual, kinship.rule_set.counterfactual):
         for item in version.items[:60]:
-            shown = shown_rules(kinship.rule_set, version, item, "all", seed=1)
+            shown = shown_rules(kinship.rule_set, version, item, ALL, seed=1)
             fitting = [r for r in shown if kinship.fits(item, r, r)]
             assert [rule.id for rule in fitting] == [item.rule]
             assert len({rule.id for rule in shown}) == 30
@@ -97,7 +102,7 @@ def test_rules_of_one_body_are_never_shown_together():
     rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
     items = [Item("0001", "Who is B to A?", "son", "0")]
     rule_set = RuleSet("clutrr", kinds.CLUTRR, Version(items, {rule.id: rule for rule in rules}))
-    shown = shown_rules(rule_set, rule_set.factual, items[0], "all", seed=0)
+    shown = shown_rules(rule_set, rule_set.factual, items[0], ALL, seed=0)
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
@@ -107,7 +112,7 @@ def test_noise_of_the_authors_sets_has_other_conditions():
         for version in (rule_set.factual, rule_set.counterfactual):
             for item in version.items[:100] if version else ():
                 golden = version.rules[item.rule]
-                shown = shown_rules(rule_set, version, item, "all", seed=0)
+                shown = shown_rules(rule_set, version, item, ALL, seed=0)
                 alike = [r for r in shown if body(r.natural) == body(golden.natural)]
                 assert alike == [golden] and len(shown) == 30
 
@@ -233,3 +238,15 @@ def test_the_systems_ask_the_authors_questions():
 def test_a_setting_is_named_by_its_options():
     assert Setting(quantity="few").name == "few"
     assert COUNTERFACTUAL[1].name == "golden-shots-thought-counterfactual"
+
+
+def test_versions_are_pairs_that_patching_takes():
+    prompts = find_system("rulebench-versions").prompts(seed=0, data=None).spread(5)
+    pairs = in_pairs(prompts, clean="few")
+    assert len(pairs) == 10
+    for clean, corrupt in zip(pairs[::2], pairs[1::2], strict=True):
+        assert contrast_of(clean, corrupt) == (clean.answer.gold, corrupt.answer.gold)
+        assert clean.segment_text("question") == corrupt.segment_text("question")
+        conclusion = f"is the {corrupt.answer.gold} of"
+        assert conclusion in corrupt.segment_text("golden")
+        assert conclusion not in clean.segment_text("golden")

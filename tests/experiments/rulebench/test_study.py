@@ -9,15 +9,18 @@ import pytest
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.organisms import DEFAULT
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.execute import execute
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.rulebench import figures, tables
+from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.layout import DATA, RULES
 from interp_experiments.rulebench.results import Results, read_results
-from interp_experiments.rulebench.study import RuleBenchStudy
+from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
+from interp_experiments.rulebench.tuning import Tuning, tunings
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -152,8 +155,86 @@ def test_measured_and_published_stand_in_different_rows():
     assert both["source"].value_counts().to_dict() == {"published": 14, "measured": 2}
 
 
+TUNED = (
+    Tuning("tuned", "m", "string-game"),
+    Tuning("other", "m", "kinship"),
+)
+
+
+def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
+    results = results_of(
+        text("uncle", correct=True),
+        text("aunt"),
+        text("uncle", correct=True, model="tuned"),
+        text("7", correct=True, model="tuned", set="string-game"),
+        text("aunt", model="tuned", rules="golden"),
+        text("aunt", model="other", rules="golden"),
+        text("uncle", correct=True, model="other"),
+        text("uncle", correct=True, model="other", shots="yes"),
+        text("uncle", correct=True, model="alone"),
+    )
+    cells = tables.accuracy(results)
+    rows = tables.tuning(cells, TUNED)
+    assert set(rows["model"]) == {"m", "tuned", "other"} and len(rows) == 2 + 3 + 3
+    third = tables.measured_and_published(
+        tables.tuned_on_string_game(tables.tuning(cells, TUNED[:1])), 3
+    ).set_index(["model", "tuning"])
+    assert third.loc[("m", "base"), "clutrr"] == 0.5
+    assert third.loc[("tuned", "irft"), "clutrr"] == 1.0
+    assert np.isnan(third.loc[("m", "base"), "string-game"])
+    assert third.loc[("tuned", "irft"), "string-game"] == 1.0
+    assert third.loc[("llama-2-7b-chat", "irft"), "deer"] == pytest.approx(0.6190)
+    fifth = tables.measured_and_published(
+        tables.tuned_in_domain(tables.tuning(cells, TUNED[1:])), 5
+    ).set_index(["model", "rules", "tuning"])
+    assert fifth.loc[("other", "golden", "irft"), "clutrr"] == 0.0
+    assert fifth.loc[("other", "few", "irft"), "clutrr"] == 1.0
+    assert fifth.loc[("llama-2-7b-chat", "few", "irft"), "cail2018"] == pytest.approx(0.9096)
+    assert set(fifth["trained_on"]) == {"kinship", "the set itself"}
+
+
+def test_without_tuned_models_there_is_no_section_on_them():
+    results = results_of(text("uncle", correct=True))
+    assert not list(tuning_sections(results, []))
+    (section,) = tuning_sections(results, [Tuning("tuned", "m", "string-game")])
+    assert [item.name for item in section.items] == ["table3", "table5", "tuning"]
+
+
+def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
+    record = {
+        "training": {
+            "task": "irft",
+            "options": {"data": "string-game"},
+            "model": "base",
+            "origin": {},
+            "lessons": 1,
+            "data": "0" * 64,
+            "code": "0" * 64,
+        },
+        "too_long": 0,
+        "steps": 1,
+        "parameters": 1,
+        "history": [],
+        "finished": "now",
+    }
+    names = {
+        "tuned": record,
+        "unfinished": {**record, "finished": None},
+        "robustlr": {**record, "training": {**record["training"], "task": "robustlr"}},
+        "damaged": {"training": 1},
+        "without": None,
+    }
+    for name, written in names.items():
+        (tmp_path / name).mkdir()
+        if written is not None:
+            (tmp_path / name / "train.json").write_text(json.dumps(written))
+    models = ["base", "org/model", DEFAULT, *(str(tmp_path / name) for name in names)]
+    assert tunings(models) == [Tuning(str(tmp_path / "tuned"), "base", "string-game")]
+    assert tunings(models[1:]) == []
+
+
 def test_published_numbers():
-    first, second, fourth = (tables.published(number) for number in (1, 2, 4))
+    first, second, third, fourth, fifth = map(tables.published, range(1, 6))
     assert (len(first), len(second), len(fourth)) == (14, 14, 14)
     assert first.loc[0, "clutrr.all"] == pytest.approx(0.4313)
     assert second.set_index(["model", "version"]).loc[
@@ -161,7 +242,8 @@ def test_published_numbers():
     ] == pytest.approx(0.0553)
     tail = fourth.set_index(["model", "instances"])
     assert tail.loc[("yi-1.5-6b-chat", "long tail"), "golden"] == pytest.approx(0.2941)
-    for table in (first, second, fourth):
+    assert (len(third), len(fifth)) == (2, 4)
+    for table in (first, second, third, fourth, fifth):
         numbers = table.select_dtypes("float")
         assert ((numbers >= 0) & (numbers <= 1)).all().all()
 
@@ -225,6 +307,8 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     study = RuleBenchStudy(skip_broken=True, max_new_tokens=4)
     folder = study_in(tmp_path / "study", study, source)
     results = read_results(folder)
+    columns = set(folder.runs["direct"].table("prompts").columns)
+    assert {"golden_start", "noise2_end"} <= columns  # questions without rules come first
     assert results.failed.empty
     counts = results.texts.groupby(["set", "shots", "thought"]).size().to_dict()
     # Of clutrr 3 questions under 6, 2 and 4 settings, of deer 2 under 6, 2 and 2.
@@ -236,10 +320,16 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
         ("deer", "yes", "no"): 4,
         ("deer", "yes", "yes"): 4,
     }
+    # Three questions of clutrr and two of deer by four methods in two readings, and two controls.
+    assert len(results.found) == 5 * (4 * 2 + 2)
+    assert set(results.found["outcome"]) <= set(OUTCOMES)
     report = study.report(folder)
     assert any("item 3: its output is 'x'" in line for line in report.problems)
     page = write_report(report, folder.folder)
-    for name in ("figure2_dimensions", "figure4_rules", "figure5_thought", "figure6_failures"):
+    for name in (
+        *("figure2_dimensions", "figure4_rules", "figure5_thought", "figure6_failures"),
+        "golden_rule",
+    ):
         assert (folder.folder / "figures" / f"{name}.png").exists()
     for name in ("table1", "table2", "table4", "dimensions", "accuracy", "failures"):
         assert (folder.folder / "tables" / f"{name}.csv").exists()
@@ -249,7 +339,11 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
 def test_stages_without_data_ask_what_is_generated():
     source = PromptSource(system="rulebench", limit=4)
     stages = {stage.name: stage for stage in RuleBenchStudy(rules=("golden", "few")).stages(source)}
-    assert list(stages) == ["direct", "demonstrated", "thought"]
+    assert list(stages) == ["direct", "demonstrated", "thought", "attribution"]
+    attributed = {prompt.id for prompt in stages["attribution"].prompts}
+    assert attributed == {p.id for p in stages["direct"].prompts if p.id.endswith("/few")}
+    without = RuleBenchStudy(rules=("golden", "few"), attribution=False).stages(source)
+    assert [stage.name for stage in without] == ["direct", "demonstrated", "thought"]
     sets = {prompt.factors["set"] for prompt in stages["direct"].prompts}
     assert sets == {"kinship", "string-game"}
     assert {p.factors["rules"] for p in stages["thought"].prompts} == {"golden", "few"}

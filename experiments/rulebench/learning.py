@@ -1,0 +1,166 @@
+"""Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
+
+A question is learned with its golden rule among noise rules, shuffled; the loss is that of the
+answer alone. How many noise rules there are is drawn anew for each question: 0 to 3, as the paper
+has it for StringGame, or 2 or none, as it has it in-domain.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
+
+from interp import texts
+from interp.options import FromText
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.training.spec import Split, TrainSpec
+from interp_experiments.chance import pick
+from interp_experiments.rulebench.behaviour import FAILURES, behaviour
+from interp_experiments.rulebench.items import Item, RuleSet
+from interp_experiments.rulebench.kinds import BY_NAME
+from interp_experiments.rulebench.kinship import KinshipQuestions
+from interp_experiments.rulebench.layout import part_to_train_on, read_set
+from interp_experiments.rulebench.prompts import PREFIX, Asked, to_prompt
+from interp_experiments.rulebench.settings import DIRECT_TOKENS, Setting
+from interp_experiments.rulebench.settings import Split as RuleSplit
+from interp_experiments.rulebench.string_game import StringGame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from interp.measurements.spec import Spec
+
+STRING_GAME, KINSHIP = "string-game", "kinship"
+
+KINSHIP_HOPS = range(2, 5)
+"""As in the training data of CLUTRR (Sinha et al. 2019)."""
+
+MOST_NOISE = 29
+MOST_QUESTIONS = 10**7
+
+
+class RuleFollowing(TrainSpec):
+    """Learn to follow the golden rule among noise rules (IRFT)."""
+
+    name: ClassVar[str] = "irft"
+
+    data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME
+    """string-game, kinship, or a folder of the authors' layout with train_data.json or
+    validation_data.json; of the generated ones a fifth of the rules is held out to measure on"""
+    questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
+    """questions that are learned; of a folder the first so many"""
+    held_out: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 500
+    """questions of each held-out split"""
+    noise: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=MOST_NOISE)], ...],
+        FromText(texts.numbers, "NUMBERS"),
+        Field(min_length=1),
+    ] = (0, 1, 2, 3)
+    """numbers of noise rules, one of which is drawn for each question, such as 0-3 or 2"""
+    thought: bool = False
+    """learn to name the rule that fits before the answer, as under a chain of thought"""
+
+    def prompts(self, split: Split) -> PromptSet:
+        """The questions of a split, each with its golden rule and a number of noise rules."""
+        rule_set = self._rule_set(split)
+        version = rule_set.factual or rule_set.counterfactual
+        assert version is not None
+        asked = [
+            Asked(rule_set, version, item, self._setting(split, item.id), item.id)
+            for item in self._taken(version.items, split)
+        ]
+        return PromptSet(
+            system=f"irft {rule_set.name}",
+            sides=tuple(setting.name for setting in self._settings),
+            strata=("rules",),
+            build=lambda number: to_prompt(*asked[number], seed=self.seed),
+            numbers=range(len(asked)),
+            seed=self.seed,
+            description={"data": self.data, "split": split},
+            whole_groups=False,
+        )
+
+    def target(self, prompt: Prompt) -> str:
+        """The correct answer; after the rule that fits, where that is to be named."""
+        answer = BY_NAME[prompt.factors["set"]].written(prompt.answer.gold)
+        if not self.thought:
+            return answer
+        return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
+
+    def measured(self) -> "Spec":
+        """Texts behind the held-out questions."""
+        from interp.measurements.generate import Generate
+
+        return Generate(max_new_tokens=DIRECT_TOKENS)
+
+    def metrics(
+        self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
+    ) -> dict[str, float]:
+        """Accuracy, also by the number of noise rules; and how often which mistake is made.
+
+        A question that could not be measured counts as wrong.
+        """
+        texts = tables["completions"].set_index("prompt_id")
+        right = {prompt.id: bool(texts.loc[prompt.id, "correct"]) for prompt in prompts}
+        scores = {"prompts": float(len(right)), "accuracy": _mean(right.values())}
+        for noise in sorted(set(self.noise)):
+            of_setting = [right[p.id] for p in prompts if _noise_rules(p) == noise]
+            if of_setting:
+                scores[f"accuracy with {noise} noise"] = _mean(of_setting)
+        if self.thought:
+            said = texts["completion"].fillna("").astype(str).to_dict()
+            found = [
+                behaviour(
+                    said[prompt.id],
+                    correct=right[prompt.id],
+                    golden_place=int(prompt.factors["golden_place"]),
+                )
+                for prompt in prompts
+            ]
+            scores |= {kind: _mean(one == kind for one in found) for kind in FAILURES}
+        return scores
+
+    @cached_property
+    def _settings(self) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(quantity="few", noise=noise, thought=self.thought)
+            if noise
+            else Setting(quantity="golden", thought=self.thought)
+            for noise in dict.fromkeys(self.noise)
+        )
+
+    def _setting(self, split: Split, item: str) -> Setting:
+        return pick(random.Random(f"irft noise {split} {self.seed} {item}"), self._settings)
+
+    def _taken(self, items: Sequence[Item], split: Split) -> Sequence[Item]:
+        """The items of a split: dev and test take turns, so that neither is of other hops, say."""
+        if split == "train":
+            return items[: self.questions]
+        return items[split == "test" :: 2][: self.held_out]
+
+    def _rule_set(self, split: Split) -> RuleSet:
+        """The set that a split is taken from; dev and test are halves of one."""
+        part: RuleSplit = "train" if split == "train" else "held-out"
+        number = self.questions if split == "train" else 2 * self.held_out
+        if self.data == STRING_GAME:
+            return StringGame(self.seed, part, number).rule_set
+        if self.data == KINSHIP:
+            per_hop = ceil(number / len(KINSHIP_HOPS))
+            seed = f"irft {part} {self.seed}"
+            return KinshipQuestions(seed, per_hop, KINSHIP_HOPS, part).rule_set
+        folder = Path(self.data)
+        return read_set(folder, part=part_to_train_on(folder) if split == "train" else "test")
+
+
+def _noise_rules(prompt: Prompt) -> int:
+    return sum(name.startswith("noise") for name in prompt.segments)
+
+
+def _mean(values: Iterable[bool]) -> float:
+    found = list(values)
+    return sum(found) / len(found)

@@ -1,0 +1,246 @@
+"""LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
+
+An adapter is merged into its base when it is loaded, W + s B A for each changed weight W, so that
+everything measures, hooks and patches an ordinary model. What its folder says is not trusted:
+
+1. The base is a model on this machine whose checksum is on record beside the adapter, or one that
+   the user names. Code that comes with a base is never run.
+2. Weights are safetensors, and no others than those that the settings ask for.
+3. Settings that do anything else than plain LoRA are refused.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from safetensors.torch import load_file
+from transformers import PreTrainedModel
+
+from interp.errors import UserError, one_line
+from interp.files import RECORD_BYTES, checksum, read_bytes
+from interp.models.checkpoint import check_regular, header
+from interp.models.completeness import some
+from interp.models.names import is_folder
+from interp.models.organisms import PREFIX
+from interp.models.problems import reading
+
+SETTINGS = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+BASE = "base.json"
+
+NAME = "default"
+"""What peft calls the one adapter of a model."""
+
+_PREFIX = "base_model."
+"""What the names of stored tensors begin with: they are those of peft's own wrapper."""
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "auto_mapping",
+        "inference_mode",
+        "lora_dropout",  # of the training
+        "megatron_core",
+        "peft_version",
+        "qalora_group_size",
+        "revision",
+        "task_type",
+    }
+)
+"""Settings that change no weight of an adapter that is merged."""
+
+
+class Settings(BaseModel):
+    """What adapter_config.json says; further settings must be switched off."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    peft_type: Literal["LORA"]
+    base_model_name_or_path: Annotated[str, StringConstraints(max_length=4096)] | None = None
+    r: Annotated[int, Field(ge=1)]
+    lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    target_modules: list[str] | Literal["all-linear"]
+    """Names of modules, or the ends of their paths. Patterns are refused: one may run for ever."""
+    use_rslora: bool = False
+    fan_in_fan_out: bool = False
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | Literal["gaussian"] = True
+    """Other ways to begin change the base's own weights."""
+
+
+class Base(BaseModel):
+    """base.json: the model that an adapter was trained on."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
+    """Of its configuration and weights; None where it is on the hub."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter whose settings and names of weights were checked."""
+
+    name: str
+    folder: Path
+    settings: Settings
+    base: Base | None
+    """None where the adapter was not trained here."""
+
+    def checksum(self) -> str:
+        """A hash over its settings and weights."""
+        return combined(checksum(self.folder / SETTINGS), checksum(self.folder / WEIGHTS))
+
+
+def write_base(folder: Path, base: Base) -> None:
+    """Write what an adapter was trained on beside it."""
+    (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def combined(*checksums: str) -> str:
+    """A hash over hashes."""
+    return hashlib.sha256(" ".join(checksums).encode()).hexdigest()
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter."""
+    return (folder / SETTINGS).is_file()
+
+
+def read_adapter(name: str, folder: Path) -> Adapter:
+    """The adapter of a folder; none of its weights is read yet.
+
+    Raises:
+        UserError: a file is missing, damaged or no plain file; settings that are not plain LoRA; or
+            tensors of another rank.
+    """
+    shown = one_line(name)
+    check_regular(name, folder)
+    if (folder / "config.json").is_file():
+        raise UserError(
+            f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); expected one "
+            "of them, keep them in two folders"
+        )
+    with reading(SETTINGS, name):
+        settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
+    for key, value in (settings.model_extra or {}).items():
+        if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
+            raise UserError(
+                f"{SETTINGS} of {shown} sets {one_line(key, 60)} to {one_line(repr(value), 60)}; "
+                "expected plain LoRA. Merge the adapter into its base by peft, and give that folder"
+            )
+    if not (folder / WEIGHTS).is_file():
+        raise UserError(f"{shown} has no {WEIGHTS}; other formats can run code and are not read")
+    with reading(WEIGHTS, name):
+        _check_ranks(name, folder / WEIGHTS, settings.r)
+    base = None
+    if (folder / BASE).is_file():
+        with reading(BASE, name):
+            base = Base.model_validate_json(read_bytes(folder / BASE, limit=RECORD_BYTES))
+    return Adapter(name, folder, settings, base)
+
+
+def base_of(adapter: Adapter, given: str | None) -> str:
+    """The name of the model that an adapter is merged into.
+
+    Args:
+        adapter: its folder may name one.
+        given: the one that the user names, if any.
+
+    Raises:
+        UserError: none was named by the user, and that of the folder cannot be checked: it is on
+            the hub, or nothing says which weights it had.
+    """
+    if given is not None:
+        return given
+    own = adapter.base
+    if own is not None and own.checksum and (own.name.startswith(PREFIX) or is_folder(own.name)):
+        return own.name
+    named = own.name if own else adapter.settings.base_model_name_or_path
+    raise UserError(
+        f"the adapter {one_line(adapter.name)} needs its base"
+        + (
+            f", which its own files call {one_line(named)!r}; give it by --base if you trust it"
+            if named
+            else "; give the model that it was trained on by --base"
+        )
+    )
+
+
+def _check_ranks(name: str, file: Path, rank: int) -> None:
+    """Before anything is built: the rank on record is one that the file has numbers for."""
+    for key, tensor in header(file):
+        place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
+        if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
+            raise UserError(
+                f"the tensor {one_line(key)} of {one_line(name)} has the shape {tensor.shape}; "
+                f"expected lora_A and lora_B of rank {rank}, as its {SETTINGS} has it"
+            )
+
+
+def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
+    """A base model, changed in place by an adapter: W + s B A (Hu et al. 2021, Section 4.1).
+
+    s is lora_alpha / r, with use_rslora lora_alpha / sqrt(r) (Kalajdzievski 2023).
+
+    Raises:
+        UserError: peft is missing, or tensors are missing, unexpected, of other shapes or not
+            finite.
+    """
+    check_peft()
+    from peft import LoraConfig, set_peft_model_state_dict
+    from peft.tuners.lora import LoraModel
+
+    settings, shown = adapter.settings, one_line(adapter.name)
+    config = LoraConfig(
+        r=settings.r,
+        lora_alpha=settings.lora_alpha,
+        target_modules=settings.target_modules,
+        use_rslora=settings.use_rslora,
+        fan_in_fan_out=settings.fan_in_fan_out,
+    )
+    with reading(WEIGHTS, adapter.name):
+        weights = load_file(adapter.folder / WEIGHTS)
+        named = {key.removeprefix(_PREFIX): tensor for key, tensor in weights.items()}
+        changed = {key.removeprefix("model.").partition(".lora_")[0] for key in named}
+        _check_untied(adapter.name, hf, changed)
+        tuner = LoraModel(hf, config, NAME)
+        info = set_peft_model_state_dict(tuner, named)
+    missing = [key for key in info.missing_keys if ".lora_" in key]
+    if missing or info.unexpected_keys:
+        what, keys = ("lacks", missing) if missing else ("holds", info.unexpected_keys)
+        paths = sorted(key.removeprefix("model.").replace(f".{NAME}.", ".") for key in keys)
+        raise UserError(
+            f"{WEIGHTS} of {shown} {what} {some(paths)}; expected the changes of the modules that "
+            f"its {SETTINGS} names, in a model like its base"
+        )
+    with reading(WEIGHTS, adapter.name):  # also what is not finite
+        whole: PreTrainedModel = tuner.merge_and_unload(safe_merge=True)
+    whole.requires_grad_(True)  # peft has frozen it
+    return whole
+
+
+def _check_untied(name: str, hf: PreTrainedModel, changed: Collection[str]) -> None:
+    """A change of one of two modules that share a weight would be merged into both."""
+    # transformers gives this function no types.
+    ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
+    tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
+    if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
+        raise UserError(
+            f"the adapter {one_line(name)} changes the embeddings or the unembedding, which are "
+            "one weight in its base; such a change cannot be merged"
+        )
+
+
+def check_peft() -> None:
+    """Check that peft is installed.
+
+    Raises:
+        UserError: it is not.
+    """
+    if find_spec("peft") is None:
+        raise UserError("LoRA adapters need peft, which is not installed; pip install peft")

@@ -1,0 +1,110 @@
+"""Rankings by hand, and the area under the curve by scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from interp.analysis.decisive import LENGTH, MEAN, POSITION, SUM, decisive_table, finds
+
+DECISIVE = ("golden", "noise")
+
+
+def scores(prompt_id, *, error="", method="m", **by_segment):
+    """Rows of one prompt: (score, tokens) by segment."""
+    return pd.DataFrame(
+        {
+            "model": "one",
+            "prompt_id": prompt_id,
+            "method": method,
+            "target": "gold",
+            "segment": list(by_segment),
+            "score": [score for score, _ in by_segment.values()],
+            "tokens": [tokens for _, tokens in by_segment.values()],
+            "error": error,
+        }
+    )
+
+
+def prompts(**starts):
+    """A row per prompt: where its segments begin."""
+    rows = [
+        {"prompt_id": id_, **{f"{name}_start": start for name, start in own.items()}}
+        for id_, own in starts.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def found(*parts, **starts):
+    table = finds(pd.concat(parts, ignore_index=True), prompts(**starts), DECISIVE)
+    return table.set_index(["prompt_id", "method", "reading"])
+
+
+def test_a_ranking_by_hand():
+    table = found(
+        scores("a", golden=(-6.0, 12), noise1=(2.0, 2), noise2=(-4.0, 16), question=(9.0, 1)),
+        a={"golden": 40, "noise1": 0, "noise2": 20, "question": 90},
+    )
+    by_sum = table.loc[("a", "m", SUM)]
+    assert by_sum[["hit", "auc", "share"]].tolist() == [1.0, 1.0, 0.5]
+    assert by_sum["chance"] == pytest.approx(1 / 3)
+    # Of a token: golden 0.5, noise1 1, noise2 0.25.
+    by_mean = table.loc[("a", "m", MEAN)]
+    assert by_mean[["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", LENGTH, ""), ["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", POSITION, ""), ["hit", "auc"]].tolist() == [1.0, 1.0]
+
+
+def test_ties_count_as_the_mean_over_orders():
+    table = found(
+        scores("a", golden=(1.0, 1), noise1=(1.0, 1), noise2=(-1.0, 1)),
+        scores("b", golden=(0.0, 1), noise1=(0.0, 1)),
+        a={"golden": 0, "noise1": 1, "noise2": 2},
+        b={"golden": 0, "noise1": 1},
+    )
+    assert table.loc[("a", "m", SUM), ["hit", "auc"]].tolist() == pytest.approx([1 / 3, 0.5])
+    nothing = table.loc[("b", "m", SUM)]
+    assert nothing[["hit", "auc"]].tolist() == [0.5, 0.5] and np.isnan(nothing["share"])
+
+
+def test_what_has_no_ranking_is_left_out():
+    table = found(
+        scores("alone", golden=(1.0, 1)),
+        scores("broken", golden=(np.nan, 1), noise1=(np.nan, 1), error="non-finite"),
+        scores("good", golden=(1.0, 1), noise1=(0.5, 1)),
+        alone={"golden": 0},
+        broken={"golden": 0, "noise1": 1},
+        good={"golden": 0, "noise1": 1},
+    )
+    assert set(table.index.get_level_values("prompt_id")) == {"good"}
+    empty = finds(scores("alone", golden=(1.0, 1)), prompts(alone={"golden": 0}), DECISIVE)
+    assert empty.empty and "hit" in empty.columns
+
+
+def test_the_mean_over_prompts_is_the_area_under_the_curve_of_each():
+    rng = np.random.default_rng(0)
+    parts, starts, areas = [], {}, []
+    for number in range(30):
+        names = ["golden", *(f"noise{n}" for n in range(1, rng.integers(2, 8)))]
+        sizes = rng.integers(0, 5, len(names)).astype(float)
+        signs = rng.choice([-1, 1], len(names))
+        by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
+        parts.append(scores(f"p{number}", **by_segment))
+        starts[f"p{number}"] = {name: place for place, name in enumerate(names)}
+        areas.append(roc_auc_score([1] + [0] * (len(names) - 1), sizes))
+    table = found(*parts, **starts).xs(SUM, level="reading")
+    assert table["auc"].tolist() == pytest.approx(areas)
+
+
+def test_the_table_counts_prompts_of_each_kind_separately():
+    rows = found(
+        *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)],
+        **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
+    ).reset_index()
+    outcome = rows["prompt_id"].map({"p0": "wrong", "p1": "wrong", "p2": "right", "p3": "right"})
+    table = decisive_table(rows.assign(outcome=outcome), ["outcome"])
+    own = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
+    assert own["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
+    assert own["prompts"].to_dict() == {"wrong": 2, "right": 2}
+    assert (own["hit_low"] <= own["hit"]).all() and (own["hit"] <= own["hit_high"]).all()
+    assert own.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)

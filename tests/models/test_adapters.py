@@ -1,0 +1,274 @@
+"""Adapters are merged as the formula has it, from whole weights, into a base that is checked."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import interp
+from interp.errors import UserError
+from interp.models.adapters import BASE, SETTINGS, WEIGHTS, Base
+from interp.models.checkpoint import folder_checksum
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+peft = pytest.importorskip("peft")
+
+RANK = 3
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a base, "base", and one with an adapter whose weights are random, "adapter"."""
+    from interp.training.low_rank import low_rank, save_adapter
+
+    folder = tmp_path_factory.mktemp("adapters")
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(folder / "base")
+    model.tokenizer.save_pretrained(folder / "base")
+    wrapped = low_rank(model.hf, RANK, seed=1)
+    with torch.no_grad():
+        for name, weight in wrapped.named_parameters():
+            if "lora_B" in name:
+                weight.normal_(std=0.3)
+    (folder / "adapter").mkdir()
+    checksum = folder_checksum("base", folder / "base", allow_pickle=False)
+    base = Base(name=str(folder / "base"), checksum=checksum)
+    save_adapter(wrapped, folder / "adapter", base)
+    return folder
+
+
+@pytest.fixture
+def adapter(trained, tmp_path):
+    """A copy of the adapter, which a test may damage."""
+    shutil.copytree(trained / "adapter", tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
+def load(folder, **options):
+    return interp.load_model(str(folder), device="cpu", **options)
+
+
+def configure(folder, **settings):
+    file = folder / SETTINGS
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+def rewrite(folder, change):
+    weights = load_file(folder / WEIGHTS)
+    change(weights)
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def test_an_adapter_is_merged_as_the_formula_has_it(trained):
+    base, model = load(trained / "base"), load(trained / "adapter")
+    changes = load_file(trained / "adapter" / WEIGHTS)
+    before, after = base.hf.state_dict(), model.hf.state_dict()
+    assert list(before) == list(after)
+    changed = {key.removeprefix("base_model.model.").partition(".lora_")[0] for key in changes}
+    assert len(changed) == 7 * base.hf.config.num_hidden_layers
+    for name in before:
+        path = name.removesuffix(".weight")
+        expected = before[name]
+        if path in changed:
+            a, b = (changes[f"base_model.model.{path}.lora_{x}.weight"] for x in "AB")
+            expected = expected + 2 * b @ a
+            assert not torch.allclose(after[name], before[name], atol=1e-2)
+        torch.testing.assert_close(after[name], expected)
+
+
+def test_a_merged_model_answers_as_peft_does_without_merging(trained):
+    model, base = load(trained / "adapter"), load(trained / "base")
+    beside = peft.tuners.lora.LoraModel(
+        base.hf, peft.LoraConfig.from_pretrained(trained / "adapter"), "default"
+    )
+    weights = load_file(trained / "adapter" / WEIGHTS)
+    stripped = {key.removeprefix("base_model."): tensor for key, tensor in weights.items()}
+    assert not peft.set_peft_model_state_dict(beside, stripped).unexpected_keys
+    tokens = torch.arange(5, 25)[None]
+    with torch.no_grad():
+        torch.testing.assert_close(model.hf(tokens).logits, beside.model(tokens).logits)
+
+
+def test_its_identity_is_that_of_both(trained, adapter):
+    model, base = load(trained / "adapter"), load(trained / "base")
+    assert model.source["kind"] == "adapter" and model.name == str(trained / "adapter")
+    assert model.source["base_checksum"] == folder_checksum(
+        "base", trained / "base", allow_pickle=False
+    )
+    assert model.identity != base.identity
+    rewrite(adapter, lambda weights: next(iter(weights.values())).mul_(1.01))
+    other = load(adapter)
+    assert other.source["adapter"] != model.source["adapter"]
+    assert other.source["base_checksum"] == model.source["base_checksum"]
+    assert other.identity != model.identity
+
+
+def test_the_scale_follows_the_settings(adapter, trained):
+    configure(adapter, lora_alpha=9, use_rslora=True)
+    name = "model.layers.0.mlp.up_proj.weight"
+    before = load(trained / "base").hf.state_dict()[name]
+    weights = load_file(adapter / WEIGHTS)
+    a, b = (weights[f"base_model.model.{name[:-7]}.lora_{x}.weight"] for x in "AB")
+    torch.testing.assert_close(load(adapter).hf.state_dict()[name], before + 9 / RANK**0.5 * b @ a)
+
+
+def test_a_base_that_changed_or_is_not_on_record_is_not_taken(adapter, trained, tmp_path):
+    shutil.copytree(trained / "base", tmp_path / "moved")
+    assert load(adapter, base=str(tmp_path / "moved")).name == str(adapter)
+    state = load_file(tmp_path / "moved" / "model.safetensors")
+    next(iter(state.values())).add_(1)
+    save_file(state, tmp_path / "moved" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"is not the model that the adapter .* was trained on"):
+        load(adapter, base=str(tmp_path / "moved"))
+    (adapter / BASE).unlink()
+    with pytest.raises(UserError, match="give it by --base if you trust it"):
+        load(adapter)
+    assert load(adapter, base=str(trained / "base"))
+    configure(adapter, base_model_name_or_path=None)
+    with pytest.raises(UserError, match="give the model that it was trained on by --base"):
+        load(adapter)
+
+
+def test_a_base_on_the_hub_is_named_by_the_user(adapter):
+    base = Base(name="org/model", checksum=None)
+    (adapter / BASE).write_text(base.model_dump_json())
+    with pytest.raises(UserError, match=r"call 'org/model'; give it by --base"):
+        load(adapter)
+
+
+def test_a_base_is_no_adapter_and_no_classifier(adapter, trained, tmp_path):
+    from tests.support.other_kinds import classifier
+
+    (adapter / BASE).unlink()
+    with pytest.raises(UserError, match="is an adapter itself"):
+        load(adapter, base=str(trained / "adapter"))
+    encoder = classifier("bert")
+    encoder.hf.save_pretrained(tmp_path / "encoder")
+    encoder.tokenizer.save_pretrained(tmp_path / "encoder")
+    with pytest.raises(UserError, match="is a sequence classifier"):
+        load(adapter, base=str(tmp_path / "encoder"))
+
+
+def test_no_code_is_run_and_nothing_merged_into_fewer_bits(adapter):
+    with pytest.raises(UserError, match="no code that comes with it is run"):
+        load(adapter, trust_remote_code=True)
+    with pytest.raises(UserError, match="leave quantization out"):
+        load(adapter, quantization="8bit")
+
+
+def without(part):
+    return lambda weights: [weights.pop(key) for key in list(weights) if part in key]
+
+
+def renamed(weights):
+    for key in [key for key in weights if "layers.1.mlp.up_proj" in key]:
+        weights[key.replace("layers.1", "layers.7")] = weights.pop(key)
+
+
+def of_rank_one(weights):
+    for key in weights:
+        weights[key] = (weights[key][:1] if "lora_A" in key else weights[key][:, :1]).clone()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without("layers.1.mlp.up_proj.lora_B"), r"lacks model\.layers\.1\.mlp\.up_proj"),
+        (without("layers.1"), "lacks .* more; expected the changes"),
+        (renamed, "lacks"),
+        (of_rank_one, "expected lora_A and lora_B of rank 3"),
+        (lambda w: w.update({"base_model.model.lm_head.weight": torch.ones(3, 3)}), "lm_head"),
+        (
+            lambda w: w.update(
+                {
+                    f"base_model.model.model.norm.lora_{x}.weight": torch.ones(*shape)
+                    for x, shape in (("A", (RANK, 4)), ("B", (4, RANK)))
+                }
+            ),
+            "holds",
+        ),
+        (lambda w: next(iter(w.values())).fill_(float("nan")), "NaN"),
+    ],
+)
+def test_weights_that_are_not_those_of_the_settings_are_refused(adapter, damage, message):
+    rewrite(adapter, damage)
+    with pytest.raises(UserError, match=message):
+        load(adapter)
+
+
+def test_tensors_of_other_sizes_are_refused(adapter):
+    def wider(weights):
+        key = next(key for key in weights if "lora_A" in key)
+        weights[key] = torch.ones(RANK, weights[key].shape[1] + 1)
+
+    rewrite(adapter, wider)
+    with pytest.raises(UserError, match="size mismatch"):
+        load(adapter)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"use_dora": True}, "sets use_dora to True; expected plain LoRA"),
+        ({"modules_to_save": ["lm_head"]}, "sets modules_to_save"),
+        ({"rank_pattern": {"(a+)+$": 2}}, "sets rank_pattern"),
+        ({"auto_mapping": {"parent_library": "x"}}, None),
+        ({"target_modules": "(.*a)+"}, "target_modules"),
+        ({"peft_type": "IA3"}, "peft_type"),
+        ({"r": 10**9}, "of rank 1000000000"),
+        ({"lora_alpha": 0}, "lora_alpha"),
+        ({"bias": "all"}, "bias"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights"),
+    ],
+)
+def test_settings_beyond_plain_lora_are_refused(adapter, settings, message):
+    configure(adapter, **settings)
+    if message is None:
+        assert load(adapter)
+        return
+    with pytest.raises(UserError, match=message):
+        load(adapter)
+
+
+def test_files_that_are_missing_or_something_else_are_refused(adapter, trained):
+    (adapter / WEIGHTS).rename(adapter / "adapter_model.bin")
+    with pytest.raises(UserError, match=f"has no {WEIGHTS}; other formats can run code"):
+        load(adapter)
+    shutil.copy(trained / "base" / "config.json", adapter)
+    with pytest.raises(UserError, match=r"both a model .* and an adapter"):
+        load(adapter)
+
+
+def test_a_change_of_tied_embeddings_is_refused(tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.config.tie_word_embeddings = True
+    model.hf.tie_weights()
+    model.hf.save_pretrained(tmp_path / "base")
+    model.tokenizer.save_pretrained(tmp_path / "base")
+    (tmp_path / "adapter").mkdir()
+    rows, columns = model.hf.lm_head.weight.shape
+    name = "base_model.model.lm_head.lora_{}.weight"
+    weights = {name.format("A"): torch.ones(2, columns), name.format("B"): torch.ones(rows, 2)}
+    save_file(weights, tmp_path / "adapter" / WEIGHTS)
+    settings = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["lm_head"]}
+    (tmp_path / "adapter" / SETTINGS).write_text(json.dumps(settings))
+    with pytest.raises(UserError, match="embeddings or the unembedding"):
+        load(tmp_path / "adapter", base=str(tmp_path / "base"))
+
+
+def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
+    monkeypatch.setattr("interp.models.load.locate", on_the_hub)
+    monkeypatch.setattr(
+        "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
+    )
+    with pytest.raises(UserError, match=r"holds a LoRA adapter .* give its folder by --model"):
+        interp.load_model("org/adapter", device="cpu")
+
+
+def on_the_hub(name, revision):
+    from interp.models.places import Place
+
+    return Place(name, {"kind": "hub", "name": name, "revision": "main"})
