@@ -161,9 +161,18 @@ def of_patches(run: RunFolder) -> Results:
     further = [item for item in items if isinstance(item, TableItem)]
     tables = {"effect_table": effects} | {item.name: item.frame for item in further}
     shown = list(effects_for_people(effects))
-    shown += [(item.title, item.frame) for item in further if item.name != "bound_table"]
+    shown += [(item.title, _narrow(item.frame)) for item in further if item.name != "bound_table"]
     figures = {item.name: item.draw for item in items if isinstance(item, FigureItem)}
     return Results(tables, shown, _patch_summary(pairs), figures)
+
+
+def _narrow(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without what the command line has said, and without notes where there are none."""
+    asked = ("direction", "source", "sites", "level")
+    said = [name for name in asked if name in table and table[name].nunique() == 1]
+    if "note" in table and (table["note"] == "").all():
+        said.append("note")
+    return table.drop(columns=said)
 
 
 def of_effects(run: RunFolder) -> Results:

@@ -87,7 +87,10 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     assert site["bound"] == pytest.approx(site["largest_estimate"] + site["margin"])
     strata = pd.read_csv(folder / "bound_table.csv")
     assert set(strata["layer"]) == {0, 2}
-    shown = " ".join(capsys.readouterr().out.split())
+    printed = capsys.readouterr().out
+    assert "resid_pre" in printed
+    assert "counterpart" not in printed.partition("Estimates against")[2]
+    shown = " ".join(printed.split())
     assert "Bounds on the effects of a pair that was not checked, in 0.5 of such pairs" in shown
     assert main(["report", str(folder)]) == 0
     assert "The same for the cells of one layer" in (folder / "report.html").read_text()
