@@ -12,10 +12,21 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 from interp.errors import UserError
-from interp.files import checksum, inside, names_in, remove_plain
+from interp.files import (
+    checksum,
+    inside,
+    names_in,
+    remove_own,
+    remove_plain,
+    write_whole,
+    writing,
+)
 from interp.runs.schemas import Hash, Record, read_record, write_record
 
 MANIFEST = "manifest.json"
+OURS = ".training"
+"""A file in a folder that held no checkpoints of another program when it was written."""
+
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
@@ -39,12 +50,26 @@ def declare_whole(checkpoint: Path) -> None:
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
 
 
-def last_whole(folder: Path) -> tuple[int, Path] | None:
-    """The last checkpoint that is whole, with its step; None if there is none.
+def take(folder: Path) -> None:
+    """Have all checkpoints that a folder will hold be this training's, to be removed when it ends.
 
-    One that was being written stays, and is written again when its step is reached: without a
-    manifest nothing proves that it is ours.
+    Raises:
+        UserError: it holds some that this program did not write, or cannot be written to.
     """
+    if OURS in names_in(folder):
+        return
+    foreign = [name for name in names_in(folder) if _step(name) and not _is_whole(folder / name)]
+    if foreign:
+        raise UserError(
+            f"{folder} holds {foreign[0]}, which another program wrote; train in another folder"
+        )
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / OURS, Path.touch)
+
+
+def last_whole(folder: Path) -> tuple[int, Path] | None:
+    """The last checkpoint that is whole, with its step; None if there is none."""
     found = (step for step in map(_step, names_in(folder)) if step is not None)
     steps = sorted(found, reverse=True)
     for step in steps:
@@ -55,19 +80,20 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove the checkpoints in a folder that have a manifest: the files that it names.
-
-    Whatever else is in them stays, as do checkpoints that something else wrote.
+    """Remove the checkpoints of a folder that was taken, and nothing else.
 
     Args:
         folder: where they are.
-        but: the step of one that stays.
+        but: the step of one that stays; without it the folder is given back.
     """
+    if OURS not in names_in(folder):
+        return
     for name in names_in(folder):
-        if _step(name) not in (None, but) and (manifest := _manifest(folder / name)):
-            with suppress(OSError):  # a link in its place, or further files within
-                remove_plain(folder / name, [*manifest.files, MANIFEST])
-                (folder / name).rmdir()
+        if _step(name) not in (None, but):
+            with suppress(OSError):  # a link in its place, or more than files within
+                remove_own(folder / name)
+    if but is None:
+        remove_plain(folder, [OURS])
 
 
 def _step(name: str) -> int | None:
@@ -77,21 +103,13 @@ def _step(name: str) -> int | None:
 
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the files are those of the manifest, as they were written."""
-    manifest = _manifest(checkpoint)
     try:
+        manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         if manifest is None or {*manifest.files, MANIFEST} != set(names_in(checkpoint)):
             return False
         return all(
-            checksum(inside(checkpoint, name)) == written
-            for name, written in manifest.files.items()
+            checksum(inside(checkpoint, name)) == expected
+            for name, expected in manifest.files.items()
         )
-    except (UserError, FileNotFoundError):
-        return False
-
-
-def _manifest(checkpoint: Path) -> Manifest | None:
-    """The manifest; None where there is none that can be read."""
-    try:
-        return read_record(inside(checkpoint, MANIFEST), Manifest)
     except (UserError, FileNotFoundError, NotADirectoryError):
-        return None
+        return False

@@ -18,7 +18,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from interp.console import Progress
-from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints
+from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints, take
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""
@@ -46,6 +46,9 @@ def fit(
         title: what the progress is called.
         arguments: those of transformers' `TrainingArguments`, such as learning_rate, save_steps,
             use_cpu.
+
+    Raises:
+        UserError: the folder holds checkpoints that another program wrote.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
     # Its bars, one for each checkpoint, would run into the progress that is shown here.
@@ -64,6 +67,7 @@ def fit(
     )
     if settings.n_gpu > 1:
         settings._n_gpu = 1  # more would each get a part of a step's batch
+    take(folder)
     done, last = last_whole(folder) or (0, None)
     with Progress(title, total=steps, done=done, unit="steps") as progress:
         trainer = _Trainer(model, settings, loss, batches, [_Shown(progress), _Declared()])

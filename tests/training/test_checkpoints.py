@@ -1,7 +1,7 @@
 import pytest
 
 from interp.errors import UserError
-from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints
+from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints, take
 
 
 def checkpoint(folder, step, *, whole=True):
@@ -26,17 +26,30 @@ def test_one_that_was_being_written_does_not_count(tmp_path):
     assert last_whole(tmp_path) == (1, whole)
 
 
-def test_only_files_of_a_manifest_are_removed(tmp_path):
-    """A folder may hold checkpoints of somebody else's, or further files in one of ours."""
-    foreign = checkpoint(tmp_path, 1, whole=False)
-    checkpoint(tmp_path, 2)
-    shared, kept = checkpoint(tmp_path, 3), checkpoint(tmp_path, 4)
-    (shared / "thesis.tex").write_text("precious")
-    remove_checkpoints(tmp_path, but=4)
-    assert {path.name for path in tmp_path.iterdir()} == {foreign.name, shared.name, kept.name}
-    assert len(list(foreign.iterdir())) == 2
-    assert [path.name for path in shared.iterdir()] == ["thesis.tex"]
-    assert last_whole(tmp_path) == (4, kept)
+def test_checkpoints_of_a_folder_that_was_taken_are_removed(tmp_path):
+    checkpoint(tmp_path, 1)
+    take(tmp_path)
+    half, kept = checkpoint(tmp_path, 2, whole=False), checkpoint(tmp_path, 3)
+    precious = tmp_path / "elsewhere"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("precious")
+    (tmp_path / "checkpoint-4").symlink_to(precious)
+    (tmp_path / "checkpoint-mine").mkdir()
+    remove_checkpoints(tmp_path, but=3)
+    assert not half.exists()
+    assert last_whole(tmp_path) == (3, kept)
+    remove_checkpoints(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "checkpoint-mine"}
+    assert (precious / "thesis.tex").read_text() == "precious"
+
+
+def test_checkpoints_of_another_program_stay(tmp_path):
+    checkpoint(tmp_path, 5, whole=False)
+    with pytest.raises(UserError, match="holds checkpoint-5, which another program wrote"):
+        take(tmp_path)
+    remove_checkpoints(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-5"]
+    assert len(list((tmp_path / "checkpoint-5").iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "further", "manifest"])

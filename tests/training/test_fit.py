@@ -1,8 +1,9 @@
+import pytest
 import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from interp.training.checkpoints import declare_whole, remove_checkpoints
+from interp.errors import UserError
 from interp.training.fit import fit
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -54,25 +55,16 @@ def test_a_stopped_run_takes_up_where_it_was(tmp_path):
     except KeyboardInterrupt:
         stopped = make_tiny("llama", byte_level()).hf
     fit(stopped, Steps(), next_token_loss, tmp_path / "stopped", **options)
-    assert [file.name for file in (tmp_path / "whole").iterdir()] == ["checkpoint-5"]
+    assert [file.name for file in (tmp_path / "whole").glob("checkpoint-*")] == ["checkpoint-5"]
     for one, other in zip(whole.parameters(), stopped.parameters(), strict=True):
         torch.testing.assert_close(one, other)
 
 
-def test_only_our_own_checkpoints_are_removed(tmp_path):
-    for name in ("checkpoint-2", "checkpoint-3", "checkpoint-of-mine"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model.safetensors").write_text("")
-    declare_whole(tmp_path / "checkpoint-3")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "file").write_text("kept")
-    declare_whole(tmp_path / "elsewhere")
-    (tmp_path / "checkpoint-4").symlink_to(tmp_path / "elsewhere")
-    remove_checkpoints(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {
-        "checkpoint-2",
-        "checkpoint-4",
-        "checkpoint-of-mine",
-        "elsewhere",
-    }
-    assert (tmp_path / "elsewhere" / "file").read_text() == "kept"
+def test_a_folder_with_checkpoints_of_another_program_is_refused(tmp_path):
+    foreign = tmp_path / "checkpoint-3"
+    foreign.mkdir()
+    (foreign / "model.safetensors").write_text("")
+    model = make_tiny("llama", byte_level()).hf
+    with pytest.raises(UserError, match="which another program wrote"):
+        fit(model, Steps(), next_token_loss, tmp_path, title="learn", use_cpu=True)
+    assert (foreign / "model.safetensors").exists()
