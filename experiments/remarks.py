@@ -18,11 +18,15 @@ def organisms(models: Sequence[str]) -> list[str]:
     made = [model for model in models if model.startswith(PREFIX)]
     if not made:
         return []
-    which = "All models" if len(made) == len(models) else listed(made)
+    who = (
+        "All models here are organisms"
+        if len(made) == len(models)
+        else f"Organisms: {listed(made)}"
+    )
     return [
-        f"{which} here are organisms: small models trained for this project, with known causes "
-        "planted in them. They show whether a method finds what was planted. They say nothing "
-        "about published models, whatever architecture they share with them."
+        f"{who}. They are small models trained for this project, with known causes planted in "
+        "them, and show whether a method finds what was planted. They say nothing about published "
+        "models, whatever architecture they share with them."
     ]
 
 

@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
+from interp.analysis import contrasts
 from interp.analysis.contrasts import Contrast, contrast_table, difference, mcnemar, spread
 
 
@@ -65,6 +66,19 @@ def test_a_level_that_weighs_less_has_no_findings_of_its_own():
     heavy, light = sums([0] * 12, [60] * 12), sums([4] + [0] * 11, [10] * 12)
     light.index += 100
     assert difference(heavy, light).p == 1.0
+
+
+def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
+    """Clusters of one level weigh six times as much, and one in ten is ever right."""
+    monkeypatch.setattr(contrasts, "DRAWS", 199)
+    rng = np.random.default_rng(5)
+    p = []
+    for _ in range(300):
+        hits = rng.binomial(1, 0.1, 40) * rng.integers(1, 7, 40)
+        heavy, light = sums(6 * hits[:20], [36] * 20), sums(hits[20:], [6] * 20)
+        light.index += 100
+        p.append(difference(heavy, light).p)
+    assert (np.array(p) <= 0.05).mean() <= 0.09
 
 
 def test_few_clusters_are_not_tested():
