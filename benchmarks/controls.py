@@ -17,6 +17,7 @@ effects or with none, and the functions that make the report's tables are called
 """
 
 import argparse
+import gc
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -144,7 +145,8 @@ def simulated(
     if jobs == 1:
         parts = map(measure, studies)
         return pd.concat(parts, ignore_index=True)
-    with ProcessPoolExecutor(jobs) as pool:
+    # statsmodels collects garbage at every correction; what is imported need not be looked at.
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
         return pd.concat(pool.map(measure, studies, chunksize=5), ignore_index=True)
 
 
