@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from safetensors.torch import load_file
@@ -198,7 +198,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     settings, shown = adapter.settings, one_line(adapter.name)
     config = LoraConfig(
         r=settings.r,
-        lora_alpha=settings.lora_alpha,
+        lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # peft takes any number
         target_modules=settings.target_modules,
         use_rslora=settings.use_rslora,
         fan_in_fan_out=settings.fan_in_fan_out,
@@ -209,7 +209,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         changed = {key.removeprefix("model.").partition(".lora_")[0] for key in named}
         _check_untied(adapter.name, hf, changed)
         tuner = LoraModel(hf, config, NAME)
-        info = set_peft_model_state_dict(tuner, named)
+        info: Any = set_peft_model_state_dict(tuner, named)  # a named tuple made by torch
     missing = [key for key in info.missing_keys if ".lora_" in key]
     if missing or info.unexpected_keys:
         what, keys = ("lacks", missing) if missing else ("holds", info.unexpected_keys)
@@ -219,7 +219,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
             f"its {SETTINGS} names, in a model like its base"
         )
     with reading(WEIGHTS, adapter.name):  # also what is not finite
-        whole: PreTrainedModel = tuner.merge_and_unload(safe_merge=True)
+        whole = cast(PreTrainedModel, tuner.merge_and_unload(safe_merge=True))
     whole.requires_grad_(True)  # peft has frozen it
     return whole
 
