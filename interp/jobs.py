@@ -30,6 +30,7 @@ from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
+from interp.models.quiet import quiet_bitsandbytes
 from interp.models.threads import set_threads
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
@@ -133,6 +134,7 @@ class Job(Options):
             echo(note)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
+            quiet_bitsandbytes()
             echo(f"the weights of {model.name} are quantized: {model.quantization}")
         return model
 

@@ -27,6 +27,7 @@ from interp.models.completeness import some
 from interp.models.names import is_folder
 from interp.models.organisms import PREFIX
 from interp.models.problems import reading
+from interp.models.quiet import quiet_bitsandbytes
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -237,10 +238,11 @@ def _check_untied(name: str, hf: PreTrainedModel, changed: Collection[str]) -> N
 
 
 def check_peft() -> None:
-    """Check that peft is installed.
+    """Check that peft is installed, before it is imported.
 
     Raises:
         UserError: it is not.
     """
     if find_spec("peft") is None:
         raise UserError("LoRA adapters need peft, which is not installed; pip install peft")
+    quiet_bitsandbytes()  # which peft imports

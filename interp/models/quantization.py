@@ -1,6 +1,5 @@
 """Weights kept in fewer bits: what bitsandbytes makes of a model, and what a checkpoint brings."""
 
-import logging
 from importlib.util import find_spec
 from typing import Any
 
@@ -10,10 +9,6 @@ from transformers import BitsAndBytesConfig, PreTrainedConfig
 
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
-
-# It says that a kernel is missing when it is imported, as peft does, and of every product in 8 bits
-# that its inputs are cast.
-logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:

@@ -1,0 +1,12 @@
+"""What libraries say of themselves that nobody needs to know."""
+
+import logging
+
+
+def quiet_bitsandbytes() -> None:
+    """Keep bitsandbytes from warnings.
+
+    It says that a kernel is missing whenever it is imported, as peft does, and of every product in
+    8 bits that its inputs are cast.
+    """
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
