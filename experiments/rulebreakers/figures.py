@@ -192,22 +192,23 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
 
 
 def familiarity_and_accuracy(
-    table: pd.DataFrame, correlations: pd.DataFrame, *, ax: Axes | None = None
+    table: pd.DataFrame, correlations: pd.DataFrame | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Paired accuracy over familiarity, a panel per model, a point per city.
 
     Args:
         table: the rows of `entities(results)` about cities; with `ax`, of one model.
-        correlations: `entity_correlations(results)`, of which each panel states its own.
+        correlations: `entity_correlations(results)`, of which each panel states its own; none if None.
         ax: where to draw; a new figure if None.
     """
-    own = correlations.query("x == 'familiarity' and y == 'paired_accuracy'").set_index("model")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax = point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
-        rho, p = own.loc[rows["model"].iloc[0], ["rho", "p_holm"]]
-        told = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
-        ax.set_xlabel(f"{ax.get_xlabel()}\n{told}")
+        if correlations is not None:
+            own = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
+            rho, p = own.set_index("model").loc[rows["model"].iloc[0], ["rho", "p_holm"]]
+            told = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
+            ax.set_xlabel(f"{ax.get_xlabel()}\n{told}")
         return ax
 
     return draw(table, ax) if ax is not None else panel_a_model(table, draw)
