@@ -198,7 +198,7 @@ def familiarity_and_accuracy(
 
     Args:
         table: the rows of `entities(results)` about cities; with `ax`, of one model.
-        correlations: `entity_correlations(results)`, of which each panel states its own; none if None.
+        correlations: `entity_correlations(results)`, of which each panel states its own if given.
         ax: where to draw; a new figure if None.
     """
 
