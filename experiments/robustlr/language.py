@@ -87,7 +87,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """Facts and rules, in the order in which they are told."""
+    """Facts and rules, in the order of the text."""
 
     facts: tuple[Literal, ...]
     rules: tuple[Rule, ...]

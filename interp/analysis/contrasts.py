@@ -11,7 +11,7 @@
 6. Correct: Holm's method over the contrasts that a system names. Others are exploratory: they are
    shown without a corrected p-value.
 
-benchmarks/controls.py counts how often these tests reject true and false null hypotheses in
+benchmarks/controls counts how often these tests reject true and false null hypotheses in
 simulated studies.
 """
 

@@ -47,7 +47,7 @@ class Method:
 
     @property
     def reads_coalitions(self) -> bool:
-        """Whether its scores are made of the values v(S), by which effects are measured, too."""
+        """Whether its scores are computed from the values v(S), as the measured effects are."""
         return self.donors and not self.tokens
 
 

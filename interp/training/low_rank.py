@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from interp.errors import UserError
+from interp.files import remove_plain
 from interp.models.adapters import NAME, SETTINGS, Base, check_peft, write_base
 from interp.models.kinds import CLASSIFIER
 from interp.training.start import Start
@@ -75,7 +76,7 @@ def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
         base: what it was trained on.
     """
     wrapped.save_pretrained(folder, save_embedding_layers=False)
-    (folder / "README.md").unlink()  # peft's form for a model card, with nothing filled in
+    remove_plain(folder, ["README.md"])  # peft's form for a model card, with nothing filled in
     file = folder / SETTINGS
     settings = json.loads(file.read_text(encoding="utf-8"))
     settings |= {

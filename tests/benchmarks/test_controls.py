@@ -1,21 +1,14 @@
-"""A share of benchmarks/controls.py: docs/statistics.md has the rates of 1,000 studies."""
+"""A share of benchmarks/controls: docs/statistics.md has the rates of 1,000 studies."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from benchmarks.controls import (
-    KINDS,
-    families_of,
-    few_resamples,
-    kept,
-    of_contrasts,
-    rates,
-    simulated,
-    table_of,
-)
-from benchmarks.simulated import NOTHING, rulebreakers
+from benchmarks.controls.rates import families_of, rates, table_of
+from benchmarks.controls.rulebreakers import of_contrasts
+from benchmarks.controls.studies import KINDS, few_resamples, kept, simulated
+from benchmarks.controls.tables import NOTHING, rulebreakers
 
 MOST = 1e-4
 """How likely a test at its level is to fail here."""
@@ -74,7 +67,7 @@ def test_studies_in_parts_are_those_of_one_run(tmp_path, monkeypatch):
     def again(*_, **__):
         raise AssertionError("simulated again")
 
-    monkeypatch.setattr("benchmarks.controls.simulated", again)
+    monkeypatch.setattr("benchmarks.controls.studies.simulated", again)
     pd.testing.assert_frame_equal(kept(tmp_path, kind, range(45), planted=False), whole)
     with pytest.raises(AssertionError, match="simulated again"):
         kept(tmp_path, kind, range(45), planted=True)

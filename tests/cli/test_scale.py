@@ -155,7 +155,7 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()
     told = [line for line in shown.err.splitlines() if "stopped with" in line]
-    # Each error names its prompt: three are told, and how many more there are.
+    # Each error names its prompt: three are printed, then the number of the others.
     assert [": 1 prompts stopped with an error: prompt" in line for line in told[:3]] == [True] * 3
     assert "prompts stopped with other errors" in told[3]
     answers = RunFolder.read(tmp_path / "run").table("answers")

@@ -2,9 +2,14 @@
 
 from typing import ClassVar
 
+from interp.models.load import load_model
+from interp.models.loading import Loading
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
-from interp.training.spec import TrainSpec
+from interp.training.run import Training
+from interp.training.spec import Keeping, TrainSpec
+
+CPU = Loading(device="cpu")
 
 COLOURS = ("red", "blue", "green")
 OPTIONS = tuple(AnswerOption(name, (name,)) for name in COLOURS)
@@ -32,3 +37,12 @@ def question(number: int) -> Prompt:
         side="question",
         factors={},
     )
+
+
+def train(start, out, *, spec, steps):
+    """Train on the CPU, with a checkpoint every so many steps; give the record."""
+    return Training(spec, str(start), CPU).run(Keeping(out=out, checkpoint_steps=steps))
+
+
+def weights(folder):
+    return load_model(str(folder), device="cpu").hf.state_dict()

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,18 @@ import interp
 from interp.errors import UserError
 from interp.models.adapters import SETTINGS, WEIGHTS
 from interp.models.load import load_model
-from interp.models.loading import Loading
 from interp.training.run import Training
-from interp.training.spec import Keeping
+from tests.support import training
 from tests.support.other_kinds import classifier
 from tests.support.processes import child, ended, until
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
-from tests.support.training import NUMBERS, Colours, question
+from tests.support.training import CPU, NUMBERS, Colours, question, weights
 
 pytest.importorskip("peft")
 
-CPU = Loading(device="cpu")
 SPEC = Colours(lora_rank=8, epochs=20, batch=8, learning_rate=2e-2)
+train = partial(training.train, spec=SPEC, steps=40)
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +37,10 @@ def base(tmp_path_factory):
     return folder
 
 
-def train(base, out, spec=SPEC, *, steps=40):
-    return Training(spec, str(base), CPU).run(Keeping(out=out, checkpoint_steps=steps))
-
-
 @pytest.fixture(scope="module")
 def undisturbed(base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "undisturbed"
     return folder, train(base, folder)
-
-
-def weights(folder):
-    return load_model(str(folder), device="cpu").hf.state_dict()
 
 
 def accuracy(folder):
@@ -136,7 +128,7 @@ def test_an_encoder_takes_no_adapter(tmp_path):
 def test_an_adapter_and_its_base_can_be_trained_on_as_one_model(undisturbed, tmp_path):
     folder, _ = undisturbed
     spec = SPEC.model_copy(update={"lora_rank": None, "epochs": 1, "learning_rate": 1e-6})
-    train(folder, tmp_path / "out", spec)
+    train(folder, tmp_path / "out", spec=spec)
     before, after = weights(folder), weights(tmp_path / "out")
     assert list(before) == list(after)
     assert all((before[name] - after[name]).abs().max() < 1e-3 for name in before)
@@ -150,8 +142,8 @@ def test_without_peft_it_is_said_what_to_install(base, monkeypatch):
 
 def test_a_text_to_text_model_takes_an_adapter(tmp_path):
     whole = Colours(from_scratch=True, epochs=1)
-    train("small-text-to-text", tmp_path / "base", whole)
-    train(tmp_path / "base", tmp_path / "out", SPEC.model_copy(update={"epochs": 1}))
+    train("small-text-to-text", tmp_path / "base", spec=whole)
+    train(tmp_path / "base", tmp_path / "out", spec=SPEC.model_copy(update={"epochs": 1}))
     before, after = weights(tmp_path / "base"), weights(tmp_path / "out")
     changed = {name.split(".")[-2] for name in before if not torch.equal(before[name], after[name])}
     assert changed >= {"q", "k", "v", "o", "wo"} and "lm_head" not in changed

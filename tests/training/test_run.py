@@ -3,6 +3,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,13 @@ from interp.models.loading import Loading
 from interp.prompts.answers import FreeText
 from interp.training.checkpoints import last_whole
 from interp.training.run import Training
-from interp.training.spec import Keeping
+from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of
 from tests.support.processes import child, ended, until
-from tests.support.training import Colours
+from tests.support.training import CPU, Colours, weights
 
-CPU = Loading(device="cpu")
 SPEC = Colours(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
+train = partial(training.train, spec=SPEC, steps=4)
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +46,10 @@ def configuration(tmp_path_factory):
     return folder
 
 
-def train(configuration, out, spec=SPEC, *, steps=4):
-    return Training(spec, str(configuration), CPU).run(Keeping(out=out, checkpoint_steps=steps))
-
-
 @pytest.fixture(scope="module")
 def undisturbed(configuration, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "undisturbed"
     return folder, train(configuration, folder)
-
-
-def weights(folder):
-    return load_model(str(folder), device="cpu").hf.state_dict()
 
 
 def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
@@ -113,7 +106,7 @@ def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuratio
 def test_another_run_is_refused(undisturbed, configuration, tmp_path):
     folder, _ = undisturbed
     with pytest.raises(UserError, match=r"different training run: its --epochs is 6.* is 7"):
-        train(configuration, folder, SPEC.model_copy(update={"epochs": 7}))
+        train(configuration, folder, spec=SPEC.model_copy(update={"epochs": 7}))
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match=r"no train\.json"):
         train(configuration, tmp_path)
@@ -188,7 +181,7 @@ def test_a_checkpoint_with_other_classes_gets_a_new_head(tmp_path):
     model.hf.save_pretrained(source)
     model.tokenizer.save_pretrained(source)
     spec = Colours(epochs=1, batch=24, seed=3)
-    train(source, tmp_path / "out", spec)
+    train(source, tmp_path / "out", spec=spec)
     trained = weights(tmp_path / "out")
     before = model.hf.state_dict()
     encoder = [name for name in before if name.startswith("roberta.")]
@@ -206,20 +199,20 @@ def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
     hf = AutoModelForMaskedLM.from_config(config)
     hf.save_pretrained(source)
     tokenizer.save_pretrained(source)
-    record = train(source, tmp_path / "out", Colours(epochs=1, batch=24))
+    record = train(source, tmp_path / "out", spec=Colours(epochs=1, batch=24))
     assert record.metrics["dev"]["prompts"] == 12
     # The encoder's own weights must all be there.
     damaged = hf.state_dict()
     damaged.pop("roberta.encoder.layer.1.output.dense.weight")
     hf.save_pretrained(source, state_dict=damaged)
     with pytest.raises(UserError, match=r"lack roberta\.encoder\.layer\.1\.output\.dense"):
-        train(source, tmp_path / "other", Colours(epochs=1, batch=24))
+        train(source, tmp_path / "other", spec=Colours(epochs=1, batch=24))
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("name", ["small-encoder", "small-text-to-text", "small-decoder"])
 def test_built_in_configurations_learn(name, tmp_path):
     spec = SPEC.model_copy(update={"epochs": 40, "learning_rate": 3e-3})
-    record = train(name, tmp_path / "out", spec, steps=100)
+    record = train(name, tmp_path / "out", spec=spec, steps=100)
     assert record.metrics["test"]["accuracy"] > 0.9
     assert load_model(str(tmp_path / "out"), device="cpu")

@@ -30,7 +30,7 @@ ALIKE = 0.05
 """A difference whose corrected p-value is above this may be none: the two tie."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Leagues: methods that read the model, and those made of the values that the truth is made of."""
+"""Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
 
 Values = Float[np.ndarray, " contenders"]
 Draws = Float[np.ndarray, "draws contenders"]

@@ -130,7 +130,7 @@ def of_random_weights(verdicts: pd.DataFrame, random_weights: pd.DataFrame) -> s
 
 
 def _coalitions(rows: pd.DataFrame) -> str:
-    """What is to be said of methods that are made of the values that the truth is made of."""
+    """A note on methods that are computed from the same values v(S) as the truth."""
     if rows.empty:
         return ""
     return (

@@ -26,5 +26,5 @@ def test_confirmatory_contrasts_are_told_by_factor_with_their_sign():
     assert "Modus tollens against disjunctive syllogism: one (+0.25) and two (−0.10)." in told
     assert "The best against the worst phrasing: no difference is shown." in told
     assert "Of 2 pairs of models 1 differ: one - two (+0.40)." in told
-    # Neither what was not named nor what could not be tested is told as a finding.
+    # What was not named, or could not be tested, is no finding.
     assert "0.9" not in told

@@ -71,7 +71,7 @@ WORDS = st.text(alphabet="ab <>/\n", max_size=8)
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=4), WORDS)
 def test_what_is_marked_is_found_again(parts, rest):
-    """Whatever stands between marks, as long as it holds none itself."""
+    """Any text between marks that holds no marks itself."""
     named = [(f"s{n}", before, inside) for n, (before, inside) in enumerate(parts)]
     holds_marks = any("<a" in part or "</a" in part for part in [*map(str, parts), rest])
     holds_marks |= any("<b" in part or "</b" in part for part in [*map(str, parts), rest])

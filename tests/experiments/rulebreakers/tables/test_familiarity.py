@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.simulated import NOTHING, rulebreakers
+from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp_experiments.rulebreakers.tables.attribution import attribution, model_correlations
 from interp_experiments.rulebreakers.tables.entities import entities
 from interp_experiments.rulebreakers.tables.familiarity import familiarity, shared_first_tokens

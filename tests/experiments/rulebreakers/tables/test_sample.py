@@ -45,7 +45,7 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     summed = ratio_table(ratios, prompts, cluster="entity_b")
     mean = 2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL)
     assert summed["mean"].tolist() == pytest.approx([mean] * 2)
-    # What stands beside the published figures is made of the two.
+    # The numbers compared with the published ones come from these two tables.
     cities = pd.DataFrame({"model": ["m"], "familiarity": [0.5]})
     (row,) = model_level(table, summed, cities).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)

@@ -1,0 +1,49 @@
+"""False findings, power and coverage of the tests in reports, on simulated studies.
+
+    python -m benchmarks.controls --studies 1000 --jobs 2 --out FOLDER
+
+With a folder, studies are written there as they are done, and those that are there are not
+simulated again. Rerun to resume; or simulate other ranges (--first) elsewhere, copy the files into
+one folder, and rerun for the tables of all.
+
+No model is run. A study is made of tables with the structure of a real one (`simulated`), with
+effects or with none, and the functions that make the report's tables are called on it. Counted are:
+
+- false positives: the share of studies without the effect in which p is at most 0.05;
+- the same of a test that takes prompts as independent;
+- coverage: the share of these studies whose 95% interval holds the truth, which is no difference;
+- power: the share of studies with the effect in which p is at most 0.05;
+- findings: the share of studies without any effect in which a table has a p_holm of at most 0.05.
+"""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.controls.rates import families_of, table_of
+from benchmarks.controls.studies import KINDS, kept, simulated
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study")
+    parser.add_argument("--out", type=Path, help="folder that studies are kept in")
+    options = parser.parse_args()
+    numbers = range(options.first, options.first + options.studies)
+    how = {"seed": options.seed, "jobs": options.jobs}
+    for kind in KINDS:
+        null, planted = (
+            kept(options.out, kind, numbers, planted=planted, **how)
+            if options.out
+            else simulated(kind, numbers, planted=planted, **how)
+            for planted in (False, True)
+        )
+        counts = " and ".join(f"{found['study'].nunique():,}" for found in (null, planted))
+        print(f"\n## {kind}: {counts} studies without and with effects\n", flush=True)
+        print(f"{table_of(null, planted)}\n\n{families_of(null)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Simulated studies, by kind: drawn from their numbers, tested, and kept in a folder."""
+
+import gc
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.controls.logical_forms import of_one_model, of_ten_models, pooled_models
+from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
+from benchmarks.controls.tested import Tested
+from interp.analysis import clusters, contrasts, discrimination
+from interp.files import write_whole
+from interp_experiments.rulebreakers import entity_features
+from interp_probes import linear
+
+RESAMPLES = 199
+"""Of each test by resampling; reports take up to 9,999, which changes the rates little."""
+
+
+BLOCK = 20
+"""Studies that are written at a time."""
+
+KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
+    "RULEBREAKERS": of_rulebreakers,
+    "RULEBREAKERS, across models": across_models,
+    "LogicalForms, one model": of_one_model,
+    "LogicalForms, ten models": of_ten_models,
+    "LogicalForms, contrasts pooled": pooled_models,
+}
+"""What is simulated, by name."""
+
+
+def kept(
+    folder: Path, kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
+) -> pd.DataFrame:
+    """What `simulated` gives of these studies and of all others in the folder.
+
+    Studies that are in the folder are not simulated again; others are written there, `BLOCK` at a
+    time.
+    """
+    effects = "effects" if planted else "nothing"
+    stem = f"{re.sub('[^a-z]+', '-', kind.lower())}-{effects}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [pd.read_parquet(file) for file in sorted(folder.glob(f"{stem}-*.parquet"))]
+    there = {int(number) for part in parts for number in part["study"].unique()}
+    missing = [number for number in studies if number not in there]
+    for block in (missing[start : start + BLOCK] for start in range(0, len(missing), BLOCK)):
+        parts.append(simulated(kind, block, planted=planted, seed=seed, jobs=jobs))
+        file = folder / f"{stem}-{block[0]:06}-{block[-1]:06}.parquet"
+        write_whole(file, partial(parts[-1].to_parquet, index=False))
+    whole = pd.concat(parts).sort_values("study", kind="stable", ignore_index=True)
+    # Ranges that overlap hold the same studies: each is drawn from its own number.
+    return whole.drop_duplicates(["study", "test"], ignore_index=True)
+
+
+def simulated(
+    kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
+) -> pd.DataFrame:
+    """One row per study and test: study, and the fields of Tested.
+
+    Args:
+        kind: a name of `KINDS`.
+        studies: the numbers of the studies; what a study draws depends on its number and the seed.
+        planted: with effects, or without any.
+        seed: decides the draws.
+        jobs: processes.
+    """
+    measure = partial(_study, kind, planted, seed)
+    if jobs == 1:
+        parts = map(measure, studies)
+        return pd.concat(parts, ignore_index=True)
+    # statsmodels collects garbage at every correction; what is imported need not be looked at.
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
+        return pd.concat(pool.map(measure, studies, chunksize=5), ignore_index=True)
+
+
+def _study(kind: str, planted: bool, seed: int, number: int) -> pd.DataFrame:
+    rng = np.random.default_rng([seed, planted, number])
+    with few_resamples():
+        return pd.DataFrame(KINDS[kind](rng, planted)).assign(study=number)
+
+
+@contextmanager
+def few_resamples() -> Iterator[None]:
+    """Tests by resampling take `RESAMPLES` for as long."""
+    names = {
+        clusters: ("RESAMPLES",),
+        discrimination: ("RESAMPLES",),
+        contrasts: ("DRAWS", "SHUFFLES"),
+        entity_features: ("PERMUTATIONS",),
+        linear: ("CONTROLS",),
+    }
+    former = {(module, name): getattr(module, name) for module in names for name in names[module]}
+    for module, name in former:
+        setattr(module, name, RESAMPLES)
+    try:
+        yield
+    finally:
+        for (module, name), number in former.items():
+            setattr(module, name, number)

@@ -1,0 +1,20 @@
+"""What is kept of one test of one simulated study."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One test of one study."""
+
+    test: str
+    p: float
+    family: str = ""
+    """The table over which p_holm is corrected; empty where a test is not corrected."""
+    p_holm: float = np.nan
+    naive: float = np.nan
+    """p of a test that takes prompts as independent."""
+    low: float = np.nan
+    high: float = np.nan
