@@ -1,15 +1,19 @@
 """How familiar a model is with a fact: the probability that it begins to state it (Section 6)."""
 
+import math
+
 import pandas as pd
 import pyarrow as pa
 import torch
 
 from interp.measurements.core import Measurement, PromptRows
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
+from interp.scoring.continuations import continuation_log_probabilities
 from interp_probes.specs import Familiarity
 
 TABLE = pa.schema(
@@ -17,12 +21,14 @@ TABLE = pa.schema(
         ("model", pa.string()),
         ("prompt_id", pa.string()),
         ("familiarity", pa.float64()),
+        ("whole_name", pa.float64()),
         ("first_token", pa.string()),
         ("first_token_id", pa.int64()),
     ]
 )
-"""One row per model and fact: the probability of the answer's first token, and which token that is.
-Familiarity is NaN where the model's logits are not finite."""
+"""One row per model and fact: the probability of the answer's first token, which token that is, and
+the probability of all the tokens of its name. Both are NaN where the model's logits are not finite,
+that of the whole name also for models that are no causal language models."""
 
 
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
@@ -30,18 +36,20 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 
     The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
     written with and without a space before it, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the likelier one. The prompts are those of
-    `probes.facts.load_facts`.
+    (`AnswerTokenizer`), and the table names the likelier one. So are those of the whole name, which
+    distinguishes answers that begin alike. The prompts are those of `probes.facts.load_facts`.
 
     Raises:
         UserError: a budget of less than one token.
     """
     answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             predictions = predict(model, batch, answer_tokens)
+            whole = _whole_names(model, batch, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
         own = [
             tokens.of[prompt.prompt.answer.gold]
@@ -56,6 +64,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                         "model": model.name,
                         "prompt_id": tokenized.prompt.id,
                         "familiarity": float(probabilities[row, list(tokens)].sum()),
+                        "whole_name": whole[row],
                         "first_token": names[row],
                         "first_token_id": first[row],
                     }
@@ -64,8 +73,28 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             for row, (tokenized, tokens) in enumerate(zip(batch.prompts, own, strict=True))
         ]
 
-    budget = token_budget(model, batch_tokens)
     return Measurement(model, spec, {"familiarity": TABLE}, budget, measure_batch)
+
+
+def _whole_names(
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
+) -> list[float]:
+    """The probability of each answer's name, in all ways in which it may be written."""
+    if model.kind is not CAUSAL:
+        return [math.nan] * len(batch.prompts)
+    ways = [
+        answer_tokens.written(tokenized.chat, tokenized.prompt.answer.gold)
+        for tokenized in batch.prompts
+    ]
+    rows = [row for row, written in enumerate(ways) for _ in written]
+    found = continuation_log_probabilities(
+        model,
+        [batch.prompts[row] for row in rows],
+        [way for written in ways for way in written],
+        batch_tokens=batch_tokens,
+    )
+    total = torch.zeros(len(ways), dtype=torch.float64)
+    return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:

@@ -25,8 +25,12 @@ def of_familiarity(run: RunFolder) -> Results:
         ["model", "entity_group"], sort=False
     )
     summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
-    summary = summary.assign(facts=groups.size(), shared_first_token=groups["shared"].sum())
-    title = "Familiarity: P(first token of the answer)"
+    summary = summary.assign(
+        whole_name=groups["whole_name"].mean(),
+        facts=groups.size(),
+        shared_first_token=groups["shared"].sum(),
+    )
+    title = "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens)"
     return Results({"familiarity": table}, [(title, summary.reset_index())])
 
 

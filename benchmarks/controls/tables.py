@@ -193,7 +193,12 @@ def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[p
         ),
         pd.concat(options),
         pd.concat(ratios),
-        cities.assign(model=MODELS[place], familiarity=expit(familiar - 1), shared_with=0),
+        cities.assign(
+            model=MODELS[place],
+            familiarity=expit(familiar - 1),
+            whole_name=expit(familiar + rng.normal(0, 0.5, CITIES + KINDS) - 2),
+            shared_with=0,
+        ),
     )
 
 

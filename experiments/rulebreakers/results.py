@@ -42,7 +42,7 @@ class Results:
     """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
-    familiarity, first_token, shared_with (other answers with the same first token)."""
+    familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
     known: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
     excluded (it is geographical, and some model does not)."""
@@ -70,7 +70,7 @@ class Results:
         keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
         pairs["recognized"] = pairs[list(SIDES)].all(axis=1)
-        columns = ["model", "entity_pair", "familiarity", "shared_with"]
+        columns = ["model", "entity_pair", "familiarity", "whole_name", "shared_with"]
         return pairs.merge(self.cities()[columns], on=["model", "entity_pair"])
 
     def cities(self) -> pd.DataFrame:

@@ -79,6 +79,17 @@ class CausalReader:
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
         """The next-token logits of the last position, the only ones that are kept."""
+        return self.last_logits(batch, 1, embeddings=embeddings, past=past)[:, -1]
+
+    def last_logits(
+        self,
+        batch: Batch,
+        count: int,
+        *,
+        embeddings: Embeddings | None = None,
+        past: Cache | None = None,
+    ) -> Float[Tensor, "row position vocabulary"]:
+        """The next-token logits of the last positions, at least so many; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {
@@ -87,10 +98,10 @@ class CausalReader:
             "position_ids": batch.position_ids[:, start:].expand(rows, -1),
             "past_key_values": past,
             "use_cache": past is not None,
-            "logits_to_keep": 1,
+            "logits_to_keep": count,
         }
         logits: Tensor = self.model.hf(**self.model.taken(inputs)).logits
-        return logits[:, -1].float()
+        return logits[:, -count:].float()
 
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).

@@ -105,16 +105,24 @@ class AnswerTokenizer:
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
-        openings = self.openings(chat)
-        tokens = dict.fromkeys(
-            token
-            for form in option.forms
-            for opening in openings
-            if (token := self._first_token(chat, opening, form)) is not None
-        )
+        written = (self.written(chat, form) for form in option.forms)
+        tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
         if not tokens:
             raise self._problem(option, "every form begins with a token of white space alone")
         return tuple(tokens)
+
+    def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
+        """The tokens of a form behind a prompt of a causal model, for each way it may be written.
+
+        The likeliest way first, see `openings`. Left out are ways that begin with a token of white
+        space alone, as the "▁" of tokenizers that set one before every word: it may begin anything.
+        """
+        ways = (self._behind(chat, opening, form) for opening in self.openings(chat))
+        return tuple(
+            dict.fromkeys(
+                way for way in ways if str(self._model.tokenizer.decode([way[0]])).strip()
+            )
+        )
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """What may come between the prompt and its answer, the likeliest first.
@@ -136,11 +144,8 @@ class AnswerTokenizer:
         marked = chat.text.endswith(tuple(marker.content for marker in markers))
         return not (marked or chat.text[-1].isspace())
 
-    def _first_token(self, chat: ChatText, opening: str, form: str) -> int | None:
-        """The first token of a form behind a prompt; None if that is white space alone.
-
-        Such a token, as the "▁" of tokenizers that set one before every word, may begin anything.
-        """
+    def _behind(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
+        """The tokens of a form behind a prompt and an opening."""
         tokenizer = self._model.tokenizer
         encoded = tokenizer(
             chat.text + opening + (form.lstrip() if opening else form),
@@ -148,17 +153,17 @@ class AnswerTokenizer:
             return_offsets_mapping=True,
         )
         ends_before = len(chat.text)
-        token, start = next(
-            (token, start)
+        behind = [
+            (int(token), start)
             for token, (start, end) in zip(
                 encoded["input_ids"], encoded["offset_mapping"], strict=True
             )
             if end > max(start, ends_before)
-        )
-        if start < ends_before:
+        ]
+        if behind[0][1] < ends_before:
             # The form merged with the end of the prompt: take it as it is written alone.
-            token = tokenizer(form, add_special_tokens=False)["input_ids"][0]
-        return int(token) if str(tokenizer.decode([token])).strip() else None
+            return tuple(tokenizer(form, add_special_tokens=False)["input_ids"])
+        return tuple(token for token, _ in behind)
 
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
         for one, other in combinations(tokens.of, 2):

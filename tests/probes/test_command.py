@@ -26,7 +26,9 @@ def test_familiarity(tmp_path, options, capsys):
     assert "274 prompts of rulebreakers" in captured.err
     table = pd.read_csv(tmp_path / "out" / "familiarity.csv")
     assert len(table) == 274
-    assert {"familiarity", "shared_with", "entity_a", "entity_b"} <= set(table.columns)
+    assert {"familiarity", "whole_name", "shared_with", "entity_a", "entity_b"} <= set(
+        table.columns
+    )
     assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"]
 
 

@@ -54,6 +54,35 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
         assert row.first_token.startswith("▁")
         both = logits.softmax(-1)[[behind, directly]].sum()
         assert row.familiarity == pytest.approx(float(both), rel=1e-4)
+        assert row.whole_name == pytest.approx(
+            sum(probability(model, tokenized, opening + name) for opening in (" ", "")), rel=1e-4
+        )
+
+
+def probability(model, tokenized, text):
+    """Of a text behind a prompt, from the logits of one pass over both."""
+    ids = model.tokenizer(tokenized.chat.text + text, add_special_tokens=False)["input_ids"]
+    start = len(tokenized)
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return float(sum(logits[at - 1, ids[at]] for at in range(start, len(ids))).exp())
+
+
+def test_a_whole_name_is_the_product_of_its_tokens(organism):
+    facts, lengths = some_facts(), []
+    table = collect(Familiarity().bind(organism, batch_tokens=60), facts)["familiarity"]
+    for prompt, row in zip(facts, table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        name = organism.tokenizer(prompt.answer.gold, add_special_tokens=False)["input_ids"]
+        product = 1.0
+        for index, token in enumerate(name):  # one token at a time
+            read = torch.tensor([[*tokenized.token_ids, *name[:index]]])
+            with torch.no_grad():
+                logits = organism.hf(read).logits[0, -1]
+            product *= float(logits.double().softmax(-1)[token])
+        assert row.whole_name == pytest.approx(product, rel=1e-4)
+        lengths.append(len(name))
+    assert max(lengths) > 1
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -62,6 +91,9 @@ def test_any_model_can_be_asked(kind):
         "familiarity"
     ]
     assert table["familiarity"].between(0, 1, inclusive="neither").all()
+    # A name of several tokens is less probable than the first of them, and not impossible.
+    assert table["whole_name"].between(0, 1, inclusive="neither").all()
+    assert (table["whole_name"] <= table["familiarity"] * (1 + 1e-5)).all()
 
 
 def test_it_follows_the_planted_frequency(organism):

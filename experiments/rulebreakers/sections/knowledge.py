@@ -34,7 +34,8 @@ def knowledge_section(results: Results) -> Section:
                 "familiarity",
                 "Familiarity and recognition",
                 table,
-                "Once over all cities, once over those whose country has a first token of its own. "
+                "Once over all cities, once over those whose country has a first token of its own, "
+                "and once by the probability of the country's whole name. "
                 "Columns in _paper are Welch's test over pairs of prompts, as the paper makes it, "
                 "in which a city counts as often as it was asked about: it finds differences "
                 "where there are none.",

@@ -19,27 +19,32 @@ def familiarity(results: Results) -> pd.DataFrame:
     `difference` is the familiarity of recognized pairs minus that of failed ones, tested over
     cities: a city has one familiarity, however many of its prompts were asked
     (`interp.analysis.clusters`). Once all cities, once those whose country shares its first token
-    with no other.
+    with no other, and once by the probability of the country's whole name, which first tokens that
+    countries share do not blur.
 
     The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
     of its pairs of prompts, and rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
     pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
-    sets = {"all": pairs, "own first token": pairs[pairs["shared_with"] == 0]}
+    sets = {
+        "all": (pairs, "familiarity"),
+        "own first token": (pairs[pairs["shared_with"] == 0], "familiarity"),
+        "all, by P(whole name)": (pairs, "whole_name"),
+    }
     tables = []
-    for name, chosen in sets.items():
+    for name, (chosen, value) in sets.items():
         groups = ("recognized", "failed")
         table = cluster_contrast_table(
             chosen,
-            value="familiarity",
+            value=value,
             group="group",
             groups=groups,
             cluster=CLUSTER,
             weight=WEIGHT,
         )
         table = every_model(table, results, ClusterContrast)
-        paper = papers_test(chosen, value="familiarity", group="group", groups=groups)
+        paper = papers_test(chosen, value=value, group="group", groups=groups)
         table.insert(1, "cities", name)
         tables.append(table.merge(paper, on="model", how="left"))
     table = holm(pd.concat(tables, ignore_index=True), family="familiarity")

@@ -17,8 +17,8 @@ from interp.studies.folder import StudyFolder
 _TEXT = (
     "What segments do is measured by donors that replace them: v(S) is the logit of the "
     "model's own answer over the other, the segments of S kept. Shapley values of this game are "
-    "the truth that scores are held against. Methods that are computed from the same values v(S) are "
-    "ranked separately. Intervals are 95%, by a bootstrap over clusters of prompts and over "
+    "the truth that scores are held against. Methods that are computed from the same values v(S) "
+    "are ranked separately. Intervals are 95%, by a bootstrap over clusters of prompts and over "
     "donors."
 )
 
