@@ -10,14 +10,17 @@ from typing import Protocol
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.messages import ALONE, Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
-from interp.prompts.prompt_set import Design, PromptSet
+from interp.prompts.prompt_set import Decisive, Design, PromptSet
 from interp_experiments.robustlr.english import sentence
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Verdict
+from interp_experiments.robustlr.proofs import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
 
 OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one in Verdict)
+
+DECISIVE = Decisive("proof", ("fact", "rule"))
 
 STRATA = ("set",)
 """Factors over which a limit takes theories evenly."""
@@ -81,7 +84,9 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
     Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Each is named by
-    its place in the theory, so that a variant's unedited rules have the names of its base's.
+    its place in the theory, so that a variant's unedited rules have the names of its base's. The
+    factor proof names the facts and rules of all minimal proof sets; it is empty where the label is
+    Unknown, which nothing proves.
     """
     theory = instance.theory
     told = [(f"fact{n}", sentence(one)) for n, one in enumerate(theory.facts, start=1)]
@@ -109,9 +114,18 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
             "set": instance.set,
             "group": instance.group,
             "base_label": instance.base_label.value,
+            "proof": " ".join(_proof(instance)),
         },
         messages=messages,
     )
+
+
+def _proof(instance: Instance) -> list[str]:
+    """The segments of which a minimal proof of the statement, or of its negation, is made."""
+    theory = instance.theory
+    needed = frozenset().union(*proof_sets(theory, instance.statement))
+    facts = [f"fact{n}" for n, one in enumerate(theory.facts, start=1) if one in needed]
+    return facts + [f"rule{n}" for n, one in enumerate(theory.rules, start=1) if one in needed]
 
 
 @dataclass(frozen=True)
@@ -147,6 +161,7 @@ class GeneratedPrompts(PromptSet):
             seed=seed,
             description=description,
             whole_groups=len(makers) == 1,
+            decisive=DECISIVE,
             makers=tuple(makers),
         )
 

@@ -9,6 +9,7 @@ from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
 from interp_experiments.robustlr.prompts import (
+    DECISIVE,
     STRATA,
     GeneratedPrompts,
     Maker,
@@ -55,6 +56,7 @@ class EvaluationSets:
                 seed=seed,
                 description={"data": data},
                 whole_groups=False,
+                decisive=DECISIVE,
             )
         description = {
             "data": "generated",

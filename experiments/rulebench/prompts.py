@@ -11,7 +11,7 @@ from typing import NamedTuple
 from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
@@ -21,8 +21,7 @@ from interp_experiments.rulebench.settings import Setting, shown_rules
 PREFIX = "Answer:"
 """What the assistant has said already where it is to answer at once."""
 
-DECISIVE = ("golden", "noise")
-"""The segment of the golden rule, and what the names of those of noise rules begin with."""
+DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
 Part = tuple[str | None, str]
 
@@ -122,6 +121,7 @@ def to_prompt(
             "shots": "yes" if setting.shots else "no",
             "thought": "yes" if setting.thought else "no",
             "version": "counterfactual" if setting.counterfactual else "factual",
+            "golden_rule": "golden" if rules else "",
             "golden_place": str(rules.index(golden) + 1) if rules else "",
             **item.factors,
         },

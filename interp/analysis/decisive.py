@@ -1,15 +1,15 @@
-"""Do attributions find the segment that decides, where the data say which one it is?
+"""Do attributions find the segments that decide, where the data say which they are?
 
-Some systems know it: one rule among several answers the question. Each prompt then is a small
-ranking problem, with one right segment among those beside it.
+Some systems know it: one rule among several answers the question, or a few facts and rules prove
+the statement. Each prompt then is a small ranking problem: deciding segments among others.
 """
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pandas as pd
 
 from interp.analysis.proportions import proportions
+from interp.prompts.prompt_set import Decisive
 
 KEY = ["model", "prompt_id", "method", "target"]
 
@@ -23,28 +23,28 @@ LENGTH, POSITION = "control: length", "control: position"
 """Scores that know nothing of the model: a segment's tokens, and its place, later ones higher."""
 
 
-def finds(
-    segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: tuple[str, str]
-) -> pd.DataFrame:
-    """How each method ranks the decisive segment of each prompt, and how the controls do.
+def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
+    """How each method ranks the deciding segments of each prompt, and how the controls do.
 
-    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 where the
-    decisive segment has the largest size of score (tied with k - 1 others 1 / k); auc, the share of
-    the segments beside it that have a smaller one (ties count half), which averages to the area
-    under the ROC curve over segments, prompt by prompt; share, its part of the sizes of them all;
-    chance, 1 / the number of segments, which hit and share have in a random order. Prompts without
-    a segment beside the decisive one are left out, as are scores that are not finite.
+    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 where a
+    deciding segment has the largest size of score, 0 where another has, and the share of deciding
+    ones among those that tie for it; auc, the area under the ROC curve over the prompt's segments:
+    the share of pairs of a deciding segment and another in which the first has the larger size
+    (ties count half); share, the part of all sizes that deciding segments have; chance, their part
+    of the number of segments, which hit has in a random order. Prompts in which no segment decides,
+    or all do, are left out, as are scores that are not finite.
 
     Args:
         segment_scores: rows of the segment_scores table, with `COLUMNS`.
         prompts: the prompts table.
-        decisive: the segment that decides, and what the names of those beside it begin with.
+        decisive: where it says which segments decide, and among which.
     """
-    own, beside = decisive
     names = segment_scores["segment"]
-    rows = segment_scores[(names == own) | names.str.startswith(beside)]
-    rows = rows[rows["error"] == ""].merge(_places(prompts, decisive), on=["prompt_id", "segment"])
-    rows = rows.assign(decides=rows["segment"] == own)
+    rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
+    rows = rows.merge(_places(prompts, decisive), on=["prompt_id", "segment"])
+    deciding = prompts[decisive.factor].astype(str).str.split().explode()
+    known = pd.MultiIndex.from_arrays([prompts["prompt_id"].reindex(deciding.index), deciding])
+    rows["decides"] = pd.MultiIndex.from_frame(rows[["prompt_id", "segment"]]).isin(known)
     parts = [part for part in _readings(rows, KEY) if len(part)]
     if not parts:
         return pd.DataFrame(columns=[*KEY, "reading", "hit", "auc", "share", "chance"])
@@ -72,13 +72,12 @@ def decisive_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return table[[*order, "share", "chance", "prompts"]].reset_index()
 
 
-def _places(prompts: pd.DataFrame, decisive: tuple[str, str]) -> pd.DataFrame:
+def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
     """Where each of the segments begins in its prompt."""
     starts = [
         column
         for column in prompts.columns
-        if column == f"{decisive[0]}_start"
-        or (column.startswith(decisive[1]) and column.endswith("_start"))
+        if column.startswith(decisive.among) and column.endswith("_start")
     ]
     places = prompts.melt(["prompt_id"], starts, "segment", "place").dropna(subset=["place"])
     return places.assign(segment=places["segment"].str.removesuffix("_start"))
@@ -96,28 +95,18 @@ def _readings(rows: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
 
 
 def _ranked(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """One row per prompt: hit, auc, share and chance of the decisive segment."""
-    decisive = rows[rows["decides"]].set_index(key)["size"]
-    beside = rows[~rows["decides"]].set_index(key)["size"]
-    own = decisive.reindex(beside.index)
-    won = pd.DataFrame(
-        {
-            "below": np.where(beside < own, 1.0, np.where(beside == own, 0.5, 0.0)),
-            "above": (beside > own).astype(float),
-            "tied": (beside == own).astype(float),
-            "size": beside.to_numpy(),
-        },
-        index=beside.index,
-    ).dropna()
-    grouped = won[own.notna().to_numpy()].groupby(level=key, sort=False)
-    sums, count = grouped.sum(), grouped.size()
-    size = decisive.reindex(sums.index)
-    total = size + sums["size"]
-    return pd.DataFrame(
-        {
-            "hit": np.where(sums["above"] > 0, 0.0, 1 / (1 + sums["tied"])),
-            "auc": sums["below"] / count,
-            "share": size / total.where(total > 0),
-            "chance": 1 / (1 + count),
-        }
-    ).reset_index()
+    """One row per prompt: hit, auc, share and chance of the deciding segments."""
+    sizes = rows.groupby(key)["size"]
+    rows = rows[sizes.transform("count") == sizes.transform("size")]  # whole prompts
+    own, beside = rows[rows["decides"]], rows[~rows["decides"]]
+    pairs = own[[*key, "size"]].merge(beside[[*key, "size"]], on=key, suffixes=("_own", "_beside"))
+    larger = (pairs["size_own"] > pairs["size_beside"]).astype(float)
+    won = larger + 0.5 * (pairs["size_own"] == pairs["size_beside"])
+    auc = won.groupby([pairs[name] for name in key], sort=False).mean()
+    largest = rows[rows["size"] == rows.groupby(key)["size"].transform("max")]
+    hit, chance = (part.groupby(key, sort=False)["decides"].mean() for part in (largest, rows))
+    deciding, total = (part.groupby(key, sort=False)["size"].sum() for part in (own, rows))
+    share = deciding / total.where(total > 0)
+    columns = {"hit": hit, "auc": auc, "share": share, "chance": chance}
+    # Prompts with segments of one kind alone have no pairs.
+    return pd.concat(columns, axis=1, join="inner").reset_index()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Generic, TypeVar, overload
+from typing import Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,15 @@ Cell = tuple[Hashable, ...]
 
 _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""
+
+
+class Decisive(NamedTuple):
+    """Where a prompt says which of its segments decide the answer."""
+
+    factor: str
+    """The factor that names them, separated by spaces, such as "golden_rule"."""
+    among: tuple[str, ...]
+    """What the names of the segments begin with that might seem to decide, those among them."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +64,8 @@ class PromptSet(Sequence[Prompt]):
     ratio: tuple[str, str] | None = None
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
     "premise1"); None where no two are."""
-    decisive: tuple[str, str] | None = None
-    """The segment that decides the answer, and what the names of those that might seem to begin
-    with, such as ("golden", "noise"); None where the data do not say."""
+    decisive: Decisive | None = None
+    """Where the data say which segments decide an answer; None where they do not."""
     whole_groups: bool = True
     """Whether every group has a member of every side, which `check` then asks for."""
     unit: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which methods find the segment that decides, as a figure."""
+"""Which methods find the segments that decide, as a figure."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -7,12 +7,13 @@ from interp.report.figures.bars import grouped_bars
 from interp.report.figures.panels import panel_a_model
 from interp.report.formatting import segment_label
 from interp.report.style import QUIET
+from interp.runs.schemas import DecisiveRecord
 
 
-def decisive_title(decisive: tuple[str, str] | None) -> str:
+def decisive_title(decisive: DecisiveRecord | None) -> str:
     """What a table of these is called."""
-    own, beside = map(segment_label, decisive or ("the decisive segment", "others"))
-    return f"Do attributions find {own} among {beside}?"
+    what = "deciding segments" if decisive is None else segment_label(decisive.factor)
+    return f"Do attributions find the {what}?"
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:

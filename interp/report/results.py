@@ -109,7 +109,7 @@ def of_attributions(run: RunFolder) -> Results:
     if found.empty:
         return Results(tables, shown, summarize(answers, failed))
     tables["decisive_table"] = table = decisive_table(found)
-    shown.append((decisive_title(run.record.run.known), table))
+    shown.append((decisive_title(run.record.run.decisive), table))
     figures = {"decisive_segments": partial(decisive_segments, table)}
     return Results(tables, shown, summarize(answers, failed), figures)
 

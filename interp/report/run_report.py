@@ -22,6 +22,7 @@ from interp.analysis.segments import (
     token_shares,
 )
 from interp.errors import UserError
+from interp.prompts.prompt_set import Decisive
 from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
@@ -59,7 +60,7 @@ def report_of_run(run: RunFolder) -> Report:
         items.append(TableItem("segment_table", "Scores by segment: means over prompts", table))
     found = run_finds(run)
     if len(found):
-        table, title = decisive_table(found), decisive_title(run.record.run.known)
+        table, title = decisive_table(found), decisive_title(run.record.run.decisive)
         draw = partial(decisive_segments, table)
         items.append(FigureItem("decisive_segments", title, draw))
         items.append(TableItem("decisive_table", title, table))
@@ -96,16 +97,17 @@ def run_ratios(run: RunFolder) -> pd.DataFrame:
 
 
 def run_finds(run: RunFolder) -> pd.DataFrame:
-    """How methods rank the segment that decides, prompt by prompt.
+    """How methods rank the segments that decide, prompt by prompt.
 
-    Empty where the run's system does not know it, or nothing is attributed to others beside it.
+    Empty where the run's system does not know them, or nothing is attributed to others beside them.
     """
-    known = run.record.run.known
+    known = run.record.run.decisive
     if known is None or "segment_scores" not in run.tables():
         return pd.DataFrame()
+    decisive = Decisive(known.factor, tuple(known.among))
     parts = run.parts("segment_scores", COLUMNS)
     prompts = run.table("prompts")
-    return pd.concat([finds(part, prompts, known) for part in parts], ignore_index=True)
+    return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
 
 
 def run_record(run: RunFolder) -> dict[str, object]:

@@ -29,7 +29,7 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
             "prompts": len(prompts),
             "data": prompts.description,
             "ratio": None if prompts.ratio is None else list(prompts.ratio),
-            "decisive": None if prompts.decisive is None else list(prompts.decisive),
+            "decisive": None if prompts.decisive is None else prompts.decisive._asdict(),
             "data_hash": prompts.content_hash(),
             "code": code_version((*spec.modules(), *sorted(prompts.parser_modules()))),
         }

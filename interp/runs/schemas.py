@@ -68,6 +68,13 @@ class Call(Record):
     """The most memory that any of its workers held, by device."""
 
 
+class DecisiveRecord(Record):
+    """Where prompts say which segments decide: `interp.prompts.prompt_set.Decisive`."""
+
+    factor: Text
+    among: Annotated[list[Text], Field(min_length=1)]
+
+
 class RunIdentity(Record):
     """What the numbers of a run depend on, the models aside."""
 
@@ -79,8 +86,7 @@ class RunIdentity(Record):
     data: dict[str, Text]
     ratio: Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
     """The two segments whose scores are compared."""
-    decisive: Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
-    """The segment that decides, and what the names of those beside it begin with."""
+    decisive: DecisiveRecord | None = None
     data_hash: Hash
     code: Hash
 
@@ -88,11 +94,6 @@ class RunIdentity(Record):
     def compared(self) -> tuple[str, str] | None:
         """The two segments whose scores are compared, as a pair."""
         return None if self.ratio is None else (self.ratio[0], self.ratio[1])
-
-    @property
-    def known(self) -> tuple[str, str] | None:
-        """The segment that decides and the beginning of the others' names, as a pair."""
-        return None if self.decisive is None else (self.decisive[0], self.decisive[1])
 
 
 class FolderRecord(Record):

@@ -6,8 +6,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from interp.analysis.decisive import LENGTH, MEAN, POSITION, SUM, decisive_table, finds
+from interp.prompts.prompt_set import Decisive
 
-DECISIVE = ("golden", "noise")
+DECISIVE = Decisive("golden_rule", ("golden", "noise"))
+PROOF = Decisive("proof_set", ("fact", "rule"))
 
 
 def scores(prompt_id, *, error="", method="m", **by_segment):
@@ -29,7 +31,11 @@ def scores(prompt_id, *, error="", method="m", **by_segment):
 def prompts(**starts):
     """A row per prompt: where its segments begin."""
     rows = [
-        {"prompt_id": id_, **{f"{name}_start": start for name, start in own.items()}}
+        {
+            "prompt_id": id_,
+            "golden_rule": "golden",
+            **{f"{name}_start": start for name, start in own.items()},
+        }
         for id_, own in starts.items()
     ]
     return pd.DataFrame(rows)
@@ -94,6 +100,52 @@ def test_the_mean_over_prompts_is_the_area_under_the_curve_of_each():
         areas.append(roc_auc_score([1] + [0] * (len(names) - 1), sizes))
     table = found(*parts, **starts).xs(SUM, level="reading")
     assert table["auc"].tolist() == pytest.approx(areas)
+
+
+def proofs(*parts, **proof_sets):
+    """Rankings of segments of which several decide; their order is that of the scores."""
+    rows = [
+        {
+            "prompt_id": id_,
+            "proof_set": proof,
+            **{f"{name}_start": place for place, name in enumerate(part["segment"])},
+        }
+        for (id_, proof), part in zip(proof_sets.items(), parts, strict=True)
+    ]
+    table = finds(pd.concat(parts, ignore_index=True), pd.DataFrame(rows), PROOF)
+    return table.set_index(["prompt_id", "method", "reading"]).xs(SUM, level="reading")
+
+
+def test_several_segments_may_decide():
+    table = proofs(
+        scores("a", fact1=(3.0, 1), fact2=(5.0, 1), rule1=(-4.0, 1), rule2=(3.0, 1)),
+        scores("tied", fact1=(2.0, 1), fact2=(2.0, 1), rule1=(2.0, 1)),
+        scores("all", fact1=(1.0, 1), rule1=(2.0, 1)),
+        scores("none", fact1=(1.0, 1), rule1=(2.0, 1)),
+        a="fact1 rule1",
+        tied="fact1 fact2",
+        all="fact1 rule1",
+        none="",
+    )
+    first = table.loc[("a", "m")]
+    # fact1 beats nothing and ties with rule2, rule1 beats rule2 alone: 1.5 of 4 pairs.
+    assert first[["hit", "auc", "share", "chance"]].tolist() == [0.0, 0.375, 7 / 15, 0.5]
+    tied = table.loc[("tied", "m")]
+    assert tied[["hit", "auc", "chance"]].tolist() == pytest.approx([2 / 3, 0.5, 2 / 3])
+    assert set(table.index.get_level_values("prompt_id")) == {"a", "tied"}
+
+
+def test_the_area_over_several_segments_is_that_of_the_curve():
+    rng = np.random.default_rng(1)
+    parts, proof_sets, areas = [], {}, []
+    for number in range(20):
+        names = [f"fact{n}" for n in range(8)]
+        deciding = rng.permutation(names)[: rng.integers(1, 7)]
+        sizes = rng.integers(0, 6, 8).astype(float)
+        parts.append(scores(f"p{number}", **{n: (s, 1) for n, s in zip(names, sizes, strict=True)}))
+        proof_sets[f"p{number}"] = " ".join(deciding)
+        areas.append(roc_auc_score(np.isin(names, deciding), sizes))
+    assert proofs(*parts, **proof_sets)["auc"].tolist() == pytest.approx(areas)
 
 
 def test_the_table_counts_prompts_of_each_kind_separately():

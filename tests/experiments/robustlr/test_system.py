@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,8 @@ from interp.prompts.systems import find_system, load_prompts
 from interp.reading.options import fixed_answers
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.instances import Instance
+from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.parsing import literal_of, theory_of
 from interp_experiments.robustlr.prompts import OPTIONS, SHOWN, demonstrations, to_prompt
 from interp_experiments.robustlr.solver import verdict
@@ -39,6 +42,32 @@ def test_a_prompt_by_hand():
     )
     assert prompt.answer.gold == "False"
     assert (prompt.side, prompt.factors["group"]) == ("disj2", "disj")
+
+
+def test_the_proof_names_what_the_label_needs():
+    """Without any one sentence of a lone proof the label is Unknown; what is no proof is spared."""
+    context = (
+        "Anne is calm. Dave is witty. If Anne is calm then Dave is the uncle of Anne. "
+        "If Dave is witty then Anne is eager."
+    )
+    theory = theory_of(context)
+    ask = partial(Instance.alone, "t", "All", "v", theory)
+    statement = literal_of("Dave is not the uncle of Anne")
+    assert to_prompt(ask((statement, Verdict.FALSE))).factors["proof"] == "fact1 rule1"
+    unknown = literal_of("Dave is eager")
+    assert to_prompt(ask((unknown, Verdict.UNKNOWN))).factors["proof"] == ""
+
+
+def test_proofs_decide_among_facts_and_rules_of_generated_theories():
+    prompts = load_prompts("robustlr-all", limit=20)
+    assert prompts.decisive == ("proof", ("fact", "rule"))
+    for prompt in prompts:
+        proof = prompt.factors["proof"].split()
+        assert bool(proof) == (prompt.answer.gold != "Unknown")
+        kept = " ".join(name for name in map(prompt.segment_text, proof))
+        if proof:  # several proofs of one theory give the same label together
+            statement = literal_of(prompt.segment_text("statement")[:-1])
+            assert verdict(theory_of(kept), statement).value == prompt.answer.gold
 
 
 @pytest.mark.parametrize(("context", "statement", "label"), SHOWN)
