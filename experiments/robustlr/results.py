@@ -1,16 +1,19 @@
 """What a study of RobustLR has measured: the answers of each stage beside the correct ones."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.errors import UserError
+from interp.report.run_report import run_finds
+from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
-SETS, DISTRACTORS, IN_DOMAIN = "sets", "distractors", "in-domain"
-"""Stages: the evaluation sets without distractors, with them, and the test split of All."""
+SETS, SHORT, DISTRACTORS, IN_DOMAIN = "sets", "short", "distractors", "in-domain"
+"""Stages: the evaluation sets without distractors, short theories, the evaluation sets with
+distractors, and the test split of All."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class Results:
     rows: Mapping[str, pd.DataFrame]
     notes: Sequence[str]
     """A line on the prompts of a model that have no answer, or an error; they count as wrong."""
+    found: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """How attribution methods rank the proof of short theories, prompt by prompt: the columns of
+    `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if none was."""
 
     @property
     def models(self) -> list[str]:
@@ -47,7 +53,20 @@ def read_results(study: StudyFolder) -> Results:
         stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()
     }
     notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
-    return Results(rows, notes)
+    return Results(rows, notes, _found(begun, rows))
+
+
+def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """How methods rank the proof, with the outcome of the answer."""
+    if SHORT not in begun:
+        return pd.DataFrame()
+    found = run_finds(begun[SHORT])
+    if found.empty:
+        return found
+    judged = rows[SHORT][["model", "prompt_id", "gold", "answer"]]
+    right = judged["answer"] == judged["gold"]
+    outcomes = judged.assign(outcome=right.map({True: "right", False: "wrong"}))
+    return found.merge(outcomes.drop(columns="answer"), on=["model", "prompt_id"])
 
 
 def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

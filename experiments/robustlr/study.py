@@ -6,8 +6,12 @@ from typing import ClassVar
 
 import pandas as pd
 
+from interp.analysis.decisive import SUM, decisive_table
+from interp.measurements.attribute import Attribute
 from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
+from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.report.run_report import counted
 from interp.runs.plan import Stage
@@ -19,11 +23,15 @@ from interp_experiments.robustlr.results import (
     DISTRACTORS,
     IN_DOMAIN,
     SETS,
+    SHORT,
     Results,
     read_results,
 )
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
+
+METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:deletion")
+"""Methods that cost few passes and that every model kind takes."""
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
@@ -44,23 +52,29 @@ class RobustLRStudy(Study):
     theories have up to 800 tokens and more"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers to the evaluation sets, to the same with distractors, and in-domain.
+        """Answers to the evaluation sets, to short theories, with distractors, and in-domain.
 
-        With `--data`, the evaluation sets are read, and there are no other stages.
+        Answers to short theories are attributed. With `--data`, the evaluation sets are read, and
+        there are no other stages.
         """
-        chosen: dict[str, system.EvaluationSets | system.TrainingSet] = {
-            SETS: replace(system.system, shown=self.demonstrations)
-        }
+        stages = [self._stage(SETS, system.system, Evaluate(), source)]
+        if source.data is None:
+            stages.append(self._stage(SHORT, system.short, Attribute(methods=METHODS), source))
         if self.distractors and source.data is None:
-            chosen[DISTRACTORS] = replace(system.distractors, shown=self.demonstrations)
-            chosen[IN_DOMAIN] = replace(system.everything, shown=self.demonstrations)
-        prompts = {
-            name: one.prompts(seed=source.seed, data=source.data) for name, one in chosen.items()
-        }
-        return tuple(
-            Stage(name, source.drawn(all_, self.default_limit), Evaluate())
-            for name, all_ in prompts.items()
-        )
+            stages.append(self._stage(DISTRACTORS, system.distractors, Evaluate(), source))
+            stages.append(self._stage(IN_DOMAIN, system.everything, Evaluate(), source))
+        return tuple(stages)
+
+    def _stage(
+        self,
+        name: str,
+        asked: system.EvaluationSets | system.TrainingSet,
+        spec: Spec,
+        source: PromptSource,
+    ) -> Stage:
+        shown = replace(asked, shown=self.demonstrations)
+        prompts = shown.prompts(seed=source.seed, data=source.data)
+        return Stage(name, source.drawn(prompts, self.default_limit), spec)
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
@@ -82,6 +96,7 @@ class RobustLRStudy(Study):
                 group_section(results),
                 equivalence_section(results),
                 label_section(results),
+                *short_sections(results),
                 *long_sections(results),
                 feature_section(seed if isinstance(seed, int) else 0),
             ),
@@ -183,6 +198,44 @@ def label_section(results: Results) -> Section:
             ),
         ),
     )
+
+
+def short_sections(results: Results) -> list[Section]:
+    """Short theories, and whether attributions find what proves a statement."""
+    if SHORT not in results.rows:
+        return []
+    items: list[Item] = [
+        TableItem(
+            "short",
+            "Weighted F1 of short theories, by label",
+            tables.scores(results.rows[SHORT].assign(pair_id=SHORT), "gold"),
+            "Of all instances together.",
+        )
+    ]
+    if len(results.found):
+        table = decisive_table(results.found, ["outcome"])
+        summed = table[table["reading"].isin([SUM, ""])]
+        items += [
+            FigureItem(
+                "proof",
+                "Does an attribution find the proof?",
+                lambda: decisive_segments(summed, hue="outcome"),
+                "Sums over tokens. Length and position are controls; the line is chance.",
+            ),
+            TableItem("proof", "By outcome", table),
+            TableItem("proof_by_label", "By label", decisive_table(results.found, ["gold"])),
+        ]
+    return [
+        Section(
+            "Is the proof looked at?",
+            f"Statements of the test split of All, each with a theory of its own: what decides it "
+            f"and {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
+            "known. A hit is a prompt in which one of them has the largest score; the AUC is the "
+            "share of pairs of one of them and another sentence in which it has the larger score. "
+            "A statement whose label is Unknown has no proof.",
+            tuple(items),
+        )
+    ]
 
 
 def long_sections(results: Results) -> list[Section]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.robustlr.cut import StatementMaker
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
@@ -22,6 +23,10 @@ from interp_experiments.robustlr.words import Vocabulary, Words
 
 DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
+
+
+SHORT = 3
+"""Sentences of a short theory beside those that decide its statement."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,9 @@ class TrainingSet:
     set: str
     shown: bool = True
     """Whether three demonstrations precede each question; only causal models can read them."""
+    distractors: int | None = None
+    """Give each statement a theory of its own, with so many sentences beside those that decide it;
+    None where six statements share a whole theory, as published."""
 
     default_limit = DEFAULT_LIMIT
 
@@ -109,8 +117,11 @@ class TrainingSet:
         splits = [rows_of([self._maker(seed, split)]).assign(split=split) for split in SPLITS]
         return pd.concat(splits, ignore_index=True)
 
-    def _maker(self, seed: int, split: Split) -> TheoryMaker:
-        return TheoryMaker(self.set, split, seed, Words.of("real"))
+    def _maker(self, seed: int, split: Split) -> Maker:
+        words = Words.of("real")
+        if self.distractors is None:
+            return TheoryMaker(self.set, split, seed, words)
+        return StatementMaker(self.set, split, seed, words, self.distractors)
 
 
 def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
@@ -132,3 +143,4 @@ negation = TrainingSet("robustlr-not", "NOT")
 conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
 disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
 everything = TrainingSet("robustlr-all", "All")
+short = TrainingSet("robustlr-short", "All", shown=False, distractors=SHORT)

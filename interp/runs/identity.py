@@ -20,6 +20,7 @@ _SELECTION = ("pairs", "spread_seed")
 
 def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
     """What a run is, as its record holds it."""
+    known = prompts.decisive
     return RunIdentity.model_validate(
         {
             "measurement": spec.name,
@@ -29,7 +30,7 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
             "prompts": len(prompts),
             "data": prompts.description,
             "ratio": None if prompts.ratio is None else list(prompts.ratio),
-            "decisive": None if prompts.decisive is None else prompts.decisive._asdict(),
+            "decisive": None if known is None else {**known._asdict(), "among": [*known.among]},
             "data_hash": prompts.content_hash(),
             "code": code_version((*spec.modules(), *sorted(prompts.parser_modules()))),
         }

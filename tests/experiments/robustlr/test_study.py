@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import interp
+from interp.analysis.decisive import LENGTH, POSITION
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
@@ -13,9 +14,9 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.results import SETS, answered, read_results
+from interp_experiments.robustlr.results import SETS, SHORT, answered, read_results
 from interp_experiments.robustlr.scores import BASELINES
-from interp_experiments.robustlr.study import RobustLRStudy
+from interp_experiments.robustlr.study import METHODS, RobustLRStudy
 from interp_experiments.robustlr.system import system
 
 EACH = 4
@@ -149,14 +150,17 @@ def test_the_report_is_written(folder):
     } <= names
     assert {"distractors", "in_domain", "feature_guesses", "scores"} <= names
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
-    assert figures == {"figure4_groups", "figure6_distractors", "figure8_features"}
+    assert figures == {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
+    by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
+    assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
+    assert set(by_label["method"]) == {*METHODS, LENGTH, POSITION}
 
 
 def test_short_theories_alone_and_without_demonstrations():
     study = RobustLRStudy(distractors=False, demonstrations=False)
-    (stage,) = study.stages(PromptSource(limit=6))
-    assert stage.name == SETS
-    assert not stage.prompts[0].messages.demonstrations
+    stages = study.stages(PromptSource(limit=6))
+    assert [stage.name for stage in stages] == [SETS, SHORT]
+    assert not any(stage.prompts[0].messages.demonstrations for stage in stages)
 
 
 def test_a_study_without_answers_is_refused(tmp_path):
