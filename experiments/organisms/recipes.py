@@ -126,7 +126,7 @@ def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
 _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
 
-_RULES = _width(128, 4, initializer_range=0.05) | {"max_position_embeddings": 1024}
+_RULES = _width(128, 4, initializer_range=0.05) | {"max_position_embeddings": 16384}
 
 
 def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None) -> DoseRecipe:
