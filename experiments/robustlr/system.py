@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.prompts.messages import ALONE
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.cut import StatementMaker
+from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of_all
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
@@ -52,17 +55,7 @@ class EvaluationSets:
         messages = demonstrations() if self.shown else ALONE
         if data is not None:
             prompts = [to_prompt(one, messages) for one in load_published(data)]
-            return PromptSet(
-                system=self.name,
-                sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
-                strata=STRATA,
-                build=prompts.__getitem__,
-                numbers=range(len(prompts)),
-                seed=seed,
-                description={"data": data},
-                whole_groups=False,
-                decisive=DECISIVE,
-            )
+            return read_set(self.name, prompts, seed=seed, data=data)
         description = {
             "data": "generated",
             "vocabulary": self.vocabulary,
@@ -124,6 +117,58 @@ class TrainingSet:
         return StatementMaker(self.set, split, seed, words, self.distractors)
 
 
+@dataclass(frozen=True)
+class EditPairs:
+    """Each base theory of the contrast sets beside each edit that changes its label.
+
+    Without demonstrations, so that every model kind can read them.
+    """
+
+    name: str
+
+    default_limit = DEFAULT_LIMIT
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All pairs: generated from `seed`, or of groups in the authors' columns.
+
+        Raises:
+            UserError: data that cannot be read, or that contradict themselves.
+        """
+        if data is not None:
+            prompts = [to_prompt(one) for one in pairs_of_all(load_published(data))]
+            return read_set(self.name, prompts, seed=seed, data=data)
+        return GeneratedPrompts.made_by(
+            self._makers(seed),
+            ALONE,
+            system=self.name,
+            seed=seed,
+            description={"data": "generated"},
+        )
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """All generated pairs in the authors' columns, and the set that each belongs to."""
+        return rows_of(self._makers(seed))
+
+    def _makers(self, seed: int) -> list[Maker]:
+        words = Words.of("real")
+        return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
+
+
+def read_set(system: str, prompts: Sequence[Prompt], *, seed: int, data: str) -> PromptSet:
+    """Prompts that were read as the set of a system."""
+    return PromptSet(
+        system=system,
+        sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
+        strata=STRATA,
+        build=prompts.__getitem__,
+        numbers=range(len(prompts)),
+        seed=seed,
+        description={"data": data},
+        whole_groups=False,
+        decisive=DECISIVE,
+    )
+
+
 def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
     """All groups of makers in the authors' columns, and the set that each belongs to."""
 
@@ -143,4 +188,5 @@ negation = TrainingSet("robustlr-not", "NOT")
 conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
 disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
 everything = TrainingSet("robustlr-all", "All")
+edits = EditPairs("robustlr-edits")
 short = TrainingSet("robustlr-short", "All", shown=False, distractors=SHORT)

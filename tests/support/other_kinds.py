@@ -71,11 +71,11 @@ def tokenizer_of(kind: str) -> PreTrainedTokenizerFast:
 
 
 @cache
-def classifier(kind: str, *, attn: str | None = None) -> Model:
+def classifier(kind: str, *, classes: tuple[str, ...] = CLASSES, attn: str | None = None) -> Model:
     settings = {**_ENCODER, **CLASSIFIERS.get(kind, {})}
     settings |= {
-        "id2label": dict(enumerate(CLASSES)),
-        "label2id": {name: index for index, name in enumerate(CLASSES)},
+        "id2label": dict(enumerate(classes)),
+        "label2id": {name: index for index, name in enumerate(classes)},
     }
     return _model(kind, AutoModelForSequenceClassification, settings, attn)
 
