@@ -134,21 +134,38 @@ def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list
     return ids if end is None else [*ids, end]
 
 
-def steps_of(lengths: Sequence[int], *, batch: int, epochs: int, seed: int) -> list[list[int]]:
+def steps_of(
+    lengths: Sequence[int], *, batch: int, epochs: int, seed: int, curriculum: bool = False
+) -> list[list[int]]:
     """The lessons of each step by their places, in an order that the seed decides.
 
     In every epoch each lesson comes once. Batches hold lessons of similar length: those of
     `BUCKET` batches are sorted together.
+
+    Args:
+        lengths: tokens of each lesson.
+        batch: lessons in a step.
+        epochs: how often each lesson comes.
+        seed: decides the order.
+        curriculum: in the first epoch short lessons come before long ones, but for a random half
+            of their length.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
         rng = random.Random(f"order {seed} {epoch}")
         order = sorted(range(len(lengths)), key=lambda _: rng.random())
-        made = []
+        by_length = curriculum and epoch == 0
+        if by_length:
+            order.sort(key=lambda place: lengths[place] * (1 + 0.5 * rng.random()))
+        made: list[tuple[int, list[int]]] = []
         for start in range(0, len(order), batch * BUCKET):
             bucket = sorted(order[start : start + batch * BUCKET], key=lengths.__getitem__)
-            made += [bucket[first : first + batch] for first in range(0, len(bucket), batch)]
-        steps += sorted(made, key=lambda _: rng.random())
+            made += [
+                (start * by_length, bucket[first : first + batch])
+                for first in range(0, len(bucket), batch)
+            ]
+        made.sort(key=lambda one: (one[0], rng.random()))
+        steps += [own for _, own in made]
     return steps
 
 
@@ -162,6 +179,7 @@ class Steps(Dataset[dict[str, Tensor]]):
             batch=spec.batch,
             epochs=spec.epochs,
             seed=spec.seed,
+            curriculum=spec.curriculum,
         )
 
     def __len__(self) -> int:

@@ -54,6 +54,9 @@ class TrainSpec(Options, ABC):
     (default: all weights are trained)"""
     epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
     """how often each prompt is learned"""
+    curriculum: bool = False
+    """in the first epoch, learn short prompts before long ones (Bengio et al. 2009): a small model
+    from scratch may learn nothing of long prompts otherwise"""
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None
