@@ -44,9 +44,9 @@ class RobustLRStudy(Study):
     default_limit: ClassVar[int] = system.DEFAULT_LIMIT
     organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
 
-    demonstrations: bool = True
-    """show three answered questions before each; switch it off for classifiers and text-to-text
-    models, which read one text"""
+    demonstrations: bool = False
+    """show three answered questions before each, to causal language models that were not trained on
+    such questions"""
     distractors: bool = True
     """also ask with all facts and rules that decide nothing, and the in-domain test split; such
     theories have up to 800 tokens and more"""

@@ -41,7 +41,7 @@ class EvaluationSets:
     vocabulary: Vocabulary = "real"
     distractors: bool = False
     """Whether theories keep what decides nothing."""
-    shown: bool = True
+    shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
 
     default_limit = DEFAULT_LIMIT
@@ -81,7 +81,7 @@ class TrainingSet:
 
     name: str
     set: str
-    shown: bool = True
+    shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
     distractors: int | None = None
     """Give each statement a theory of its own, with so many sentences beside those that decide it;
@@ -119,10 +119,7 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class EditPairs:
-    """Each base theory of the contrast sets beside each edit that changes its label.
-
-    Without demonstrations, so that every model kind can read them.
-    """
+    """Each base theory of the contrast sets beside each edit that changes its label."""
 
     name: str
 
@@ -183,10 +180,10 @@ def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
 system = EvaluationSets("robustlr")
 distractors = EvaluationSets("robustlr-distractors", distractors=True)
 nonce = EvaluationSets("robustlr-nonce", vocabulary="nonce")
-plain = EvaluationSets("robustlr-plain", shown=False)
+prompted = EvaluationSets("robustlr-prompted", shown=True)
 negation = TrainingSet("robustlr-not", "NOT")
 conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
 disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
 everything = TrainingSet("robustlr-all", "All")
 edits = EditPairs("robustlr-edits")
-short = TrainingSet("robustlr-short", "All", shown=False, distractors=SHORT)
+short = TrainingSet("robustlr-short", "All", distractors=SHORT)

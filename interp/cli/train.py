@@ -30,7 +30,7 @@ HELP = "train a model on a task, from a checkpoint or from scratch"
 EXAMPLES = (
     "train robustlr --model org/roberta --train-set All --out models/roberta-all",
     "train robustlr --model small-encoder --from-scratch --dry-run",
-    "evaluate --system robustlr-plain --model models/roberta-all",
+    "evaluate --system robustlr --model models/roberta-all",
 )
 
 

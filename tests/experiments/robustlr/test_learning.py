@@ -3,7 +3,7 @@ import pytest
 from interp.errors import UserError
 from interp.training.spec import find_training
 from interp_experiments.robustlr.learning import RobustLRTraining
-from interp_experiments.robustlr.system import plain
+from interp_experiments.robustlr.system import system
 from interp_experiments.robustlr.training import TRAINING_SETS
 
 
@@ -35,7 +35,7 @@ def test_a_larger_set_begins_with_the_smaller_one_and_the_seed_decides():
 
 def test_what_is_learned_reads_like_what_is_evaluated():
     learned = RobustLRTraining(theories=1).prompts("train")[0]
-    asked = plain.prompts(seed=0, data=None)[0]
+    asked = system.prompts(seed=0, data=None)[0]
     assert learned.answer.options == asked.answer.options
     assert learned.messages == asked.messages
     ends = [one.text[slice(*one.segments["question"])] for one in (learned, asked)]

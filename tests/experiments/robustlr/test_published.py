@@ -5,7 +5,7 @@ import pytest
 from interp.errors import UserError
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
-from interp_experiments.robustlr.system import plain
+from interp_experiments.robustlr.system import system
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
 
@@ -64,7 +64,7 @@ def test_rows_without_a_theory_id_stand_alone(tmp_path):
         read = load_published(write(tmp_path / name, rows, columns, header=header))
         assert [one.label for one in read] == [one.label for one in group]
         assert {one.version for one in read} == {"statement"}
-        prompts = plain.prompts(seed=0, data=str(tmp_path / name))
+        prompts = system.prompts(seed=0, data=str(tmp_path / name))
         prompts.check()
         assert len(prompts) == 6
 

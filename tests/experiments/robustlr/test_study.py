@@ -156,11 +156,12 @@ def test_the_report_is_written(folder):
     assert set(by_label["method"]) == {*METHODS, LENGTH, POSITION}
 
 
-def test_short_theories_alone_and_without_demonstrations():
-    study = RobustLRStudy(distractors=False, demonstrations=False)
-    stages = study.stages(PromptSource(limit=6))
+def test_demonstrations_are_shown_on_request():
+    stages = RobustLRStudy(distractors=False).stages(PromptSource(limit=6))
     assert [stage.name for stage in stages] == [SETS, SHORT]
     assert not any(stage.prompts[0].messages.demonstrations for stage in stages)
+    shown = RobustLRStudy(distractors=False, demonstrations=True).stages(PromptSource(limit=6))
+    assert all(len(stage.prompts[0].messages.demonstrations) == 3 for stage in shown)
 
 
 def test_a_study_without_answers_is_refused(tmp_path):

@@ -18,7 +18,7 @@ from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.parsing import literal_of, theory_of
 from interp_experiments.robustlr.prompts import OPTIONS, SHOWN, demonstrations, to_prompt
 from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.system import plain, rows_of, system
+from interp_experiments.robustlr.system import rows_of, system
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
 from tests.support.other_kinds import classifier, text_to_text
@@ -94,7 +94,7 @@ def test_a_limit_takes_whole_groups_of_every_set():
 
 
 def test_a_subset_is_that_of_prompts_that_were_all_made():
-    whole = plain.prompts(seed=3, data=None)
+    whole = system.prompts(seed=3, data=None)
     some = whole[:2000]
     made = replace(PromptSet.of(list(some)), strata=whole.strata)
     chosen, expected = some.spread(20, 5), made.spread(20, 5)
@@ -118,7 +118,7 @@ def test_full_sizes():
     assert sizes == [contrast + 60_000] * 4 + [9_996] * 4
 
 
-NAMES = ("", "-distractors", "-plain", "-nonce", "-not", "-and-not", "-or-not", "-all")
+NAMES = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not", "-all")
 
 
 def test_causal_models_answer_one_of_three():
