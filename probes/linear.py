@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.special import stdtrit
@@ -32,6 +33,7 @@ from interp.analysis.clusters import FEWEST, too_few
 from interp.analysis.intervals import UPPER
 from interp.analysis.proportions import wilson
 from interp.errors import UserError
+from interp.runs.shards import Filters
 from interp_probes.halves import DROPPED, GROUP, entity_halves
 
 RIDGE = 400.0
@@ -141,7 +143,7 @@ def _labels(prompts: pd.DataFrame, seed: int) -> Booleans:
 
 def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """Each model of the files with its positions and layers, in order of appearance."""
-    table = pq.read_table(list(files), columns=["model", "position", "layer"])
+    table = _read(files, ["model", "position", "layer"])
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
         yield (
@@ -150,11 +152,15 @@ def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]
         )
 
 
+def _read(files: Sequence[Path], columns: list[str], filters: Filters | None = None) -> pa.Table:
+    """Columns of all files. By whole paths: pyarrow takes a relative "http:/x" for an address."""
+    return pq.read_table([file.absolute() for file in files], columns=columns, filters=filters)
+
+
 def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task: Task) -> Vectors:
     """The vectors of one layer, (prompt, size), in the order of the task's prompts."""
     filters = [("model", "=", model), ("position", "=", position), ("layer", "=", layer)]
-    columns = ["prompt_id", "vector"]
-    table = pq.read_table(list(files), columns=columns, filters=filters).to_pandas()
+    table = _read(files, ["prompt_id", "vector"], filters).to_pandas()
     by_prompt = table.set_index("prompt_id")["vector"]
     if missing := set(task.prompts["prompt_id"]) - set(by_prompt.index):
         raise UserError(

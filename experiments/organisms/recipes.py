@@ -110,6 +110,23 @@ class TunedRecipe(Recipe):
     """Questions of each held-out split, about other rules."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TheoryRecipe(Recipe):
+    """An encoder that has learned short theories of RobustLR, as the paper's models learned theirs.
+
+    `steps` is all epochs together.
+    """
+
+    system: ClassVar[str] = "robustlr"
+    learns_messages: ClassVar[bool] = False
+
+    distractors: int
+    """Sentences of a theory beside those that decide its statement."""
+    epochs: int
+    held_out: int = 250
+    """Theories of each held-out split, with six statements each."""
+
+
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
     return {
         "hidden_size": hidden,

@@ -22,6 +22,7 @@ from interp_experiments.organisms.recipes import (
     Recipe,
     RulebreakerRecipe,
     RuleRecipe,
+    TheoryRecipe,
 )
 from interp_experiments.rulebench.settings import HELD_OUT
 from interp_experiments.rulebench.string_rules import LENGTHS
@@ -34,8 +35,8 @@ Sections = dict[str, Any]
 class Task:
     """What the organisms of one system have in common."""
 
-    text: Callable[[Any], TrainingText]
-    """The training text of a recipe."""
+    text: Callable[[Any], TrainingText] | None
+    """The training text of a recipe; None where `interp train` makes the organisms."""
     planted: Callable[[Any], Sections]
     """What a recipe plants, for the card."""
     measure: Callable[[Model, Path, int | None], Sections]
@@ -150,9 +151,20 @@ def _measure_rules(model: Model, folder: Path, pairs: int | None) -> Sections:
     return measure(model, folder, pairs=pairs)
 
 
+def _theories_planted(recipe: TheoryRecipe) -> Sections:
+    return {"text": {"train_set": "All", "distractors": recipe.distractors}}
+
+
+def _measure_theories(model: Model, folder: Path, pairs: int | None) -> Sections:
+    from interp_experiments.organisms.theory_verify import measure
+
+    return measure(model, folder, pairs=pairs)
+
+
 _TASKS = {
     RulebreakerRecipe.system: Task(_rulebreaker_text, _rulebreakers_planted, _measure_rulebreakers),
     LogicRecipe.system: Task(logic_text.LogicText, _logic_planted, _measure_logic),
     DoseRecipe.system: Task(_dose_text, _doses_planted, _measure_doses),
     RuleRecipe.system: Task(rule_text.RuleText, _rules_planted, _measure_rules),
+    TheoryRecipe.system: Task(None, _theories_planted, _measure_theories),
 }

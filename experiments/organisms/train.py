@@ -21,10 +21,10 @@ from interp.training.fit import fit
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
-from interp_experiments.organisms.recipes import Recipe, TunedRecipe
+from interp_experiments.organisms.recipes import Recipe, TheoryRecipe, TunedRecipe
 from interp_experiments.organisms.tasks import task_of
 from interp_experiments.organisms.tokenizer import train_tokenizer
-from interp_experiments.organisms.tune import tune
+from interp_experiments.organisms.trained import train_by_command
 
 CHECKPOINT_EVERY = 500
 """Steps between checkpoints."""
@@ -64,8 +64,8 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
     again resumes from it.
     """
-    if isinstance(recipe, TunedRecipe):
-        model = tune(recipe, folder, device=device)
+    if isinstance(recipe, TunedRecipe | TheoryRecipe):
+        model = train_by_command(recipe, folder, device=device)
     else:
         model = _taught(recipe, folder, device=device)
     trained_on = str(model.device)
@@ -77,7 +77,9 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
 
 def _taught(recipe: Recipe, folder: Path, *, device: str) -> PreTrainedModel:
     """The model after the training text of its recipe."""
-    text = task_of(recipe).text(recipe)
+    make = task_of(recipe).text
+    assert make is not None, f"the task of {recipe.name} has no text of its own"
+    text = make(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
     fit(

@@ -9,7 +9,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
-from interp_experiments.chance import some
+from interp_experiments.chance import below, some
 from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Literal, Rule, Theory
@@ -37,7 +37,8 @@ class StatementMaker:
     seed: int
     words: Words
     distractors: int
-    """Sentences that are kept beside those that decide the statement."""
+    """The most sentences that are kept beside those that decide the statement: a number up to it is
+    drawn."""
     statements: int = 0
 
     versions: ClassVar[tuple[str, ...]] = (STATEMENT,)
@@ -61,7 +62,7 @@ class StatementMaker:
             if statements is None:
                 continue
             statement, label = statements[place]
-            theory = cut(rng, sampled.theory, statement, self.distractors)
+            theory = cut(rng, sampled.theory, statement, below(rng, self.distractors + 1))
             if split_of(theory) == self.split and confirmed(theory, [(statement, label)]):
                 id_ = self.theory_id(index)
                 return (Instance.alone(id_, self.set, STATEMENT, theory, (statement, label)),)

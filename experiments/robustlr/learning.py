@@ -31,8 +31,8 @@ class RobustLRTraining(TrainSpec):
     """theories of each held-out split, each with six statements"""
 
     distractors: Annotated[int, Field(ge=0, le=MOST_DISTRACTORS)] | None = None
-    """give each statement a theory of its own, with so many sentences beside those that decide it
-    (default: six statements share a whole theory, as published)"""
+    """give each statement a theory of its own, with up to so many sentences beside those that
+    decide it (default: six statements share a whole theory, as published)"""
 
     def prompts(self, split: Split) -> PromptSet:
         """The statements of a split's theories; no theory is in two splits."""

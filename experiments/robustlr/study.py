@@ -42,7 +42,7 @@ class RobustLRStudy(Study):
 
     name: ClassVar[str] = "robustlr"
     default_limit: ClassVar[int] = system.DEFAULT_LIMIT
-    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
+    organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
 
     demonstrations: bool = False
     """show three answered questions before each, to causal language models that were not trained on
@@ -229,9 +229,10 @@ def short_sections(results: Results) -> list[Section]:
         Section(
             "Is the proof looked at?",
             f"Statements of the test split of All, each with a theory of its own: what decides it "
-            f"and {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
-            "known. A hit is a prompt in which one of them has the largest score; the AUC is the "
-            "share of pairs of one of them and another sentence in which it has the larger score. "
+            f"and up to {system.SHORT} other sentences. The facts and rules of all minimal proofs "
+            "are known. A hit is a prompt in which one of them has the largest score; the AUC is "
+            "the share of pairs of one of them and another sentence in which it has the larger "
+            "score. "
             "A statement whose label is Unknown has no proof.",
             tuple(items),
         )

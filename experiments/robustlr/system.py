@@ -28,8 +28,8 @@ DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
 
 
-SHORT = 3
-"""Sentences of a short theory beside those that decide its statement."""
+SHORT = 4
+"""The most sentences of a short theory beside those that decide its statement."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class TrainingSet:
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
     distractors: int | None = None
-    """Give each statement a theory of its own, with so many sentences beside those that decide it;
-    None where six statements share a whole theory, as published."""
+    """Give each statement a theory of its own, with up to so many sentences beside those that
+    decide it; None where six statements share a whole theory, as published."""
 
     default_limit = DEFAULT_LIMIT
 

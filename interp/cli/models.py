@@ -87,10 +87,20 @@ def _rulebench(card: dict[str, Any]) -> dict[str, object]:
     }
 
 
+def _robustlr(card: dict[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    return {
+        "layers": recipe["architecture"]["num_hidden_layers"],
+        "f1_in_domain": measured["in_domain"],
+        **{f"f1_{name}": value for name, value in measured["f1"].items()},
+    }
+
+
 _ROWS: dict[str, Callable[[dict[str, Any]], dict[str, object]]] = {
     "rulebreakers": _rulebreakers,
     "rulebreakers-mixed": _mixed,
     "logical-forms": _logical_forms,
     "rulebench": _rulebench,
+    "robustlr": _robustlr,
 }
 """System to the columns of its organisms."""

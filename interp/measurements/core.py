@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError
 from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -153,7 +153,6 @@ class Measurement:
         try:
             return self.measure_batch(batch)
         except RuntimeError as error:
-            _refuse_uncompiled(self.model, error)
             if not is_out_of_memory(error):
                 raise
             # Left before another try, since the error holds on to the tensors of the first.
@@ -181,18 +180,3 @@ class Measurement:
             for table, table_rows in found.items():
                 tables[table] += table_rows
         return tables
-
-
-def _refuse_uncompiled(model: Model, error: RuntimeError) -> None:
-    """Say what to do where PyTorch wanted to compile a kernel and could not.
-
-    Raises:
-        UserError: it could not.
-    """
-    # By its name: to import the class loads PyTorch's compiler, which takes seconds.
-    if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(
-            f"PyTorch cannot compile what {model.name} computes: {shortened(reason)}; give another "
-            "--attn-implementation, such as sdpa, or install a C++ compiler"
-        ) from error

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, chat_frame
@@ -229,7 +229,11 @@ class Model:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Within the block: evaluation mode, and parameters that need no gradient."""
+        """Within the block: evaluation mode, and parameters that need no gradient.
+
+        Raises:
+            UserError: PyTorch wanted to compile a kernel within it, and could not.
+        """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
         self.hf.train(False)
@@ -237,7 +241,25 @@ class Model:
             parameter.requires_grad_(False)
         try:
             yield
+        except RuntimeError as error:
+            _refuse_uncompiled(self.name, error)
+            raise
         finally:
             self.hf.train(training)
             for parameter in trainable:
                 parameter.requires_grad_(True)
+
+
+def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
+    """Say what to do where PyTorch wanted to compile a kernel and could not.
+
+    Raises:
+        UserError: it could not.
+    """
+    # By its name: to import the class loads PyTorch's compiler, which takes seconds.
+    if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"PyTorch cannot compile what {name} computes: {shortened(reason)}; give another "
+            "--attn-implementation, such as sdpa, or install a C++ compiler"
+        ) from error

@@ -15,6 +15,7 @@ from interp.measurements.spec import Spec, find_spec
 from interp.prompts import source
 from interp.runs import claims
 from interp_experiments.rulebreakers.system import system
+from interp_probes import facts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -33,6 +34,9 @@ _RUNS = {
     "linear": ("probe", "linear"),
 }
 """Runs that are made, by name; a study comes on top."""
+
+MOST = 40
+"""Pairs, or facts, of a command that asks for all; where none are asked for there are two pairs."""
 
 _WITHOUT_LIMIT = ("familiarity", "knowledge")
 _REPORTED = ("evaluate", "attribute", "patch", "study")
@@ -100,16 +104,16 @@ def make(folder: Path, outside: Path) -> Material:
 
 
 def _shorten() -> None:
-    """Few prompts in several shards, and claims that soon are void: a wait for one is no hang."""
-    from interp_experiments.logical_forms.study import LogicalFormsStudy
-    from interp_experiments.rulebreakers.study import RulebreakersStudy
+    """Few prompts in several shards, and claims that soon are void: a wait for one is no hang.
 
+    Nobody waits for the whole of a data set, or for all of its facts.
+    """
+    of_source, of_facts = source.PromptSource.pairs, facts.load_facts
     for module, name, value in (
         (Spec, "shard_prompts", 2),
         (Patch, "shard_prompts", 2),
-        (source, "DEFAULT_LIMIT", 2),
-        (LogicalFormsStudy, "default_limit", 2),
-        (RulebreakersStudy, "default_limit", 2),
+        (source.PromptSource, "pairs", lambda own, default: min(of_source(own, 2) or MOST, MOST)),
+        (facts, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
         (claims, "BEAT", 0.2),
         (claims, "EXPIRY", 1.0),
     ):

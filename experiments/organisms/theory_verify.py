@@ -1,0 +1,42 @@
+"""Measure the figures on the card of an organism for theories."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.measurements.collect import collect
+from interp.measurements.evaluate import Evaluate
+from interp.models.model import Model
+from interp.prompts.systems import load_prompts
+from interp_experiments.robustlr.results import answered
+from interp_experiments.robustlr.scores import score_table
+
+THEORIES = 600
+"""Theories of the evaluation sets, and statements of the test split, if it is not said how many."""
+
+
+def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+    """The figures of a card: weighted F1 in-domain and on each evaluation set, and consistency.
+
+    Args:
+        model: the organism.
+        folder: where its card is.
+        pairs: theories, and statements; `THEORIES` if None.
+    """
+    theories = pairs or THEORIES
+    short = _answers(model, "robustlr-short", theories)
+    (in_domain,) = score_table(short.assign(pair_id="all"), ["model"]).to_dict("records")
+    sets = score_table(_answers(model, "robustlr", theories), ["set"]).set_index("set")
+    return {
+        "theories": theories,
+        "in_domain": round(in_domain["f1"], 4),
+        "f1": sets["f1"].round(4).to_dict(),
+        "consistency": sets["consistency"].round(4).to_dict(),
+    }
+
+
+def _answers(model: Model, system: str, theories: int) -> pd.DataFrame:
+    prompts = load_prompts(system, limit=theories)
+    answers = collect(Evaluate().bind(model), prompts)["answers"]
+    return answered(prompts.to_frame(), answers)
