@@ -36,6 +36,9 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert values["top_segment", "oracle", "control"] == 1
     # Of two segments that do not interact much, those who read the same values agree.
     assert values["share_rho", "captum:kernel_shap", "sum"] > 0.9
+    gained = values["pi_soft"]
+    assert gained["oracle", "control"] > gained["random", "control"] == 0
+    assert gained["reversed", "control"] < 0 < gained["input_gradient", "sum"]
     # It was taught to read premise 1.
     shares = pd.read_csv(folder / "tables" / "shares.csv")
     assert (shares["exact_share"] < 0.15).all()

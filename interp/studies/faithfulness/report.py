@@ -4,10 +4,10 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.faithfulness import controls
 from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.trials import CONTROL
 from interp.analysis.faithfulness.verdicts import ADVISING, labels, with_interval
+from interp.choices import ORACLE, RANDOM
 from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.report.run_report import counted
@@ -17,8 +17,8 @@ from interp.studies.folder import StudyFolder
 _TEXT = (
     "What segments do is measured by donors that replace them: v(S) is the logit of the "
     "model's own answer over the other, the segments of S kept. Shapley values of this game are "
-    "the truth that scores are held against. Methods that are computed from the same values v(S) are "
-    "ranked separately. Intervals are 95%, by a bootstrap over clusters of prompts and over "
+    "the truth that scores are held against. Methods that are computed from the same values v(S) "
+    "are ranked separately. Intervals are 95%, by a bootstrap over clusters of prompts and over "
     "donors."
 )
 
@@ -180,9 +180,7 @@ def standings(metrics: pd.DataFrame) -> pd.DataFrame:
     of_controls = metrics[metrics["score"] == CONTROL].pivot(
         index="metric", columns="method", values="value"
     )
-    random, oracle = (
-        metrics["metric"].map(of_controls[name]) for name in (controls.RANDOM, controls.ORACLE)
-    )
+    random, oracle = (metrics["metric"].map(of_controls[name]) for name in (RANDOM, ORACLE))
     span = (oracle - random).where(lambda own: own.abs() > 1e-9)
     return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
 

@@ -3,6 +3,7 @@
 1. `effects`: the value of every coalition of segments, by donors.
 2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
    the margin of the model's own answer, whose value the effects are of.
+   In the same stage, how much of the margin is left when tokens are kept by their scores.
 3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
 """
 
@@ -16,6 +17,7 @@ from interp.attribution.registry import check_methods, find_method, method_names
 from interp.measurements.attribute import Attribute
 from interp.measurements.effects import Effects
 from interp.measurements.reinitialized import Reinitialized
+from interp.measurements.soft_keeping import SoftKeeping
 from interp.options import FromText
 from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
@@ -76,6 +78,9 @@ class Faithfulness(Study):
     (default: the two that the system compares, or else every segment with donors)"""
     reinitialized: bool = True
     """judge scores of the model with random weights too, a second copy of it in memory"""
+    soft: bool = True
+    """judge scores of tokens too, by keeping tokens at random, the likelier the higher their
+    scores"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Faithfulness":
@@ -91,9 +96,10 @@ class Faithfulness(Study):
         pairs = source.pairs(self.default_limit)
         drawn = load_prompts(source.system, limit=pairs, seed=source.seed, data=source.data)
         prompts = self._donated(drawn)
+        scores = SoftKeeping if self.soft else Attribute
         stages = [
             Stage(EFFECTS, prompts, Effects()),
-            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
+            Stage(SCORES, prompts, scores(methods=self.methods, target="margin")),
         ]
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
