@@ -30,11 +30,12 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: nothing can be judged yet.
     """
     results = read_results(folder)
+    answer = "\n\n".join(own.answer for own in results)
     return Report(
         title="Faithfulness of attribution",
         text=f"{counted(len(results), 'model')}. {_TEXT}",
         sections=(
-            Section("Which method to trust", "\n\n".join(own.answer for own in results)),
+            Section("Which method to trust", answer),
             _ranking_section(results),
             _share_section(results),
             _check_section(results),
@@ -42,6 +43,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         record=folder.record.model_dump(mode="json"),
         problems=tuple(folder.problems()),
+        answer=answer,
     )
 
 
@@ -117,10 +119,10 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
 
 def _share_section(results: list[ModelResults]) -> Section:
     """Shares of the compared segments, against the exact ones."""
-    parts = [own.shares() for own in results]
-    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    if table.empty:
+    parts = [part for own in results if len(part := own.shares())]
+    if not parts:
         return Section("Shares", "The system compares no two segments.")
+    table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
     means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
     return Section(

@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
@@ -23,7 +24,7 @@ from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_prompts
+from interp.prompts.systems import find_system
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -68,6 +69,7 @@ class Faithfulness(Study):
 
     name: ClassVar[str] = "faithfulness"
     default_limit: ClassVar[int] = 48
+    any_system: ClassVar[bool] = True
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
     """attribution methods that are judged, or all"""
@@ -93,8 +95,7 @@ class Faithfulness(Study):
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Effects and scores of the same prompts with the same donors."""
-        pairs = source.pairs(self.default_limit)
-        drawn = load_prompts(source.system, limit=pairs, seed=source.seed, data=source.data)
+        drawn = self._drawn(source)
         prompts = self._donated(drawn)
         scores = SoftKeeping if self.soft else Attribute
         stages = [
@@ -106,6 +107,19 @@ class Faithfulness(Study):
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
             stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
         return tuple(stages)
+
+    def _drawn(self, source: PromptSource) -> PromptSet:
+        """The prompts that a source asks for.
+
+        Where a system names no clusters, its units are what pairs depend on: they come from as many
+        units as there can be, since all pairs of a unit say little more than one of them.
+        """
+        whole = find_system(source.system).prompts(seed=source.seed, data=source.data)
+        apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
+        pairs = source.pairs(self.default_limit)
+        drawn = apart if pairs is None else apart.spread(pairs, source.seed)
+        drawn.check()
+        return drawn
 
     def _donated(self, prompts: PromptSet) -> PromptSet:
         """The prompts with donors for the segments that are judged."""
