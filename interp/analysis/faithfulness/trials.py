@@ -153,6 +153,8 @@ def trials_of(tables: Tables) -> list[Trials]:
     """
     numbers = _donor_numbers(tables.segment_effects)
     scores = _by_contender(tables.segment_scores)
+    if not scores:
+        return []
     values = _instance(tables.coalition_values)
     keys = values["segments"].map(tuple)
     return [

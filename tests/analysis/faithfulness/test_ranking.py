@@ -201,6 +201,12 @@ def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
     assert Contender(GUESSES, "mean") in trials.contenders
 
 
+def test_a_model_without_any_score_yet_has_nothing_to_judge():
+    tables = made_up(prompts=2)
+    none = tables.segment_scores.iloc[:0]
+    assert trials_of(Tables(**{**vars(tables), "segment_scores": none})) == []
+
+
 def test_planted_segments_are_hit_or_missed():
     tables = made_up(prompts=30, clusters=5)
     ids = tables.prompts["prompt_id"]
