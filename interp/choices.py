@@ -22,6 +22,15 @@ control."""
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 
+ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
+    "oracle",
+    "reversed",
+    "random",
+    "length",
+    "position",
+)
+"""Scores of which it is known how faithful they are: controls beside methods of attribution."""
+
 OWN_PAIRS = "pairs"
 """The system of pairs of one's own, which a file holds."""
 

@@ -112,6 +112,17 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("values", pa.list_(pa.float64())),
         ]
     ),
+    "soft_keeping": pa.schema(
+        [
+            *_KEY,
+            *_SCORED,
+            ("tokens", pa.int64()),
+            ("values", pa.list_(pa.float64())),
+            ("value", pa.float64()),
+            ("value_without", pa.float64()),
+            _ERROR,
+        ]
+    ),
     "patches": pa.schema(
         [
             *_PAIR_KEY,
@@ -211,6 +222,12 @@ coalition_values: one row per model, prompt, kind of donor and coalition of `seg
 kept, all others being a donor's: bit i of `coalition` is segment i. `values` are those of
 the prompts, in logits as in segment_effects, donor by donor in the order of its `donor_names`. A
 prompt with an error has none.
+
+soft_keeping: one row per model, prompt, target and method or control ("oracle", "reversed",
+"random", "length", "position"). Of the `tokens` that the donor changes each is kept by chance, the
+likelier the higher its score (`interp.attribution.soft_keeping`). `values` are the mean target over
+random masks where one to nine tenths of the tokens are kept in expectation, `value` that of the
+prompt, `value_without` that with all of these tokens from the donor; in logits for a margin.
 
 patches: one row per model, pair, direction, method ("exact", or the estimate "gradient" or
 "integrated") and cell. `effect` is the logit difference (positive minus negative option) of the

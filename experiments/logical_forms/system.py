@@ -22,6 +22,9 @@ from interp_experiments.logical_forms.prompts import Questions
 class LogicalForms:
     """A set of forms under 1,000 interpretations (paper, Sections 3 and 4.2.2, Appendix C)."""
 
+    unit = "interpretation"
+    """Questions under one interpretation are about the same events, and have the same donors."""
+
     name: str
     forms: Callable[[], tuple[Form, ...]] = main_forms
     vocabulary: Vocabulary = "phrase"

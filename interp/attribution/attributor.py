@@ -60,6 +60,19 @@ class Attributor:
             for index in range(len(batch.prompts))
         ]
 
+    def explained(self, batch: Batch, predictions: Predictions) -> Iterator[ExplainedPrompt]:
+        """Each prompt with the scalar that is attributed, for passes beyond those of a batch."""
+        tokens, others = target_tokens(self._target, batch, predictions)
+        for index, prompt in enumerate(batch.prompts):
+            yield ExplainedPrompt(
+                self._model,
+                prompt,
+                self._answer_tokens,
+                token=int(tokens[index]),
+                other=None if others is None else int(others[index]),
+                budget=self.budget,
+            )
+
     def _run(
         self, own: "_Pass", batch: Batch, scores: dict[str, Sequence[Attribution]]
     ) -> Captured:
@@ -80,24 +93,12 @@ class Attributor:
         self, batch: Batch, predictions: Predictions
     ) -> dict[str, Sequence[Attribution]]:
         """The scores by each method that runs passes of its own, prompt by prompt."""
-        explained = list(self._explained(batch, predictions))
+        explained = list(self.explained(batch, predictions))
         with self._model.measuring(), torch.enable_grad():
             return {
                 name: [method.attribute(prompt) for prompt in explained]
                 for name, method in self._own.items()
             }
-
-    def _explained(self, batch: Batch, predictions: Predictions) -> Iterator[ExplainedPrompt]:
-        tokens, others = target_tokens(self._target, batch, predictions)
-        for index, prompt in enumerate(batch.prompts):
-            yield ExplainedPrompt(
-                self._model,
-                prompt,
-                self._answer_tokens,
-                token=int(tokens[index]),
-                other=None if others is None else int(others[index]),
-                budget=self.budget,
-            )
 
 
 @dataclass(frozen=True, slots=True)

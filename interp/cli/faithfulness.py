@@ -1,9 +1,11 @@
-"""`python -m interp faithfulness`: which attribution method to trust for a model."""
+"""`python -m interp faithfulness`: which attribution method to trust for a model.
+
+A short name of `python -m interp run faithfulness`.
+"""
 
 import argparse
-import sys
 
-from interp.cli.common import add_measuring_options, job_of, run_job
+from interp.cli.run import add_study_options, run_study
 
 HELP = "rank attribution methods by how well they say what segments do, and write one report"
 
@@ -18,18 +20,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     # Heavy, as studies are: it needs torch.
     from interp.studies.faithfulness.study import Faithfulness
 
-    add_measuring_options(
-        parser, Faithfulness, default_models="the packaged organisms that learned the system"
-    )
+    add_study_options(parser, Faithfulness)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from interp.cli.report import write
-    from interp.jobs import finish_study
     from interp.studies.faithfulness.study import Faithfulness
 
-    plan, runs = run_job(arguments, job_of(arguments, Faithfulness))
-    finish_study(plan, runs)
-    report = write(plan.folder)
-    sys.stdout.write(f"{report.sections[0].text}\n")
+    run_study(arguments, Faithfulness)

@@ -1,11 +1,17 @@
 """`python -m interp run STUDY`: every measurement of a study, its tables, figures and report."""
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
 from interp.cli.choice import Choice
 from interp.cli.common import add_measuring_options, job_of, run_job
 from interp.cli.parser import Parser
 from interp.plugins import STUDIES
+
+if TYPE_CHECKING:
+    from interp.options import Options
+    from interp.studies.plan import Study
 
 STUDY = Choice("study", "study", STUDIES)
 
@@ -21,11 +27,16 @@ EXAMPLES = (
 def configure(parser: Parser) -> None:
     """Add the options of the command, which are also those of the study that is named."""
     STUDY.add_to(parser)
+    add_study_options(parser, STUDY.options(parser.given))
+
+
+def add_study_options(parser: argparse.ArgumentParser, study: "type[Options]") -> None:
+    """The flags of a command that runs a study, or no study yet."""
     add_measuring_options(
         parser,
-        STUDY.options(parser.given),
-        default_models="the packaged organisms",
-        without=("system",),
+        study,
+        default_models="the packaged organisms that learned the study's systems",
+        without=() if getattr(study, "any_system", False) else ("system",),
     )
 
 
@@ -35,17 +46,27 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: no study was named, or anything that stops it.
     """
+    from interp.studies.plan import find_study
+
+    run_study(arguments, find_study(STUDY.name(arguments)))
+
+
+def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
+    """Run a study, write its report, and print its answer if it has one.
+
+    Raises:
+        UserError: anything that stops it.
+    """
     from interp.cli.report import write
     from interp.console import echo
     from interp.jobs import finish_study
     from interp.report.run_report import counted
-    from interp.studies.plan import find_study
 
-    name = STUDY.name(arguments)
-    study = find_study(name)
     job = job_of(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)
-    echo(f"{name}: {'all pairs' if pairs is None else counted(pairs, 'pair')}")
+    echo(f"{study.name}: {'all pairs' if pairs is None else counted(pairs, 'pair')}")
     plan, runs = run_job(arguments, job)
     finish_study(plan, runs)
-    write(plan.folder)
+    report = write(plan.folder)
+    if report.answer:
+        sys.stdout.write(f"{report.answer}\n")

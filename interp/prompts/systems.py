@@ -42,6 +42,17 @@ def cluster_factor(system: str) -> str | None:
     return getattr(find_system(system), "cluster", None) if system in system_names() else None
 
 
+def dependence_factor(system: str) -> str | None:
+    """The factor whose prompts depend on each other, so that tests take it as the unit.
+
+    It is the system's `cluster`, or else its attribute `unit`: what prompts have in common under
+    one seed alone, such as an interpretation. None of a system without either.
+    """
+    own = cluster_factor(system)
+    known = own is None and system in system_names()
+    return getattr(find_system(system), "unit", None) if known else own
+
+
 def planted_second(system: str, model: str, prompts: pd.DataFrame) -> pd.Series | None:
     """By prompt, the planted probability that the first segment of the system's ratio decides.
 

@@ -91,6 +91,8 @@ class Report:
     """What run.json says."""
     problems: tuple[str, ...] = ()
     """What is missing, such as unfinished shards: shown before everything else."""
+    answer: str = ""
+    """What a command that writes the report also prints; mostly nothing."""
 
 
 def write_report(report: Report, folder: Path, *, page: str = PAGE) -> Path:

@@ -41,6 +41,8 @@ class Study(Options, ABC):
     name: ClassVar[str]
     default_limit: ClassVar[int]
     """Pairs that are taken by default."""
+    any_system: ClassVar[bool] = False
+    """Whether it is of whatever system is named, rather than of one."""
     organisms: ClassVar[tuple[str, ...]] = ()
     """Without any model named, the packaged organisms that learned these systems are measured; all
     of them if there are none."""

@@ -7,6 +7,8 @@ import pytest
 
 from interp.analysis.faithfulness import ranking
 from interp.cli import main
+from interp.prompts.source import PromptSource
+from interp.prompts.systems import dependence_factor
 from interp.studies.faithfulness.study import METHODS, Faithfulness
 
 METHODS_ASKED = ["input_gradient", "input_x_gradient", "leave_one_out:donor", "captum:kernel_shap"]
@@ -36,6 +38,9 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert values["top_segment", "oracle", "control"] == 1
     # Of two segments that do not interact much, those who read the same values agree.
     assert values["share_rho", "captum:kernel_shap", "sum"] > 0.9
+    gained = values["pi_soft"]
+    assert gained["oracle", "control"] > gained["random", "control"] == 0
+    assert gained["reversed", "control"] < 0 < gained["input_gradient", "sum"]
     # It was taught to read premise 1.
     shares = pd.read_csv(folder / "tables" / "shares.csv")
     assert (shares["exact_share"] < 0.15).all()
@@ -49,6 +54,48 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert (folder / "tables" / "metrics.csv").read_bytes() == before
     record = json.loads((folder / "study.json").read_text())
     assert record["stages"] == ["effects", "scores", "reinitialized"]
+
+
+def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
+    folder, chosen = tmp_path / "faith", command(tmp_path / "faith")
+    chosen[chosen.index("--methods") + 1 : chosen.index("--limit")] = ["input_gradient"]
+    options = [*chosen[1:], "--no-soft", "--no-reinitialized", "--system", "logical-forms"]
+    options[options.index("--model") + 1] = "organism/llama-logic"
+    assert main(["run", "faithfulness", *options]) == 0
+    first = capsys.readouterr().out
+    assert "judged on 10 prompts of 5 clusters (interpretation)" in first
+    page = (folder / "report.html").read_bytes()
+    assert main(["faithfulness", *options]) == 0
+    assert capsys.readouterr().out == first
+    assert (folder / "report.html").read_bytes() == page
+
+
+def test_pairs_of_one_interpretation_are_one_cluster():
+    source = PromptSource(system="logical-forms", limit=20)
+    effects, _ = Faithfulness(reinitialized=False).stages(source)
+    rows = effects.prompts.to_frame()
+    assert len(rows) == 40
+    # No interpretation comes twice while there are others, and all forms come about as often.
+    assert rows["interpretation"].nunique() == 20
+    assert rows.groupby(["modality", "schema"])["pair_id"].nunique().max() <= 2
+    assert {tuple(prompt.donors[0].segments) for prompt in effects.prompts} == {
+        ("premise1", "premise2")
+    }
+    assert dependence_factor("logical-forms") == "interpretation"
+    assert dependence_factor("rulebreakers") == "entity_b"
+    assert dependence_factor("pairs") is None
+
+
+def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
+    chosen = command(tmp_path / "faith", "--no-soft", "--no-reinitialized")
+    chosen[chosen.index("--methods") + 1 : chosen.index("--limit")] = ["input_gradient"]
+    chosen[chosen.index("--model") + 1] = "organism/llama-logic"
+    assert main([*chosen, "--system", "logical-forms-introduction"]) == 0
+    page = (tmp_path / "faith" / "report.html").read_text()
+    assert "The system compares no two segments." in page
+    metrics = pd.read_csv(tmp_path / "faith" / "tables" / "metrics.csv")
+    values = metrics.set_index(["metric", "method", "score"])["value"]
+    assert values["top_segment", "oracle", "control"] == 1
 
 
 def test_what_cannot_be_judged_is_refused(capsys):

@@ -9,14 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from interp.analysis.faithfulness.types import Effects
-
-ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
-    "oracle",
-    "reversed",
-    "random",
-    "length",
-    "position",
-)
+from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 

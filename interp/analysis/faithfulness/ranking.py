@@ -22,6 +22,7 @@ from interp.analysis.faithfulness.metrics import ANY, METRICS, Metric
 from interp.analysis.faithfulness.trials import CONTROL, Contender, Trials, Weights
 from interp.analysis.intervals import Z
 from interp.attribution.registry import find_method
+from interp.choices import ORACLE, RANDOM, REVERSED
 
 RESAMPLES = 999
 """Draws of the bootstrap."""
@@ -86,10 +87,7 @@ class Judgement:
         order, and the reversed oracle below that.
         """
         gains, methods = self.gains, self.methods
-        oracle, reversed_, random = (
-            gains[self.place(name)]
-            for name in (controls.ORACLE, controls.REVERSED, controls.RANDOM)
-        )
+        oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
             return "undefined"
         best = max(methods, key=lambda place: gains[place])
@@ -143,7 +141,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 **contender._asdict(),
                 "value": float(judged.values[place]),
                 **dict(zip(("low", "high"), judged.interval(place), strict=True)),
-                "chance": float(judged.values[judged.place(controls.RANDOM)]),
+                "chance": float(judged.values[judged.place(RANDOM)]),
                 "prompts": judged.prompts,
             }
             for judged in judgements
@@ -167,11 +165,11 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
             {
                 "metric": judged.metric.name,
                 "title": judged.metric.title,
-                "oracle": gains[judged.place(controls.ORACLE)],
+                "oracle": gains[judged.place(ORACLE)],
                 "best_method": gains[order[-1]] if order else nan,
                 "middle_method": float(np.median(gains[methods])) if order else nan,
-                "random": gains[judged.place(controls.RANDOM)],
-                "reversed": gains[judged.place(controls.REVERSED)],
+                "random": gains[judged.place(RANDOM)],
+                "reversed": gains[judged.place(REVERSED)],
                 "used": not problem,
                 "problem": problem,
             }
@@ -275,7 +273,7 @@ def _combined(metric: Metric, parts: tuple[np.ndarray, ...], weights: Weights) -
     """One number of each contender; what a random order is worth, in its place."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None:
-        random = len(found) - len(controls.CONTROLS) + controls.CONTROLS.index(controls.RANDOM)
+        random = len(found) - len(controls.CONTROLS) + controls.CONTROLS.index(RANDOM)
         found[random] = metric.chance
     return found
 

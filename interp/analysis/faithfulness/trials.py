@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
 
 from interp.analysis.faithfulness import controls
 from interp.analysis.faithfulness.arithmetic import ratio
 from interp.analysis.faithfulness.types import Effects, Scores, Values
 from interp.attribution.games import leave_one_out, shapley_values
 from interp.attribution.registry import find_method
+from interp.choices import ORACLE, RANDOM, REVERSED
 
 Weights = Float[np.ndarray, " prompt"]
 
@@ -41,6 +43,9 @@ class Judged:
     """The places of two segments that are compared, the second over the first."""
     planted: Weights
     """The planted probability that the second of them decides; NaN where nothing is planted."""
+    soft: Float[np.ndarray, "methods prompt"]
+    """What is left when tokens are kept by their scores, beyond what is left when they are kept at
+    random: the mean over expected shares, in logits; NaN where it was not measured."""
 
     @cached_property
     def shapley(self) -> Effects:
@@ -78,6 +83,8 @@ class Trials:
     """Two segments that are compared, the first over the second."""
     planted: Weights
     """As in `Judged`."""
+    soft: Float[np.ndarray, "contenders prompt"]
+    """As in `Judged`; of one donor, so that weights of donors have no part in it."""
 
     def judged(self, donor_weights: Float[np.ndarray, " donors"] | None = None) -> Judged:
         """The prompts with v as the mean over donors, each counting by its weight.
@@ -94,6 +101,7 @@ class Trials:
             values=values,
             compared=self._compared,
             planted=self.planted,
+            soft=self.soft,
         )
 
     @property
@@ -134,6 +142,8 @@ class Tables:
     """As in `Trials`."""
     planted: pd.Series | None = None
     """By prompt, the planted probability that the first segment of the ratio decides."""
+    soft_keeping: pd.DataFrame | None = None
+    """Where it was measured."""
 
 
 def trials_of(tables: Tables) -> list[Trials]:
@@ -143,6 +153,8 @@ def trials_of(tables: Tables) -> list[Trials]:
     """
     numbers = _donor_numbers(tables.segment_effects)
     scores = _by_contender(tables.segment_scores)
+    if not scores:
+        return []
     values = _instance(tables.coalition_values)
     keys = values["segments"].map(tuple)
     return [
@@ -218,12 +230,13 @@ def _of_segments(
         weights=prompts["weight"].to_numpy(float),
         ratio=tables.ratio,
         planted=_planted(tables, kept),
+        soft=_soft(tables.soft_keeping, kept, contenders),
     )
 
 
 def _has_sign(contender: Contender) -> bool:
     if contender.score == CONTROL:
-        return contender.method in (controls.ORACLE, controls.REVERSED)
+        return contender.method in (ORACLE, REVERSED)
     return find_method(contender.method).signed
 
 
@@ -231,6 +244,27 @@ def _planted(tables: Tables, ids: Sequence[str]) -> Weights:
     if tables.planted is None:
         return np.full(len(ids), np.nan)
     return np.asarray(tables.planted.reindex(list(ids)).to_numpy(float))
+
+
+def _soft(
+    rows: pd.DataFrame | None, ids: Sequence[str], contenders: Sequence[Contender]
+) -> Float[np.ndarray, "contenders prompt"]:
+    """What each contender gains; a method's tokens have one score each, so no mean of them."""
+    if rows is None:
+        return np.full((len(contenders), len(ids)), np.nan)
+    rows = rows[rows["error"] == ""]
+    areas = rows.assign(area=rows["values"].map(_area))
+    left = areas.pivot(index="method", columns="prompt_id", values="area")
+    gained = left - left.reindex(index=[RANDOM]).iloc[0]
+    methods = [None if own.score == "mean" else own.method for own in contenders]
+    found: np.ndarray = gained.reindex(index=methods, columns=list(ids)).to_numpy(float)
+    return found
+
+
+def _area(values: ArrayLike) -> float:
+    """The area under values at equal distances, over its width."""
+    heights = np.asarray(values, dtype=float)
+    return float(np.trapezoid(heights) / (len(heights) - 1))
 
 
 def _tokens(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.analysis.faithfulness.controls import LENGTH, POSITION
 from interp.analysis.faithfulness.ranking import COALITIONS, MODEL, league_of
 from interp.analysis.faithfulness.trials import CONTROL
+from interp.choices import LENGTH, POSITION
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
 """Metrics that advice is given by: the first that ranks what is known."""

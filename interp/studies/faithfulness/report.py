@@ -4,10 +4,10 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.faithfulness import controls
 from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.trials import CONTROL
 from interp.analysis.faithfulness.verdicts import ADVISING, labels, with_interval
+from interp.choices import ORACLE, RANDOM
 from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
 from interp.report.run_report import counted
@@ -30,11 +30,12 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: nothing can be judged yet.
     """
     results = read_results(folder)
+    answer = "\n\n".join(own.answer for own in results)
     return Report(
         title="Faithfulness of attribution",
         text=f"{counted(len(results), 'model')}. {_TEXT}",
         sections=(
-            Section("Which method to trust", "\n\n".join(own.answer for own in results)),
+            Section("Which method to trust", answer),
             _ranking_section(results),
             _share_section(results),
             _check_section(results),
@@ -42,6 +43,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         record=folder.record.model_dump(mode="json"),
         problems=tuple(folder.problems()),
+        answer=answer,
     )
 
 
@@ -117,10 +119,10 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
 
 def _share_section(results: list[ModelResults]) -> Section:
     """Shares of the compared segments, against the exact ones."""
-    parts = [own.shares() for own in results]
-    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    if table.empty:
+    parts = [part for own in results if len(part := own.shares())]
+    if not parts:
         return Section("Shares", "The system compares no two segments.")
+    table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
     means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
     return Section(
@@ -180,9 +182,7 @@ def standings(metrics: pd.DataFrame) -> pd.DataFrame:
     of_controls = metrics[metrics["score"] == CONTROL].pivot(
         index="metric", columns="method", values="value"
     )
-    random, oracle = (
-        metrics["metric"].map(of_controls[name]) for name in (controls.RANDOM, controls.ORACLE)
-    )
+    random, oracle = (metrics["metric"].map(of_controls[name]) for name in (RANDOM, ORACLE))
     span = (oracle - random).where(lambda own: own.abs() > 1e-9)
     return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
 

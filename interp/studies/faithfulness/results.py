@@ -20,7 +20,7 @@ from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, donor_n
 from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.errors import UserError
-from interp.prompts.systems import cluster_factor, planted_second
+from interp.prompts.systems import dependence_factor, planted_second
 from interp.runs.folder import RunFolder
 from interp.studies.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
 from interp.studies.folder import StudyFolder
@@ -190,6 +190,10 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     )
 
 
+SOFT = "soft_keeping"
+"""The table of `SoftKeeping`."""
+
+
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     """The effects of a model beside the scores of a stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
@@ -200,9 +204,10 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
         segment_effects=_of(effects, "segment_effects", model, prompts),
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
-        cluster=cluster_factor(system) or "pair_id",
+        cluster=dependence_factor(system) or "pair_id",
         ratio=effects.record.run.compared,
         planted=planted_second(system, model, prompts),
+        soft_keeping=_of(scores, SOFT, model, prompts) if SOFT in scores.tables() else None,
     )
 
 

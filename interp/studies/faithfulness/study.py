@@ -3,10 +3,12 @@
 1. `effects`: the value of every coalition of segments, by donors.
 2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
    the margin of the model's own answer, whose value the effects are of.
+   In the same stage, how much of the margin is left when tokens are kept by their scores.
 3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
@@ -16,12 +18,13 @@ from interp.attribution.registry import check_methods, find_method, method_names
 from interp.measurements.attribute import Attribute
 from interp.measurements.effects import Effects
 from interp.measurements.reinitialized import Reinitialized
+from interp.measurements.soft_keeping import SoftKeeping
 from interp.options import FromText
 from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_prompts
+from interp.prompts.systems import find_system
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -66,6 +69,7 @@ class Faithfulness(Study):
 
     name: ClassVar[str] = "faithfulness"
     default_limit: ClassVar[int] = 48
+    any_system: ClassVar[bool] = True
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
     """attribution methods that are judged, or all"""
@@ -76,6 +80,9 @@ class Faithfulness(Study):
     (default: the two that the system compares, or else every segment with donors)"""
     reinitialized: bool = True
     """judge scores of the model with random weights too, a second copy of it in memory"""
+    soft: bool = True
+    """judge scores of tokens too, by keeping tokens at random, the likelier the higher their
+    scores"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Faithfulness":
@@ -88,18 +95,31 @@ class Faithfulness(Study):
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Effects and scores of the same prompts with the same donors."""
-        pairs = source.pairs(self.default_limit)
-        drawn = load_prompts(source.system, limit=pairs, seed=source.seed, data=source.data)
+        drawn = self._drawn(source)
         prompts = self._donated(drawn)
+        scores = SoftKeeping if self.soft else Attribute
         stages = [
             Stage(EFFECTS, prompts, Effects()),
-            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
+            Stage(SCORES, prompts, scores(methods=self.methods, target="margin")),
         ]
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
             stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
         return tuple(stages)
+
+    def _drawn(self, source: PromptSource) -> PromptSet:
+        """The prompts that a source asks for.
+
+        Where a system names no clusters, its units are what pairs depend on: they come from as many
+        units as there can be, since all pairs of a unit say little more than one of them.
+        """
+        whole = find_system(source.system).prompts(seed=source.seed, data=source.data)
+        apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
+        pairs = source.pairs(self.default_limit)
+        drawn = apart if pairs is None else apart.spread(pairs, source.seed)
+        drawn.check()
+        return drawn
 
     def _donated(self, prompts: PromptSet) -> PromptSet:
         """The prompts with donors for the segments that are judged."""

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.analysis.faithfulness import controls, ranking
+from interp.analysis.faithfulness import ranking
 from interp.analysis.faithfulness.ranking import (
     check_table,
     cluster_note,
@@ -20,6 +20,7 @@ from interp.analysis.faithfulness.verdicts import (
     of_random_weights,
     verdict_table,
 )
+from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
@@ -94,12 +95,12 @@ def test_who_knows_the_effects_is_worth_what_the_oracle_is(tables):
     values = metrics.set_index(["metric", "method", "score"])["value"]
     for metric in metrics["metric"].unique():
         found = values[metric, KNOWS, "sum"]
-        assert found == pytest.approx(values[metric, controls.ORACLE, CONTROL], nan_ok=True)
+        assert found == pytest.approx(values[metric, ORACLE, CONTROL], nan_ok=True)
     assert values["top_segment", KNOWS, "sum"] == 1
     assert values["lds", KNOWS, "sum"] == pytest.approx(1, abs=0.01)
-    assert values["sign", controls.REVERSED, CONTROL] == 0
-    assert values["top_segment", controls.REVERSED, CONTROL] == 0
-    assert values["top_segment", controls.RANDOM, CONTROL] == pytest.approx(1 / 3)
+    assert values["sign", REVERSED, CONTROL] == 0
+    assert values["top_segment", REVERSED, CONTROL] == 0
+    assert values["top_segment", RANDOM, CONTROL] == pytest.approx(1 / 3)
     assert values["cpr_of_means", KNOWS, "sum"] > values["cpr_of_means", GUESSES, "sum"]
     # All segments have five tokens here.
     assert (KNOWS, "mean") in values["lds"].index
@@ -115,7 +116,7 @@ def test_intervals_are_of_clusters_and_donors(tables):
     assert guess["low"] < guess["value"] < guess["high"]
     # 60 prompts with a hit in about a third: a standard error of about 0.06.
     assert 0.15 < guess["high"] - guess["low"] < 0.4
-    assert (rows.loc[(controls.ORACLE, CONTROL), ["low", "high"]] == 1).all()
+    assert (rows.loc[(ORACLE, CONTROL), ["low", "high"]] == 1).all()
     # Other donors would have other effects, which the scores of these donors do not know.
     knows = rows.loc[(KNOWS, "sum")]
     assert 0.5 < knows["low"] < knows["value"] == knows["high"] == 1
@@ -145,7 +146,7 @@ def test_verdicts_and_advice(tables):
     assert f"trust {KNOWS} 1.00 [0." in text
     assert f"Refuted, since no better than chance and worse than the best: {GUESSES}" in text
     assert "Beware" not in text
-    long = metrics.assign(low=metrics["low"].mask(metrics["method"] == controls.LENGTH, 0.6))
+    long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
     assert "Beware: without any look at the model length" in advice("m", "p", table, long)
     assert of_random_weights(table, metrics.iloc[:0]) == ""
     own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
@@ -200,6 +201,12 @@ def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
     assert Contender(GUESSES, "mean") in trials.contenders
 
 
+def test_a_model_without_any_score_yet_has_nothing_to_judge():
+    tables = made_up(prompts=2)
+    none = tables.segment_scores.iloc[:0]
+    assert trials_of(Tables(**{**vars(tables), "segment_scores": none})) == []
+
+
 def test_planted_segments_are_hit_or_missed():
     tables = made_up(prompts=30, clusters=5)
     ids = tables.prompts["prompt_id"]
@@ -209,10 +216,56 @@ def test_planted_segments_are_hit_or_missed():
     rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
     # Hits are the prompts in which the second premise has the larger effect.
     shapley = np.abs(trials.judged().shapley)
-    assert rows.loc[controls.ORACLE, "value"] == pytest.approx(
-        (shapley[:, 1] > shapley[:, 0]).mean()
-    )
-    assert rows.loc[controls.RANDOM, "value"] == 0.5
+    assert rows.loc[ORACLE, "value"] == pytest.approx((shapley[:, 1] > shapley[:, 0]).mean())
+    assert rows.loc[RANDOM, "value"] == 0.5
+
+
+def kept_softly(tables, seed=0):
+    """Rows of the soft_keeping table, in which `KNOWS` gains 2 logits and the oracle 3."""
+    chance = np.random.default_rng(seed)
+    gains = {KNOWS: 2.0, GUESSES: 0.0, KNOWS_TOO: 1.0, ORACLE: 3.0, REVERSED: -3.0}
+    rows = []
+    for id_ in tables.prompts["prompt_id"]:
+        ramp = np.linspace(-1, 1, 9) + chance.normal()
+        for method, gain in {**gains, RANDOM: 0.0, LENGTH: 0.5, "position": 0.1}.items():
+            noise = 0.0 if method in (RANDOM, ORACLE, REVERSED) else 0.3 * chance.normal()
+            rows.append([id_, method, list(ramp + gain + noise), ""])
+    return pd.DataFrame(rows, columns=["prompt_id", "method", "values", "error"])
+
+
+def test_what_is_gained_by_keeping_tokens_softly():
+    tables = made_up()
+    rows = kept_softly(tables)
+    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": rows}))
+    judgements = judge([trials], len(donor_names(tables)))
+    (own,) = [judged for judged in judgements if judged.metric.name == "pi_soft"]
+    assert own.problem() == ""
+    assert own.prompts == 60
+    values = metric_table([own]).set_index(["method", "score"])
+    # The same random numbers: what prompts differ in by themselves is gone.
+    assert values.loc[(ORACLE, CONTROL), "value"] == pytest.approx(3)
+    assert values.loc[(RANDOM, CONTROL), ["value", "low", "high"]].tolist() == [0, 0, 0]
+    assert values.loc[(KNOWS, "sum"), "value"] == pytest.approx(2, abs=0.15)
+    assert values.loc[(KNOWS, "sum"), "high"] - values.loc[(KNOWS, "sum"), "low"] < 0.3
+    assert np.isnan(values.loc[(KNOWS, "mean"), "value"])
+    differences = difference_table([own], trials.clusters, trials.weights)
+    worse = differences.set_index("method").loc[GUESSES]
+    assert worse["best"] == KNOWS
+    assert worse["p_holm"] < 0.05
+    # A prompt with an error is undefined.
+    gone = rows.assign(error=rows["error"].mask(rows["prompt_id"] == "p3", "non-finite"))
+    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": gone}))
+    assert np.isnan(trials.soft[:, 3]).all()
+    assert np.isfinite(trials.soft[0, :3]).all()
+    nothing = rows.assign(error="non-finite")
+    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": nothing}))
+    assert np.isnan(trials.soft).all()
+
+
+def test_without_masked_passes_their_metric_is_undefined(tables):
+    metrics, checks, _ = tables
+    assert metrics.loc[metrics["metric"] == "pi_soft", "value"].isna().all()
+    assert checks.set_index("metric").loc["pi_soft", "problem"] == "undefined"
 
 
 def test_donors_weigh_in_the_value():
