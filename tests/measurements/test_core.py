@@ -171,12 +171,3 @@ def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
     monkeypatch.setattr(Grid, "_run", never)
     with pytest.raises(interp.UserError, match="do not fit into the memory"):
         interp.patch(tiny_model("llama"), some_prompts(1))
-
-
-def test_a_kernel_that_cannot_be_compiled_is_told_in_words(prompts):
-    from torch._inductor.exc import InductorError, InvalidCxxCompiler
-
-    uncompiled = InductorError(InvalidCxxCompiler(), None)
-    measurement, _ = fits(Evaluate().bind(tiny_model("llama")), prompts=0, error=uncompiled)
-    with pytest.raises(UserError, match="give another --attn-implementation, such as sdpa"):
-        measurement(prompts[:2])

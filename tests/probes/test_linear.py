@@ -189,6 +189,15 @@ def test_a_probe_never_sees_the_entities_it_is_tested_on(tmp_path, monkeypatch):
         assert not first & second
 
 
+def test_a_folder_may_be_named_like_an_address(tmp_path, monkeypatch):
+    folder = tmp_path / "http:" / "localhost"
+    folder.mkdir(parents=True)
+    residuals, *others = simulated(folder, signal=5.0)
+    monkeypatch.chdir(tmp_path)
+    by_relative = linear_probes([file.relative_to(tmp_path) for file in residuals], *others)
+    pd.testing.assert_frame_equal(by_relative, linear_probes(residuals, *others))
+
+
 def test_an_empty_subset_is_undefined(tmp_path):
     table = linear_probes(*simulated(tmp_path, signal=5.0, recognized=lambda number: True))
     failed = table[table["prompts"] == "failed"]
