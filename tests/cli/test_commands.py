@@ -104,8 +104,8 @@ def test_methods_are_listed_without_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for name in method_names():
-        assert f"\n{name}" in done.stdout
-    assert "input_gradient (default)" in done.stdout
+        assert f"\n## {name}" in done.stdout
+    assert "## input_gradient (default)" in done.stdout
 
 
 def test_tables_are_described_without_torch():
