@@ -4,6 +4,7 @@ import pytest
 from interp.measurements.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
+from interp.runs.shards import column_types
 from interp.tables import column, note, prompts_table, table
 
 EVERYTHING = {
@@ -72,3 +73,13 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
         "where a segment begins in `text`",
         "where it ends: first character behind it",
     ]
+
+
+def test_descriptions_change_no_value_and_no_type():
+    schema = known_tables()["answers"]
+    bare = pa.schema([field.remove_metadata() for field in schema])
+    rows = [{"model": "a", "predicted_probability": 1 / 3, "correct": True}, {"error": "x, y"}]
+    one, other = (pa.Table.from_pylist(rows, schema=kind).to_pandas() for kind in (schema, bare))
+    assert one.to_csv() == other.to_csv()
+    assert one.attrs == other.attrs
+    assert column_types(schema) == column_types(bare)
