@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: setup attribute test test-slurm fuzz lint format bench browser clean
+.PHONY: setup attribute test test-slurm fuzz lint format docs bench browser clean
 
 setup: $(READY)
 
@@ -19,7 +19,7 @@ $(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster,quantization,lora]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster,quantization,lora,docs]'
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps inseq treescope
 	touch $(READY)
 
@@ -51,6 +51,10 @@ lint: setup $(NAMES)
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Builds build/docs/index.html; a warning, such as a link to a page that is not there, is an error.
+docs: setup
+	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --quiet docs build/docs
 
 # Some tests open the report in Chromium; they are skipped where there is none.
 browser:

@@ -1,4 +1,10 @@
-"""The tables that the toolkit's measurements fill: their names, columns and units."""
+"""The data dictionary: every table that the toolkit's measurements fill, column by column.
+
+Each column carries what it holds, its unit and its sign convention, and each table what a row is,
+as metadata that Parquet files keep. `python -m interp tables` prints all of it
+(`interp.report.dictionary`); a measurement of another package describes its tables by `table` and
+`column` too.
+"""
 
 from typing import Any
 
@@ -11,241 +17,381 @@ NO_GAP = 1e-3
 """Logit differences of the two prompts of a pair that are closer than this, in logits, leave no
 share to recover: `normalized` is null."""
 
-_KEY = [("model", pa.string()), ("prompt_id", pa.string())]
-_PAIR_KEY = [("model", pa.string()), ("pair_id", pa.string()), ("direction", pa.string())]
-_SCORED = [("method", pa.string()), ("target", pa.string())]
-_ERROR = ("error", pa.string())
+TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+
+
+def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: str = "") -> pa.Field:
+    """A column that says what it holds.
+
+    Args:
+        name: of the column.
+        type_: of its values.
+        text: what it holds, in a few words, and where it is null.
+        unit: of its numbers; every column of numbers has one.
+        sign: what a positive number says, of numbers that may be negative.
+    """
+    notes = {"description": text, "unit": unit, "sign": sign}
+    return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
+
+
+def table(text: str, *columns: pa.Field) -> pa.Schema:
+    """The columns of a table that says what it holds.
+
+    Args:
+        text: what a row is, in a first sentence such as "One row per model and prompt.", and
+            what concerns several columns.
+        columns: made by `column`.
+    """
+    return pa.schema(columns, metadata={"description": text})
+
+
+def note(described: pa.Schema | pa.Field, key: str) -> str:
+    """The description of a table or column, or a column's unit or sign; empty without one."""
+    value: bytes = (described.metadata or {}).get(key.encode(), b"")
+    return value.decode()
+
+
+MODEL = column("model", TEXT, "name of the model")
+PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
+PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
+ERROR = column("error", TEXT, "why there are no numbers; empty if nothing is wrong")
+POSITION = column("position", INTEGER, "which token of the prompt as read", "tokens, from 0")
+SEGMENT = column("segment", TEXT, "the segment; `template` is what no segment holds")
+
+_METHOD = column("method", TEXT, "the attribution method, as `interp methods` names it")
+_TARGET = column("target", TEXT, "what is attributed, as `--target` named it")
+_FOR_TARGET = "positive where the answer that the target names is preferred"
+_METHODS_SIGN = "the method's, which `interp methods` states"
+
+_DIRECTION = column("direction", TEXT, "`denoising` or `noising`")
+_FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
+_TO_SOURCE = "positive where the metric moves towards that of the source prompt"
+
+_DONOR_KIND = column("donor_kind", TEXT, "whose segments come in: `instance` or `counterpart`")
+_FOR_ANSWER = "positive where `answer` is preferred to `other_answer`"
+_SUPPORTS = "positive where the segment supports `answer`"
 
 SCHEMAS: dict[str, pa.Schema] = {
-    "answers": pa.schema(
-        [
-            *_KEY,
-            ("predicted_token", pa.string()),
-            ("predicted_token_id", pa.int64()),
-            ("predicted_probability", pa.float64()),
-            ("answer", pa.string()),
-            ("correct", pa.bool_()),
-            _ERROR,
-        ]
+    "answers": table(
+        "One row per model and prompt. `answer` and `correct` are null where only a generated text "
+        "gives the answer. A prompt with an error counts as wrong. Of a classifier the predicted "
+        "token is the predicted class.",
+        MODEL,
+        PROMPT_ID,
+        column("predicted_token", TEXT, "the most probable next token"),
+        column("predicted_token_id", INTEGER, "its number in the vocabulary", "token id"),
+        column("predicted_probability", NUMBER, "its probability", "probability"),
+        column("answer", TEXT, "the option that it belongs to; empty if to none"),
+        column("correct", BOOLEAN, "whether that is the correct option"),
+        ERROR,
     ),
-    "option_probabilities": pa.schema(
-        [
-            *_KEY,
-            ("option", pa.string()),
-            ("probability", pa.float64()),
-            ("relative_probability", pa.float64()),
-            ("token_ids", pa.list_(pa.int64())),
-        ]
+    "option_probabilities": table(
+        "One row per model, prompt and option. Of a classifier an option is a class, and its token "
+        "id the number of the class.",
+        MODEL,
+        PROMPT_ID,
+        column("option", TEXT, "name of the answer option"),
+        column(
+            "probability", NUMBER, "that the answer begins with one of its tokens", "probability"
+        ),
+        column(
+            "relative_probability",
+            NUMBER,
+            "its share of all options' probability; null of one alone",
+            "share",
+        ),
+        column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
     ),
-    "completions": pa.schema(
-        [
-            *_KEY,
-            ("completion", pa.string()),
-            ("tokens", pa.int64()),
-            ("finished", pa.string()),
-            ("outcome", pa.string()),
-            ("answer", pa.string()),
-            ("correct", pa.bool_()),
-            _ERROR,
-        ]
+    "completions": table(
+        "One row per model and prompt.",
+        MODEL,
+        PROMPT_ID,
+        column("completion", TEXT, "the generated text"),
+        column("tokens", INTEGER, "its length", "tokens"),
+        column("finished", TEXT, "how it ended: `eos`, `stop` (a stop string) or `length`"),
+        column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
+        column("answer", TEXT, "the answer found in it; empty unless it is answered"),
+        column("correct", BOOLEAN, "whether that is the correct answer"),
+        ERROR,
     ),
-    "soft_answers": pa.schema(
-        [
-            *_KEY,
-            ("soft_accuracy", pa.float64()),
-            ("perplexity", pa.float64()),
-            ("prompt_tokens", pa.int64()),
-            _ERROR,
-        ]
+    "soft_answers": table(
+        "One row per model and prompt. Source: Wang and Shi (2025), Section 4.1 and formula 5.",
+        MODEL,
+        PROMPT_ID,
+        column(
+            "soft_accuracy",
+            NUMBER,
+            "the correct option's share of the probability of all options",
+            "share",
+        ),
+        column(
+            "perplexity",
+            NUMBER,
+            "of the prompt as read, from its second token on",
+            "exp(nats per token)",
+        ),
+        column("prompt_tokens", INTEGER, "length of the prompt as read", "tokens"),
+        ERROR,
     ),
-    "segment_scores": pa.schema(
-        [
-            *_KEY,
-            *_SCORED,
-            ("segment", pa.string()),
-            ("tokens", pa.int64()),
-            ("score", pa.float64()),
-            ("share", pa.float64()),
-            ("total", pa.float64()),
-            ("completeness_gap", pa.float64()),
-            _ERROR,
-        ]
+    "segment_scores": table(
+        "One row per model, prompt, method, target and segment. The segments of a prompt, "
+        "`template` among them, are complete. A prompt whose scores are not finite has an error "
+        "and no numbers.",
+        MODEL,
+        PROMPT_ID,
+        _METHOD,
+        _TARGET,
+        SEGMENT,
+        column("tokens", INTEGER, "tokens of the segment", "tokens"),
+        column(
+            "score", NUMBER, "sum of its tokens' scores", "the method's unit", sign=_METHODS_SIGN
+        ),
+        column("share", NUMBER, "its part of `total`; null where `total` is zero", "share"),
+        column("total", NUMBER, "sum of all absolute scores of the prompt", "the method's unit"),
+        column(
+            "completeness_gap",
+            NUMBER,
+            "sum of all scores minus what they explain; null if nothing",
+            "the target's unit",
+            sign="positive where the scores of the prompt add up to more than the change of the "
+            "target that they are to explain",
+        ),
+        ERROR,
     ),
-    "token_scores": pa.schema([*_KEY, *_SCORED, ("position", pa.int64()), ("score", pa.float64())]),
-    "tokens": pa.schema(
-        [
-            *_KEY,
-            ("position", pa.int64()),
-            ("token", pa.string()),
-            ("segment", pa.string()),
-            ("role", pa.string()),
-        ]
+    "token_scores": table(
+        "One row per model, prompt, method, target and token. Only with `--keep-tokens`; methods "
+        "that score whole segments have none.",
+        MODEL,
+        PROMPT_ID,
+        _METHOD,
+        _TARGET,
+        POSITION,
+        column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
-    "segment_effects": pa.schema(
-        [
-            *_KEY,
-            ("donor_kind", pa.string()),
-            ("segment", pa.string()),
-            ("other_segment", pa.string()),
-            ("answer", pa.string()),
-            ("other_answer", pa.string()),
-            ("shapley", pa.float64()),
-            ("shapley_sd", pa.float64()),
-            ("leave_one_out", pa.float64()),
-            ("leave_one_out_sd", pa.float64()),
-            ("interaction", pa.float64()),
-            ("interaction_sd", pa.float64()),
-            ("value", pa.float64()),
-            ("value_without", pa.float64()),
-            ("donors", pa.int64()),
-            ("donor_names", pa.list_(pa.string())),
-            ("note", pa.string()),
-            _ERROR,
-        ]
+    "tokens": table(
+        "One row per model, prompt and token. Only with `--keep-tokens`. By position it joins "
+        "patches too.",
+        MODEL,
+        PROMPT_ID,
+        POSITION,
+        column("token", TEXT, "the token, as the tokenizer spells it"),
+        SEGMENT,
+        column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
     ),
-    "coalition_values": pa.schema(
-        [
-            *_KEY,
-            ("donor_kind", pa.string()),
-            ("segments", pa.list_(pa.string())),
-            ("coalition", pa.int64()),
-            ("values", pa.list_(pa.float64())),
-        ]
+    "segment_effects": table(
+        "One row per model, prompt, kind of donor and segment or two segments. An effect is a "
+        "change of the logit of the model's own answer to the intact prompt minus that of another "
+        "answer, when segments come from donors: other instances of the prompt's template "
+        "(`instance`), or the other side of its pair (`counterpart`). Effects are means over "
+        "donors. Rows of two segments have an interaction, rows of one segment all other effects; "
+        "the rest is null, as are standard deviations of one donor.",
+        MODEL,
+        PROMPT_ID,
+        _DONOR_KIND,
+        column("segment", TEXT, "the segment"),
+        column("other_segment", TEXT, "the second of two segments, else null"),
+        column("answer", TEXT, "the model's own answer to the intact prompt"),
+        column("other_answer", TEXT, "the answer that it is compared with"),
+        column("shapley", NUMBER, "exact Shapley value of the segment", "logits", sign=_SUPPORTS),
+        column("shapley_sd", NUMBER, "its standard deviation over donors", "logits"),
+        column(
+            "leave_one_out",
+            NUMBER,
+            "change when a donor replaces the segment alone",
+            "logits",
+            sign=_SUPPORTS,
+        ),
+        column("leave_one_out_sd", NUMBER, "its standard deviation over donors", "logits"),
+        column(
+            "interaction",
+            NUMBER,
+            "Shapley interaction index of the two segments",
+            "logits",
+            sign="positive where the two together support `answer` by more than one by one",
+        ),
+        column("interaction_sd", NUMBER, "its standard deviation over donors", "logits"),
+        column("value", NUMBER, "difference of logits, intact prompt", "logits", sign=_FOR_ANSWER),
+        column(
+            "value_without",
+            NUMBER,
+            "mean of it with all segments from donors",
+            "logits",
+            sign=_FOR_ANSWER,
+        ),
+        column("donors", INTEGER, "how many donors were read", "donors"),
+        column("donor_names", pa.list_(TEXT), "which, in the order of `coalition_values`"),
+        column("note", TEXT, "segments that no donor changes; fewer donors than asked for"),
+        ERROR,
     ),
-    "soft_keeping": pa.schema(
-        [
-            *_KEY,
-            *_SCORED,
-            ("tokens", pa.int64()),
-            ("values", pa.list_(pa.float64())),
-            ("value", pa.float64()),
-            ("value_without", pa.float64()),
-            _ERROR,
-        ]
+    "coalition_values": table(
+        "One row per model, prompt, kind of donor and coalition. A coalition holds the segments "
+        "that are kept; all others are a donor's. A prompt with an error has none.",
+        MODEL,
+        PROMPT_ID,
+        _DONOR_KIND,
+        column("segments", pa.list_(TEXT), "all segments that are exchanged"),
+        column("coalition", INTEGER, "those that are kept: bit i is segment i", "bits"),
+        column(
+            "values",
+            pa.list_(NUMBER),
+            "difference of logits under it, donor by donor",
+            "logits",
+            sign="positive where `answer` of segment_effects is preferred to `other_answer`",
+        ),
     ),
-    "patches": pa.schema(
-        [
-            *_PAIR_KEY,
-            ("method", pa.string()),
-            ("source", pa.string()),
-            ("site", pa.string()),
-            ("layer", pa.int64()),
-            ("head", pa.int64()),
-            ("position", pa.int64()),
-            ("token", pa.string()),
-            ("role", pa.string()),
-            ("tokens", pa.int64()),
-            ("effect", pa.float64()),
-            ("normalized", pa.float64()),
-            ("flipped", pa.bool_()),
-        ]
+    "soft_keeping": table(
+        "One row per model, prompt, target and method or control. Of the tokens that the donor "
+        "changes each is kept by chance, the likelier the higher its score. Controls are `oracle`, "
+        "`reversed`, `random`, `length` and `position`.",
+        MODEL,
+        PROMPT_ID,
+        column("method", TEXT, "the attribution method, or the control"),
+        _TARGET,
+        column("tokens", INTEGER, "tokens that the donor changes", "tokens"),
+        column(
+            "values",
+            pa.list_(NUMBER),
+            "mean target with 1/10, 2/10 ... 9/10 kept in expectation",
+            "the target's unit",
+            sign=_FOR_TARGET,
+        ),
+        column("value", NUMBER, "target of the prompt", "the target's unit", sign=_FOR_TARGET),
+        column(
+            "value_without",
+            NUMBER,
+            "target with all of these tokens from the donor",
+            "the target's unit",
+            sign=_FOR_TARGET,
+        ),
+        ERROR,
     ),
-    "pairs": pa.schema(
-        [
-            *_PAIR_KEY,
-            ("clean_prompt_id", pa.string()),
-            ("corrupt_prompt_id", pa.string()),
-            ("positive_option", pa.string()),
-            ("negative_option", pa.string()),
-            ("base_tokens", pa.int64()),
-            ("source_tokens", pa.int64()),
-            ("first_difference", pa.int64()),
-            ("unaligned_tokens", pa.int64()),
-            ("cells", pa.int64()),
-            ("base_metric", pa.float64()),
-            ("source_metric", pa.float64()),
-            ("recognized", pa.bool_()),
-            ("control", pa.string()),
-            ("control_metric", pa.float64()),
-            ("checked", pa.bool_()),
-            _ERROR,
-        ]
+    "patches": table(
+        "One row per model, pair, direction, method, source and cell. A cell is a site in a layer "
+        "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "
+        "null where several tokens are patched together, `head` where the site has none. `effect`, "
+        "`normalized` and `flipped` are null where no token of the cell has a counterpart. "
+        "`normalized` is 0 for no effect and 1 for the metric of the source prompt; of a control, "
+        "which asks for the same answer, it is null.",
+        MODEL,
+        PAIR_ID,
+        _DIRECTION,
+        column("method", TEXT, "`exact`, or an estimate: `gradient` or `integrated`"),
+        column("source", TEXT, "whose activations come in: `counterpart` or `control`"),
+        column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
+        column("layer", INTEGER, "which layer", "layers, from 0"),
+        column("head", INTEGER, "which head", "heads, from 0"),
+        column("position", INTEGER, "which token of the base prompt", "tokens, from 0"),
+        column("token", TEXT, "that token, as the tokenizer spells it"),
+        column("role", TEXT, "role of the tokens, or their segment"),
+        column("tokens", INTEGER, "how many tokens are patched together", "tokens"),
+        column(
+            "effect",
+            NUMBER,
+            "base prompt's metric under the patch, minus without",
+            "logits",
+            sign="positive where the patch moves the answer towards `positive_option` of the pairs "
+            "table",
+        ),
+        column(
+            "normalized",
+            NUMBER,
+            "`effect` over the two prompts' difference; null if alike",
+            "share",
+            sign=_TO_SOURCE,
+        ),
+        column("flipped", BOOLEAN, "whether the preferred answer changes"),
     ),
-    "node_sets": pa.schema(
-        [
-            *_PAIR_KEY,
-            ("sites", pa.string()),
-            ("ranking", pa.string()),
-            ("cells", pa.int64()),
-            ("of_cells", pa.int64()),
-            ("metric", pa.float64()),
-            ("normalized", pa.float64()),
-        ]
+    "pairs": table(
+        "One row per model, pair and direction. The base prompt is run (the corrupt one in "
+        "denoising, the clean one in noising), the source prompt gives the activations. A metric "
+        "is the logit of `positive_option` minus that of `negative_option`.",
+        MODEL,
+        PAIR_ID,
+        _DIRECTION,
+        column("clean_prompt_id", TEXT, "the clean prompt, as in the prompts table"),
+        column("corrupt_prompt_id", TEXT, "the corrupt prompt, likewise"),
+        column("positive_option", TEXT, "the option that counts positive"),
+        column("negative_option", TEXT, "the option that counts negative"),
+        column("base_tokens", INTEGER, "length of the base prompt as read", "tokens"),
+        column("source_tokens", INTEGER, "length of the source prompt as read", "tokens"),
+        column("first_difference", INTEGER, "tokens that both prompts begin with", "tokens"),
+        column("unaligned_tokens", INTEGER, "base tokens without counterpart", "tokens"),
+        column("cells", INTEGER, "cells of the pair", "cells"),
+        column("base_metric", NUMBER, "metric of the base prompt", "logits", sign=_FOR_POSITIVE),
+        column("source_metric", NUMBER, "of the source prompt", "logits", sign=_FOR_POSITIVE),
+        column("recognized", BOOLEAN, "whether the model prefers the correct answer on both"),
+        column("control", TEXT, "name of the control's donor; null without `--control`"),
+        column("control_metric", NUMBER, "metric of the control", "logits", sign=_FOR_POSITIVE),
+        column(
+            "checked", BOOLEAN, "whether all cells were run exactly; null without `--guarantee`"
+        ),
+        ERROR,
+    ),
+    "node_sets": table(
+        "One row per model, pair, direction, ranking and set. The first cells of a ranking are "
+        "patched from the counterpart at once. Only with `--sets`.",
+        MODEL,
+        PAIR_ID,
+        _DIRECTION,
+        column("sites", TEXT, "the sites that the cells belong to, separated by commas"),
+        column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
+        column("cells", INTEGER, "cells of the set", "cells"),
+        column("of_cells", INTEGER, "cells that can change the answer", "cells"),
+        column(
+            "metric", NUMBER, "base prompt's metric under the set", "logits", sign=_FOR_POSITIVE
+        ),
+        column(
+            "normalized",
+            NUMBER,
+            "0: the base prompt's metric, 1: the source's; null if alike",
+            "share",
+            sign=_TO_SOURCE,
+        ),
     ),
 }
-"""prompts: one row per prompt, beside the measured tables: prompt_id, pair_id, side, text, gold,
-`weight` (float64), a column of text for each factor, and where each segment begins and ends in the
-text. The weight is the number of prompts of the whole data set that the prompt represents: those
-of its stratum (`PromptSet.strata`) over those of it that were drawn; 1 where all were. It describes
-a sample, not a prompt: a run that grows gets new weights, and they are in no shard.
+"""Of the toolkit's own measurements, by name; those of probes are in `interp_probes.tables`."""
 
-answers: one row per model and prompt; the most probable token, the option that it belongs to
-(empty if to none), whether it is the correct one, and why there are no numbers (error). `answer`
-and `correct` are null where only a generated text gives them. Of a classifier the predicted token
-is the predicted class.
 
-option_probabilities: one row per model, prompt and option; the probability that the answer begins
-with one of `token_ids` (of a classifier: that it is this class), and that probability's share of
-those of all options of the prompt (null where it has one option only).
+def named(*names: str) -> dict[str, pa.Schema]:
+    """Some of these tables, by name."""
+    return {name: SCHEMAS[name] for name in names}
 
-completions: one row per model and prompt; the generated text and its number of tokens, how it ended
-("eos", "stop" for a stop string, "length"), whether it is "answered", "unparsed" or "refused", the
-answer that was found in it (empty unless it is answered), and whether that is correct.
 
-soft_answers: one row per model and prompt; the correct option's share of the probability of all
-options, and the perplexity of the prompt.
+FACTOR, START, END = "FACTOR", "SEGMENT_start", "SEGMENT_end"
+"""What stands for the columns of the prompts table whose names the data choose."""
 
-segment_scores: one row per model, prompt, method, target and segment; "template" is what no segment
-holds, so that the rows of a prompt are complete. `score` is the sum of its tokens' scores, in the
-method's unit and with its sign (`interp methods`); `total` the sum of the absolute scores of all
-tokens of the prompt, `share` the segment's part of it (null where nothing has a score).
-`completeness_gap`, the same for all segments of a prompt: sum of all scores minus the difference of
-the target that they explain, in its unit; null for methods that explain no difference. A prompt
-whose scores are not finite has an error and no numbers.
+PROMPTS = table(
+    "One row per prompt. Beside the fixed columns there is one for each factor of the data, under "
+    "the factor's name, and two for each segment; a prompt without the factor or segment has null "
+    "there. `weight` describes the sample, not the prompt: a run that grows gets new weights.",
+    column("prompt_id", TEXT, "the prompt; unique"),
+    column("pair_id", TEXT, "shared by the prompts of a pair or group"),
+    column("side", TEXT, "which member of its pair or group it is"),
+    column("text", TEXT, "the prompt before any chat template"),
+    column("gold", TEXT, "the correct answer"),
+    column("weight", NUMBER, "prompts of the whole data set that it represents", "prompts"),
+    column(FACTOR, TEXT, "level of a factor that was varied"),
+    column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
+    column(END, INTEGER, "where it ends: first character behind it", "characters, from 0"),
+)
+"""Of every run, beside what is measured."""
 
-token_scores: one row per model, prompt, method, target and token; methods that score segments as a
-whole have none.
 
-tokens: one row per model, prompt and token: what it is (`interp.reading.roles`), also for patches
-by position.
+def prompts_table(found: pa.Schema) -> pa.Schema:
+    """The columns of some prompts with their descriptions.
 
-segment_effects: one row per model, prompt, kind of donor and segment, and one for each two segments
-(`other_segment`). The value of a prompt is the logit of the model's own answer to the intact prompt
-(`answer`) minus that of `other_answer`; `value` is that of the intact prompt, `value_without` the
-mean with all segments from donors. `shapley`, `leave_one_out` and `interaction` are means over
-donors, in logits, each with its sample standard deviation over them (_sd; null of one donor).
-`donor_kind` is "instance" (another instance of the prompt's template) or "counterpart" (the other
-side of its pair). A note names segments that no donor changes, and of fewer donors than asked
-for.
+    Args:
+        found: names and types of their columns.
+    """
+    columns = (field.with_metadata(_kind(field).metadata) for field in found)
+    return pa.schema(columns, metadata=PROMPTS.metadata)
 
-coalition_values: one row per model, prompt, kind of donor and coalition of `segments` that are
-kept, all others being a donor's: bit i of `coalition` is segment i. `values` are those of
-the prompts, in logits as in segment_effects, donor by donor in the order of its `donor_names`. A
-prompt with an error has none.
 
-soft_keeping: one row per model, prompt, target and method or control ("oracle", "reversed",
-"random", "length", "position"). Of the `tokens` that the donor changes each is kept by chance, the
-likelier the higher its score (`interp.attribution.soft_keeping`). `values` are the mean target over
-random masks where one to nine tenths of the tokens are kept in expectation, `value` that of the
-prompt, `value_without` that with all of these tokens from the donor; in logits for a margin.
-
-patches: one row per model, pair, direction, method ("exact", or the estimate "gradient" or
-"integrated") and cell. `effect` is the logit difference (positive minus negative option) of the
-base prompt under the patch minus that without it, in logits; `normalized` is the effect as a share
-of the difference between the two prompts (1: the metric of the prompt that the activations come
-from; null where the two prompts are alike); `flipped` whether the preferred answer changes.
-`position` and `token` are null where several `tokens` are patched together, `head` where the site
-has none; all three figures are null where no token of the cell has a counterpart.
-
-pairs: one row per model, pair and direction. The base prompt is run (the corrupt one in denoising),
-the source prompt gives the activations; the metrics are logit differences of `positive_option`
-and `negative_option`; `recognized` says whether the model prefers the correct
-answer on both. `first_difference` counts the tokens that both begin with, `unaligned_tokens` those
-of the base without counterpart. `checked` says whether all cells were run exactly for a
-guarantee on estimates; null without one.
-
-node_sets: one row per model, pair, direction, ranking ("random", or the method of the effects that
-cells are ranked by) and set: the first `cells` of the ranking, of `of_cells` that can change the
-answer at all `sites` together, are patched from the counterpart at once. `metric` and `normalized`
-are as in patches and pairs.
-"""
+def _kind(field: pa.Field) -> pa.Field:
+    """The described column that one of some prompts is an instance of."""
+    if field.name in PROMPTS.names:
+        return PROMPTS.field(field.name)
+    # Factors are texts.
+    if not pa.types.is_integer(field.type):
+        return PROMPTS.field(FACTOR)
+    return PROMPTS.field(START if field.name.endswith("_start") else END)

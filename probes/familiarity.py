@@ -3,7 +3,6 @@
 import math
 
 import pandas as pd
-import pyarrow as pa
 import torch
 
 from interp.measurements.core import Measurement, PromptRows
@@ -15,20 +14,6 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp.scoring.continuations import continuation_log_probabilities
 from interp_probes.specs import Familiarity
-
-TABLE = pa.schema(
-    [
-        ("model", pa.string()),
-        ("prompt_id", pa.string()),
-        ("familiarity", pa.float64()),
-        ("whole_name", pa.float64()),
-        ("first_token", pa.string()),
-        ("first_token_id", pa.int64()),
-    ]
-)
-"""One row per model and fact: the probability of the answer's first token, which token that is, and
-the probability of all the tokens of its name. Both are NaN where the model's logits are not finite,
-that of the whole name also for models that are no causal language models."""
 
 
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
@@ -73,7 +58,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             for row, (tokenized, tokens) in enumerate(zip(batch.prompts, own, strict=True))
         ]
 
-    return Measurement(model, spec, {"familiarity": TABLE}, budget, measure_batch)
+    return Measurement(model, spec, spec.tables(), budget, measure_batch)
 
 
 def _whole_names(

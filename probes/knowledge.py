@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pandas as pd
-import pyarrow as pa
 
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.generation import GenerationMeasurement
@@ -17,18 +16,6 @@ from interp_probes.specs import Knowledge
 
 COMPLETION_TOKENS = 32
 """Most tokens of a completion."""
-
-TABLE = pa.schema(
-    [
-        ("model", pa.string()),
-        ("prompt_id", pa.string()),
-        ("completion", pa.string()),
-        ("known", pa.bool_()),
-        ("matched", pa.string()),
-    ]
-)
-"""One row per model and fact: what it says, whether that names the expected answer, and by which of
-the answer's names (empty if by none)."""
 
 FILTERED_GROUPS = ("geographical",)
 """Entity groups whose unknown pairs are excluded. The paper checked categorical pairs by hand,
@@ -55,7 +42,7 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
     return GenerationMeasurement(
         model,
         spec,
-        {"knowledge": TABLE},
+        spec.tables(),
         budget,
         measure_batch,
         new_tokens=COMPLETION_TOKENS,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-import pyarrow as pa
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -19,20 +18,8 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_tables, predict
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row
 from interp_probes.specs import LAST_TOKEN, Residuals
-
-TABLE = pa.schema(
-    [
-        ("model", pa.string()),
-        ("prompt_id", pa.string()),
-        ("position", pa.string()),
-        ("layer", pa.int64()),
-        ("vector", pa.list_(pa.float32())),
-    ]
-)
-"""One row per model, prompt, position and layer: layer 0 is what enters the first layer, layer l
-what leaves layer l; the last one comes before the final norm."""
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
@@ -58,9 +45,10 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
             for row, (tables, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
         ]
 
-    tables = {"answers": SCHEMAS["answers"], "residuals": TABLE}
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, spec, tables, budget, measure_batch, partial(answer_error, model))
+    return Measurement(
+        model, spec, spec.tables(), budget, measure_batch, partial(answer_error, model)
+    )
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What the probes measure, as data: familiarity with facts, knowledge of them, residual streams."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
@@ -10,6 +11,8 @@ from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
     from interp.prompts.prompt_set import PromptSet
@@ -38,6 +41,13 @@ class Familiarity(OfFacts):
     name: ClassVar[str] = "probe-familiarity"
     results: ClassVar[str] = "interp_probes.results:of_familiarity"
 
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """How likely each fact is."""
+        from interp_probes.tables import FAMILIARITY
+
+        return {"familiarity": FAMILIARITY}
+
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""
         from interp_probes.familiarity import familiarity
@@ -50,6 +60,13 @@ class Knowledge(OfFacts):
 
     name: ClassVar[str] = "probe-knowledge"
     results: ClassVar[str] = "interp_probes.results:of_knowledge"
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """How the model completes each fact."""
+        from interp_probes.tables import KNOWLEDGE
+
+        return {"knowledge": KNOWLEDGE}
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""
@@ -82,6 +99,14 @@ class Residuals(Spec):
             if position not in known:
                 raise UserError(unknown("position", position, known))
         return prompts
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Answers and residual streams."""
+        from interp.tables import named
+        from interp_probes.tables import RESIDUALS
+
+        return {**named("answers"), "residuals": RESIDUALS}
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

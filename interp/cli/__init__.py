@@ -30,6 +30,7 @@ COMMANDS = (
     "validate",
     "dataset",
     "methods",
+    "tables",
     "models",
     "doctor",
     "work",

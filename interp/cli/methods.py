@@ -9,10 +9,15 @@ HELP = "list the attribution methods with formula, paper, sign and cost"
 
 EXAMPLES = ("methods",)
 
-SYMBOLS = (
-    "f is the target of `attribute --target`, e_i the embedding of token i, e the prompt, b the\n"
-    "baseline, A the attention of the last token, n the number of tokens.\n"
-)
+INTRODUCTION = """\
+# Attribution methods
+
+What `python -m interp methods` lists. In formulas, `f` is the target of `attribute --target`, `e_i`
+the embedding of token i, `e` the prompt, `b` the baseline, `d` the embeddings of a donor in the
+places of the prompt's own, `A` the attention of the last token, and `n` the number of tokens.
+`v(S)` is the mean of f over K donors where the segments of S are kept and all others come from the
+donor, `N` all k segments.
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,19 +26,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    sys.stdout.write(SYMBOLS)
-    for name in method_names():
-        sys.stdout.write("\n" + _described(find_method(name)))
+    sys.stdout.write(listing())
+
+
+def listing() -> str:
+    """All methods in Markdown that is readable as it is: docs/methods.md."""
+    return "\n".join([INTRODUCTION, *(_described(find_method(name)) for name in method_names())])
 
 
 def _described(method: Method) -> str:
     default = " (default)" if method.name in DEFAULT_METHODS else ""
     lines = {
-        "": method.summary,
-        "formula": method.formula,
+        "formula": f"`{method.formula}`",
         "paper": method.source,
         "sign": method.sign,
         "cost": method.cost,
     }
-    rows = [f"  {label:8}{text}" if label else f"  {text}" for label, text in lines.items()]
-    return "\n".join([f"{method.name}{default}", *rows]) + "\n"
+    summary = f"{method.summary[:1].upper()}{method.summary[1:]}."
+    items = [f"- {label}: {text}" for label, text in lines.items()]
+    return "\n".join([f"## {method.name}{default}", "", summary, "", *items]) + "\n"

@@ -1,6 +1,6 @@
 """Attribution, as data: by which methods, and of what."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import model_validator
@@ -17,6 +17,8 @@ from interp.options import FromText
 from interp.prompts.donors import DONORS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -61,6 +63,13 @@ class Attribute(Spec):
         """The module of the spec, and those of its methods."""
         own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
         return (*super().modules(), *own)
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Answers, scores of segments, and with `keep_tokens` tokens and their scores."""
+        from interp.tables import named
+
+        return named("answers", "option_probabilities", "segment_scores", "tokens", "token_scores")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

@@ -10,11 +10,11 @@ from interp.attribution.method import Attribution
 from interp.attribution.tables import segment_score_rows, token_rows, token_score_rows
 from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.scoring import ANSWER_TABLES, answer_error
+from interp.measurements.scoring import answer_error
 from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions, answer_tables
-from interp.tables import SCHEMAS
+from interp.tables import named
 
 
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
@@ -63,4 +63,4 @@ def attribution_rows(
 def tables_of(spec: Attribute) -> dict[str, pa.Schema]:
     """The tables that `attribution_rows` fills."""
     kept = ("tokens", "token_scores") if spec.keep_tokens else ()
-    return {name: SCHEMAS[name] for name in (*ANSWER_TABLES, "segment_scores", *kept)}
+    return named("answers", "option_probabilities", "segment_scores", *kept)

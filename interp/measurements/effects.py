@@ -1,5 +1,6 @@
 """Effects of segments, as data: which segments, and how many donors replace them."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from pydantic import Field
@@ -10,6 +11,8 @@ from interp.options import FromText
 from interp.prompts.donors import DONORS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -36,6 +39,13 @@ class Effects(Spec):
         from interp.prompts.mixing import with_donors
 
         return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Effects, and the values that they are computed from."""
+        from interp.tables import named
+
+        return named("segment_effects", "coalition_values")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

@@ -1,10 +1,13 @@
 """Answers, as data: what is measured to know how often a model is right."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from interp.measurements.spec import Spec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -15,6 +18,13 @@ class Evaluate(Spec):
     name: ClassVar[str] = "evaluate"
     results: ClassVar[str] = "interp.report.results:of_answers"
     report: ClassVar[str] = "interp.report.run_report:report_of_run"
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Answers, and the probability of each option."""
+        from interp.tables import named
+
+        return named("answers", "option_probabilities")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

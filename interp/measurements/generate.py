@@ -1,5 +1,6 @@
 """Generated texts, as data: how long, how sampled, where they stop."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
@@ -9,6 +10,8 @@ from interp.measurements.spec import Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -31,6 +34,13 @@ class Generate(Spec):
     """decides, with the prompt's id, what is sampled"""
     stop: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ()
     """texts that end the generation; they and what follows are left out"""
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Generated texts."""
+        from interp.tables import named
+
+        return named("completions")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

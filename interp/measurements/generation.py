@@ -10,7 +10,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 from interp.scoring.generation import Decoding, Generated, generate
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
     return GenerationMeasurement(
         model,
         spec,
-        {"completions": SCHEMAS["completions"]},
+        spec.tables(),
         token_budget(model, batch_tokens),
         measure_batch,
         error_rows,

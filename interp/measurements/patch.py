@@ -1,5 +1,6 @@
 """Activation patching, as data: what is patched, where, and in which direction."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
@@ -11,6 +12,8 @@ from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -101,6 +104,13 @@ class Patch(Spec):
 
         pairs = in_pairs(prompts, clean=self.clean)
         return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Pairs, patched cells, and with `sets` sets of them."""
+        from interp.tables import named
+
+        return named("pairs", "patches", "node_sets")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

@@ -27,7 +27,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row, named
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
@@ -157,8 +157,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": spec.direction}
         return {"pairs": [{**key, "error": error}]}
 
-    filled = ("pairs", "patches", *(("node_sets",) if spec.sets else ()))
-    tables = {name: SCHEMAS[name] for name in filled}
+    tables = named("pairs", "patches", *(("node_sets",) if spec.sets else ()))
     return PairMeasurement(model, spec, tables, budget, measure_batch, error_rows)
 
 

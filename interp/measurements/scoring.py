@@ -15,9 +15,6 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import error_row, score_batch
 from interp.scoring.many import answer_batches
 from interp.scoring.shared_prefix import score_shared_batch
-from interp.tables import SCHEMAS
-
-ANSWER_TABLES = ("answers", "option_probabilities")
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,9 @@ def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) ->
                 return score_shared_batch(model, batch, answer_tokens)
             return score_batch(model, batch, answer_tokens)
 
-    tables = {name: SCHEMAS[name] for name in ANSWER_TABLES}
     budget = token_budget(model, batch_tokens)
     return AnswerMeasurement(
-        model, spec, tables, budget, measure_batch, partial(answer_error, model)
+        model, spec, spec.tables(), budget, measure_batch, partial(answer_error, model)
     )
 
 

@@ -29,7 +29,7 @@ from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
 from interp.scoring.many import read_all
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row
 
 Logits = Mapping[str, float]
 """Of each answer option: the log-sum-exp of the logits of its tokens."""
@@ -70,8 +70,7 @@ def segment_effects(model: Model, spec: Effects, *, batch_tokens: int | None = N
         row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {"segment_effects": [row]}
 
-    tables = {name: SCHEMAS[name] for name in ("segment_effects", "coalition_values")}
-    return Measurement(model, spec, tables, budget, measure_batch, error_rows)
+    return Measurement(model, spec, spec.tables(), budget, measure_batch, error_rows)
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:

@@ -19,7 +19,7 @@ from interp.measurements.soft_keeping import SoftKeeping
 from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answers import NOT_FINITE
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row, named
 
 UNCHANGED = "the donor changes no token"
 """Error of a prompt in which nothing can be replaced."""
@@ -46,7 +46,7 @@ def soft_attribution(
                 own["soft_keeping"] = [{**key, **row} for row in _rows(prompt, found)]
         return rows
 
-    tables = {**tables_of(spec), "soft_keeping": SCHEMAS["soft_keeping"]}
+    tables = {**tables_of(spec), **named("soft_keeping")}
     errors = partial(answer_error, model)
     return Measurement(model, spec, tables, attribute.budget, measure_batch, errors)
 

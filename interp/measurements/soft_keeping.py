@@ -1,5 +1,6 @@
 """Attribution with tokens kept by their scores, as data."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from interp.measurements.attribute import Attribute
@@ -7,6 +8,8 @@ from interp.measurements.spec import Prompts
 from interp.prompts.donors import DONORS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -22,6 +25,13 @@ class SoftKeeping(Attribute):
         from interp.prompts.mixing import with_donors
 
         return cast("Prompts", with_donors(prompts, count=DONORS))
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Those of attribution, and what is left of the target."""
+        from interp.tables import named
+
+        return {**super().tables(), **named("soft_keeping")}
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

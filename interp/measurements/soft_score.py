@@ -1,10 +1,13 @@
 """Soft scores, as data: what is measured of answers that are compared in probability."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from interp.measurements.spec import Spec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
 
@@ -15,6 +18,13 @@ class SoftScore(Spec):
     name: ClassVar[str] = "soft-score"
     results: ClassVar[str] = "interp.report.results:of_answers"
     report: ClassVar[str] = "interp.report.run_report:report_of_run"
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """Answers, the probability of each option, and soft scores."""
+        from interp.tables import named
+
+        return named("answers", "option_probabilities", "soft_answers")
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model."""

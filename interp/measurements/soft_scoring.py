@@ -1,7 +1,7 @@
 """Answers, soft accuracy and perplexity of a model: what is measured for `SoftScore`."""
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.scoring import ANSWER_TABLES, answer_error
+from interp.measurements.scoring import answer_error
 from interp.measurements.soft_score import SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -9,7 +9,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.soft_answers import soft_score_batch
-from interp.tables import SCHEMAS, Row
+from interp.tables import Row
 
 
 def soft_scoring(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
@@ -24,6 +24,5 @@ def soft_scoring(model: Model, spec: SoftScore, *, batch_tokens: int | None = No
         undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
 
-    schemas = {name: SCHEMAS[name] for name in (*ANSWER_TABLES, "soft_answers")}
     budget = token_budget(model, batch_tokens)
-    return Measurement(model, spec, schemas, budget, measure_batch, error_rows)
+    return Measurement(model, spec, spec.tables(), budget, measure_batch, error_rows)

@@ -4,7 +4,7 @@ A spec knows no model. It is checked when it is made, and bound to a model only 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import JsonValue
@@ -13,6 +13,8 @@ from interp.options import Options
 from interp.plugins import MEASUREMENTS, load_plugin
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from interp.measurements.core import Measurement
     from interp.models.model import Model
     from interp.prompts.prompt_set import PromptSet
@@ -50,6 +52,14 @@ class Spec(Options, ABC):
         Raises:
             UserError: something that this model lacks, such as a layer.
         """
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """The tables that it fills, whatever its options, by name: see `interp.tables`.
+
+        `interp tables` describes those that are named here.
+        """
+        return {}
 
     def load(self, source: "PromptSource") -> "PromptSet":
         """The prompts of a source, as they are measured.

@@ -37,6 +37,7 @@ from interp.runs.measured import Shard, cut, write
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
 from interp.runs.shards import damage, manifests, write_parquet
+from interp.tables import prompts_table
 
 _ROWS = 1000
 """Rows of the prompts table that are made at once."""
@@ -260,7 +261,7 @@ class Run(RunFolder):
             )
 
     def _write_prompts(self) -> None:
-        schema = pa.Table.from_pylist([dict(self.prompts.columns())]).schema
+        schema = prompts_table(pa.Table.from_pylist([dict(self.prompts.columns())]).schema)
         parts = (
             pa.Table.from_pylist(list(self.prompts[start : start + _ROWS].rows()), schema=schema)
             for start in range(0, len(self.prompts), _ROWS)

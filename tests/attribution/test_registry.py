@@ -43,12 +43,6 @@ def test_every_file_of_methods_is_registered():
     assert files - {"__init__"} == {module.rpartition(".")[2] for module in modules}
 
 
-def test_the_docs_name_every_method():
-    page = Path(__file__).parents[2] / "docs" / "attribution.md"
-    for name in method_names():
-        assert f"`{name}`" in page.read_text(encoding="utf-8")
-
-
 def test_the_default_methods_are_methods():
     check_methods(DEFAULT_METHODS)
 

@@ -104,8 +104,25 @@ def test_methods_are_listed_without_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for name in method_names():
-        assert f"\n{name}" in done.stdout
-    assert "input_gradient (default)" in done.stdout
+        assert f"\n## {name}" in done.stdout
+    assert "## input_gradient (default)" in done.stdout
+
+
+def test_tables_are_described_without_torch():
+    code = (
+        "import sys; from interp.cli import main; "
+        "assert main(['tables', 'answers', 'pairs']) == 0; assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    headings = [line for line in done.stdout.splitlines() if line.startswith("#")]
+    assert headings == ["## answers", "## pairs"]
+    assert "| `base_metric`       | double | logits | metric of the base prompt " in done.stdout
+
+
+def test_a_table_that_no_measurement_fills_is_refused(capsys):
+    assert main(["tables", "answer"]) == 2
+    assert "unknown table 'answer'; did you mean answers?" in capsys.readouterr().err
 
 
 def test_evaluate_prints_accuracies(tmp_path, capsys):

@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 
+import pyarrow.parquet as pq
 import pytest
 
 from interp.errors import UserError
@@ -12,6 +13,7 @@ from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from interp.runs.status import status_table
+from interp.tables import SCHEMAS, note
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -106,3 +108,21 @@ def test_the_status_of_a_run_without_models_has_all_columns(run):
     table = status_table({"empty": RunFolder.read(run.folder)})
     assert table.empty
     assert {"prompts", "done", "rate", "seconds_left"} <= set(table.columns)
+
+
+def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
+    with concluding(run.folder):
+        pass
+    shard = run.shards("tiny gpt2")[0]
+    for table in run.tables():
+        for file in (shard / f"{table}.parquet", tmp_path / f"{table}.parquet"):
+            kept = pq.read_schema(file)
+            assert note(kept, "description") == note(SCHEMAS[table], "description")
+            for field in SCHEMAS[table]:
+                for key in ("description", "unit", "sign"):
+                    assert note(kept.field(field.name), key) == note(field, key)
+    prompts = pq.read_schema(tmp_path / "prompts.parquet")
+    assert note(prompts, "description").startswith("One row per prompt.")
+    assert note(prompts.field("weight"), "unit") == "prompts"
+    assert note(prompts.field("verb"), "description") == "level of a factor that was varied"
+    assert note(prompts.field("premise1_end"), "unit") == "characters, from 0"

@@ -60,12 +60,12 @@ def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = 
 
     Instead of `text`, each segment may have a column of its own, such as premise1, premise2 and
     question. They are written one per line, in the order of the columns, without empty cells.
-    Columns whose names begin with factor_ are factors, one column each in the tables.
+    Columns whose names begin with `factor_` are factors, one column each in the tables.
 
     Args:
         source: a CSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
         templates: phrasings in which the segments are written instead, such as
-            "{premise1} {premise2}\n{question}"; each makes prompts of its own, under the factor
+            ``"{premise1} {premise2}\n{question}"``; each makes prompts of its own, under the factor
             phrasing, and columns that no template names are factors.
 
     Raises:

@@ -1,0 +1,102 @@
+"""The data dictionary as a page: every table that a run may hold, from the tables' own metadata."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill
+
+import pyarrow as pa
+
+from interp.measurements.spec import find_spec
+from interp.plugins import MEASUREMENTS, plugins
+from interp.runs.shards import column_types
+from interp.tables import PROMPTS, note
+
+WIDTH = 100
+"""Columns of a line of text."""
+
+_INTRODUCTION = (
+    "A run's folder holds these tables, each as a Parquet file of its name; which ones depends on "
+    "what was measured.",
+    "The files hold what is said here too: `pyarrow.parquet.read_schema(FILE)` has the description "
+    "of the table and, of each column, `description`, `unit` and `sign`. `python -m interp tables` "
+    "prints this page, `python -m interp tables NAME` one table of it.",
+    "Tables join by `model` and `prompt_id`, or `pair_id`. What is undefined is null, or NaN where "
+    "a table says so. Measurements have the names that `run.json` has.",
+)
+
+
+def known_tables() -> dict[str, pa.Schema]:
+    """The prompts table, then those that all registered measurements fill, by name."""
+    measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
+    return {"prompts": PROMPTS, **dict(sorted(measured.items()))}
+
+
+def page(tables: Mapping[str, pa.Schema]) -> str:
+    """All tables in Markdown whose lines are readable as they are, with a list of them on top."""
+    listed = [f"- [{name}](#{name}): {_row(schema)}" for name, schema in tables.items()]
+    parts = ["# Data dictionary", *map(_wrapped, _INTRODUCTION), "\n".join(listed)]
+    return "\n\n".join([*parts, sections(tables)])
+
+
+def sections(tables: Mapping[str, pa.Schema]) -> str:
+    """Some tables in Markdown: what a row is, who fills it, and the columns of each."""
+    filled_by: defaultdict[str, list[str]] = defaultdict(list)
+    for measurement, filled in _by_measurement().items():
+        for name, _ in filled:
+            filled_by[name].append(f"`{measurement}`")
+    return "\n".join(
+        "\n\n".join(_section(name, schema, filled_by[name])) + "\n"
+        for name, schema in tables.items()
+    )
+
+
+def _by_measurement() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
+    return {name: [*find_spec(name).tables().items()] for name in plugins(MEASUREMENTS)}
+
+
+def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator[str]:
+    yield f"## {name}"
+    yield _wrapped(note(schema, "description"))
+    if filled_by:
+        yield _wrapped(f"Filled by {', '.join(filled_by)}.")
+    yield "\n".join(_columns(schema))
+    signs: defaultdict[str, list[str]] = defaultdict(list)
+    for field in schema:
+        signs[note(field, "sign")].append(f"`{field.name}`")
+    signs.pop("", None)
+    if signs:
+        yield "\n".join(_signs(signs))
+
+
+def _columns(schema: pa.Schema) -> Iterator[str]:
+    """A Markdown table whose columns are aligned."""
+    types = column_types(schema)
+    rows = [("column", "type", "unit", "what it holds")]
+    for field in schema:
+        unit, text = note(field, "unit"), note(field, "description")
+        rows.append((f"`{field.name}`", types[field.name], unit, text))
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    heading, *others = (_line(row, widths) for row in rows)
+    yield heading
+    yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
+    yield from others
+
+
+def _line(cells: Iterable[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join(padded)} |"
+
+
+def _signs(signs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for sign, columns in signs.items():
+        yield fill(f"- Sign of {', '.join(columns)}: {sign}.", WIDTH, subsequent_indent="  ")
+
+
+def _row(schema: pa.Schema) -> str:
+    """What a row is, from the first sentence of the table's description."""
+    first = note(schema, "description").partition(".")[0]
+    return first[:1].lower() + first[1:]
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)

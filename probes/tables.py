@@ -1,0 +1,39 @@
+"""The data dictionary of the probes' tables: see `interp.tables`."""
+
+import pyarrow as pa
+
+from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, column, table
+
+FAMILIARITY = table(
+    "One row per model and fact. Both probabilities are NaN where the model's logits are not "
+    "finite, that of the whole name also for models that are no causal language models.",
+    MODEL,
+    PROMPT_ID,
+    column("familiarity", NUMBER, "probability of the answer's first token", "probability"),
+    column("whole_name", NUMBER, "probability of all tokens of its name", "probability"),
+    column("first_token", TEXT, "that first token, as the tokenizer spells it"),
+    column("first_token_id", INTEGER, "its number in the vocabulary", "token id"),
+)
+
+KNOWLEDGE = table(
+    "One row per model and fact.",
+    MODEL,
+    PROMPT_ID,
+    column("completion", TEXT, "how the model completes the fact, greedily"),
+    column("known", BOOLEAN, "whether that names the expected answer"),
+    column("matched", TEXT, "by which of the answer's names; empty if by none"),
+)
+
+RESIDUALS = table(
+    "One row per model, prompt, position and layer.",
+    MODEL,
+    PROMPT_ID,
+    column("position", TEXT, "`last_token`, or a segment: its last token"),
+    column("layer", INTEGER, "0: before the first layer; l: after layer l", "layers"),
+    column(
+        "vector",
+        pa.list_(pa.float32()),
+        "the residual stream there, before the final norm",
+        "the model's own",
+    ),
+)

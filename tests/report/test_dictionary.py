@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pyarrow as pa
+
+from interp.report import dictionary
+from interp.report.dictionary import known_tables, page, sections
+from interp.tables import column, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "data_dictionary.md"
+
+
+def test_the_page_is_what_the_tables_say():
+    again = "write it again: python -m interp tables > docs/data_dictionary.md"
+    assert PAGE.read_text(encoding="utf-8") == page(known_tables()), again
+
+
+def test_the_page_is_readable_as_text():
+    assert max(map(len, PAGE.read_text(encoding="utf-8").splitlines())) <= 120
+
+
+def test_a_table_by_hand(monkeypatch):
+    monkeypatch.setattr(dictionary, "plugins", lambda group: [])
+    rain = table(
+        "One row per day. Days without rain are left out.",
+        column("day", pa.string(), "the day"),
+        column("rain", pa.float64(), "how much fell", "mm"),
+        column("change", pa.float64(), "since the day before", "mm", sign="positive for more"),
+    )
+    assert sections({"rain": rain}) == (
+        "## rain\n"
+        "\n"
+        "One row per day. Days without rain are left out.\n"
+        "\n"
+        "| column   | type   | unit | what it holds        |\n"
+        "|----------|--------|------|----------------------|\n"
+        "| `day`    | string |      | the day              |\n"
+        "| `rain`   | double | mm   | how much fell        |\n"
+        "| `change` | double | mm   | since the day before |\n"
+        "\n"
+        "- Sign of `change`: positive for more.\n"
+    )
+
+
+def test_the_tables_of_every_measurement_are_on_the_page():
+    assert list(known_tables())[:2] == ["prompts", "answers"]
+    assert {"node_sets", "tokens", "familiarity", "residuals"} <= known_tables().keys()
+    filled = "Filled by `attribute`, `attribute-reinitialized`, `soft-keeping`.\n\n| column      |"
+    assert filled in sections({"tokens": known_tables()["tokens"]})

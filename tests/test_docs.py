@@ -1,0 +1,75 @@
+import re
+import runpy
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import interp
+from interp.cli.methods import listing
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.stem for path in DOCS.glob("*.md") if path.stem != "index")
+FILES = [*DOCS.glob("*.md"), *ROOT.glob("*.md")]
+CONF = runpy.run_path(str(DOCS / "conf.py"))
+
+
+def text_of(file):
+    return file.read_text(encoding="utf-8")
+
+
+def local_links(text):
+    return re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", re.sub(r"(?s)```.*?```|`[^`]*`", "", text))
+
+
+def anchors(text):
+    """The names under which a repository's web page and MyST link headings."""
+    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?s)```.*?```", "", text))
+    slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    return {
+        slug if place == 0 else f"{slug}-{place}"
+        for slug, count in Counter(slugs).items()
+        for place in range(count)
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_local_links_lead_somewhere(file):
+    for link in local_links(text_of(file)):
+        path, _, anchor = link.partition("#")
+        target = file.parent / path if path else file
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(text_of(target)), link
+
+
+def test_the_menu_has_every_page_once():
+    menu = CONF["navigation"](text_of(DOCS / "index.md"))
+    assert sorted(re.findall(r"<(\w+)>", menu)) == PAGES
+
+
+def test_the_menu_by_hand():
+    index = (
+        "# T\n\nText.\n\n## A\n\n- [One](one.md): first\n- [Two](two.md)\n\n## B\n\n- [C](c.md)\n"
+    )
+    assert CONF["navigation"](index) == (
+        "```{toctree}\n:hidden:\n:caption: A\n\nOne <one>\nTwo <two>\n```\n\n"
+        "```{toctree}\n:hidden:\n:caption: B\n\nC <c>\n```\n"
+    )
+
+
+def test_a_text_of_the_top_folder_becomes_a_page():
+    text = (
+        "[a](docs/a.md) [b](docs/a.md#b), [c](C.md) [d](notebooks/d.ipynb) [e](https://e) [f](#f)"
+    )
+    assert CONF["from_docs"](text) == "[a](a.md) [b](a.md#b), c d [e](https://e) [f](#f)"
+
+
+def test_the_page_of_methods_is_what_the_command_prints():
+    again = "write it again: python -m interp methods > docs/methods.md"
+    assert text_of(DOCS / "methods.md") == listing(), again
+
+
+def test_the_reference_has_every_public_name_once():
+    named = re.findall(r"(?m)^\.\. auto\w+:: interp\.(\w+)$", text_of(DOCS / "api.md"))
+    assert sorted(named) == sorted(interp.__all__)
