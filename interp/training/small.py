@@ -48,7 +48,7 @@ SMALL = {
             "max_position_embeddings": POSITIONS,
             "global_attn_every_n_layers": 1,
             "classifier_pooling": "cls",
-            "initializer_range": 0.05,
+            "initializer_range": 0.12,
             "cls_token_id": 1,
             "sep_token_id": 2,
         },
