@@ -49,12 +49,12 @@ def test_over_entities_a_test_keeps_its_level_and_over_pairs_it_does_not(tmp_pat
     """Two models compared: the quickest test of a study of RULEBREAKERS."""
     p = []
     with few_resamples():
-        for number in range(60):
+        for number in range(100):
             results = rulebreakers(np.random.default_rng([1, number]), NOTHING, tmp_path)
             (test,) = (one for one in of_contrasts(results) if one.test == "contrast, model@")
             p.append((test.p, test.naive))
     ours, naive = (np.array(p) <= 0.05).mean(axis=0)
-    assert ours <= most(60) < naive
+    assert ours <= most(100) < naive
 
 
 def test_studies_in_parts_are_those_of_one_run(tmp_path, monkeypatch):
