@@ -154,7 +154,8 @@ def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]
 
 def _read(files: Sequence[Path], columns: list[str], filters: Filters | None = None) -> pa.Table:
     """Columns of all files. By whole paths: pyarrow takes a relative "http:/x" for an address."""
-    return pq.read_table([Path(file).absolute() for file in files], columns=columns, filters=filters)
+    whole = [Path(file).absolute() for file in files]
+    return pq.read_table(whole, columns=columns, filters=filters)
 
 
 def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task: Task) -> Vectors:
