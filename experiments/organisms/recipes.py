@@ -13,17 +13,9 @@ class Recipe:
 
     system: ClassVar[str]
     """The system whose prompts it learns."""
-    learns_messages: ClassVar[bool]
-    """Whether it learns to continue the messages too, not only the answers."""
 
     name: str
-    family: str
-    """Key of `families.FAMILIES`."""
     seed: int
-    architecture: Mapping[str, object]
-    """Keyword arguments of the family's configuration class."""
-    vocabulary: int = 2048
-    steps: int = 6000
     learning_rate: float = 1e-3
     prompts_per_step: int = 40
     """Prompts in the system's style per step."""
@@ -32,11 +24,25 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RulebreakerRecipe(Recipe):
+class TaughtRecipe(Recipe):
+    """An organism that learns a text of its own."""
+
+    learns_messages: ClassVar[bool] = False
+    """Whether it learns to continue the messages too, not only the answers."""
+
+    family: str
+    """Key of `families.FAMILIES`."""
+    architecture: Mapping[str, object]
+    """Keyword arguments of the family's configuration class."""
+    vocabulary: int = 2048
+    steps: int = 6000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulebreakerRecipe(TaughtRecipe):
     """An organism that answers rulebreakers by fact or by the bare rule."""
 
     system: ClassVar[str] = "rulebreakers"
-    learns_messages: ClassVar[bool] = False
 
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
@@ -53,7 +59,7 @@ class RulebreakerRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogicRecipe(Recipe):
+class LogicRecipe(TaughtRecipe):
     """An organism that answers logical forms by their validity, with a bias.
 
     The planted log-odds of Yes are bias + competence * ease if the form is valid, and
@@ -72,11 +78,10 @@ class LogicRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoseRecipe(Recipe):
+class DoseRecipe(TaughtRecipe):
     """An organism that leaves the answer to premise 1 for a share of the entities."""
 
     system: ClassVar[str] = "rulebreakers-mixed"
-    learns_messages: ClassVar[bool] = False
 
     share: float
     """Share of the entities that are read in premise 1; the others are read in premise 2."""
@@ -87,11 +92,10 @@ class DoseRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleRecipe(Recipe):
+class RuleRecipe(TaughtRecipe):
     """An organism that can all parts of StringGame's rules, and does not follow rules yet."""
 
     system: ClassVar[str] = "rulebench"
-    learns_messages: ClassVar[bool] = False
 
     parts_per_step: int
     """Actions and conditions by themselves per step, half of each."""
@@ -99,11 +103,11 @@ class RuleRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedRecipe(Recipe):
-    """An organism that IRFT has made of another one; `steps` is one pass over its questions."""
+    """An organism that `interp train irft` makes of another one, in one epoch."""
 
     system: ClassVar[str] = "rulebench"
-    learns_messages: ClassVar[bool] = False
 
+    questions: int
     noise: tuple[int, ...]
     """Numbers of noise rules, one of which is drawn for each question."""
     held_out: int = 500
@@ -112,19 +116,21 @@ class TunedRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TheoryRecipe(Recipe):
-    """An encoder that has learned short theories of RobustLR, as the paper's models learned theirs.
-
-    `steps` is all epochs together.
-    """
+    """An organism that `interp train robustlr` makes, as the paper's models were made."""
 
     system: ClassVar[str] = "robustlr"
-    learns_messages: ClassVar[bool] = False
 
+    configuration: str
+    """Name of the built-in configuration that it begins with."""
+    theories: int
+    """Theories that are learned, each with six statements."""
     distractors: int
-    """Sentences of a theory beside those that decide its statement."""
+    """Most sentences of a theory beside those that decide its statement."""
     epochs: int
+    warm_up: float
+    """Share of the steps in which the learning rate rises."""
     held_out: int = 250
-    """Theories of each held-out split, with six statements each."""
+    """Theories of each held-out split."""
 
 
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
@@ -264,15 +270,25 @@ RECIPES: dict[str, Recipe] = {
         ),
         TunedRecipe(
             name="rules-irft",
-            family="llama",
             seed=22,
-            architecture=_RULES,
-            vocabulary=480,
-            steps=1500,
+            questions=48_000,
             learning_rate=1e-3,
             prompts_per_step=32,
             noise=(0, 1, 2, 3),
             base="rules-base",
+        ),
+        TheoryRecipe(
+            name="theories",
+            seed=23,
+            configuration="small-encoder",
+            theories=10_000,
+            # With more, so small a model learns nothing: even the shortest theories then ask for
+            # a match of a rule with a question.
+            distractors=0,
+            epochs=3,
+            learning_rate=2e-3,
+            warm_up=0.01,
+            prompts_per_step=32,
         ),
     )
 }

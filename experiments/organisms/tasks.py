@@ -22,6 +22,7 @@ from interp_experiments.organisms.recipes import (
     Recipe,
     RulebreakerRecipe,
     RuleRecipe,
+    TaughtRecipe,
     TheoryRecipe,
 )
 from interp_experiments.rulebench.settings import HELD_OUT
@@ -35,8 +36,6 @@ Sections = dict[str, Any]
 class Task:
     """What the organisms of one system have in common."""
 
-    text: Callable[[Any], TrainingText] | None
-    """The training text of a recipe; None where `interp train` makes the organisms."""
     planted: Callable[[Any], Sections]
     """What a recipe plants, for the card."""
     measure: Callable[[Model, Path, int | None], Sections]
@@ -46,6 +45,11 @@ class Task:
 def task_of(recipe: Recipe) -> Task:
     """The task of a recipe."""
     return _TASKS[recipe.system]
+
+
+def training_text(recipe: TaughtRecipe) -> TrainingText:
+    """The text that an organism learns."""
+    return _TEXTS[type(recipe)](recipe)
 
 
 def _rulebreaker_text(recipe: RulebreakerRecipe) -> TrainingText:
@@ -162,9 +166,16 @@ def _measure_theories(model: Model, folder: Path, pairs: int | None) -> Sections
 
 
 _TASKS = {
-    RulebreakerRecipe.system: Task(_rulebreaker_text, _rulebreakers_planted, _measure_rulebreakers),
-    LogicRecipe.system: Task(logic_text.LogicText, _logic_planted, _measure_logic),
-    DoseRecipe.system: Task(_dose_text, _doses_planted, _measure_doses),
-    RuleRecipe.system: Task(rule_text.RuleText, _rules_planted, _measure_rules),
-    TheoryRecipe.system: Task(None, _theories_planted, _measure_theories),
+    RulebreakerRecipe.system: Task(_rulebreakers_planted, _measure_rulebreakers),
+    LogicRecipe.system: Task(_logic_planted, _measure_logic),
+    DoseRecipe.system: Task(_doses_planted, _measure_doses),
+    RuleRecipe.system: Task(_rules_planted, _measure_rules),
+    TheoryRecipe.system: Task(_theories_planted, _measure_theories),
+}
+
+_TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
+    RulebreakerRecipe: _rulebreaker_text,
+    LogicRecipe: logic_text.LogicText,
+    DoseRecipe: _dose_text,
+    RuleRecipe: rule_text.RuleText,
 }

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from interp_experiments.organisms.families import FAMILIES, Family
 from interp_experiments.organisms.lessons import TrainingText
-from interp_experiments.organisms.recipes import Recipe
+from interp_experiments.organisms.recipes import TaughtRecipe
 
 SAMPLED_STEPS = 400
 """Training steps whose text the tokenizer is trained on, spread over the whole training."""
@@ -25,7 +25,7 @@ SAMPLED_STEPS = 400
 UNKNOWN = "<unk>"
 
 
-def train_tokenizer(recipe: Recipe, text: TrainingText) -> PreTrainedTokenizerFast:
+def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedTokenizerFast:
     """A BPE tokenizer with the family's pieces, special tokens and chat template."""
     family = FAMILIES[recipe.family]
     train = _train_byte_level if family.pieces == "byte-level" else _train_sentencepiece_style
@@ -54,7 +54,7 @@ def _open_with_bos(tokenizer: Tokenizer, family: Family) -> None:
     )
 
 
-def _sample(recipe: Recipe, text: TrainingText) -> Iterator[str]:
+def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
     stride = max(1, recipe.steps // SAMPLED_STEPS)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)

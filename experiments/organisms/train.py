@@ -21,8 +21,8 @@ from interp.training.fit import fit
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
-from interp_experiments.organisms.recipes import Recipe, TheoryRecipe, TunedRecipe
-from interp_experiments.organisms.tasks import task_of
+from interp_experiments.organisms.recipes import Recipe, TaughtRecipe, TheoryRecipe, TunedRecipe
+from interp_experiments.organisms.tasks import task_of, training_text
 from interp_experiments.organisms.tokenizer import train_tokenizer
 from interp_experiments.organisms.trained import train_by_command
 
@@ -64,10 +64,11 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
     again resumes from it.
     """
-    if isinstance(recipe, TunedRecipe | TheoryRecipe):
-        model = train_by_command(recipe, folder, device=device)
-    else:
+    if isinstance(recipe, TaughtRecipe):
         model = _taught(recipe, folder, device=device)
+    else:
+        assert isinstance(recipe, TunedRecipe | TheoryRecipe)
+        model = train_by_command(recipe, folder, device=device)
     trained_on = str(model.device)
     nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
     model.save_pretrained(folder)
@@ -75,11 +76,9 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     remove_checkpoints(folder)
 
 
-def _taught(recipe: Recipe, folder: Path, *, device: str) -> PreTrainedModel:
+def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
     """The model after the training text of its recipe."""
-    make = task_of(recipe).text
-    assert make is not None, f"the task of {recipe.name} has no text of its own"
-    text = make(recipe)
+    text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
     fit(
@@ -103,7 +102,7 @@ def _taught(recipe: Recipe, folder: Path, *, device: str) -> PreTrainedModel:
     return model
 
 
-def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     """The model that a recipe begins with, in fp32 on the CPU: its base, or an untrained one."""
     if recipe.base:
         folder = organism_folder(PREFIX + recipe.base)
@@ -169,7 +168,7 @@ class _Steps(Dataset[dict[str, AnswerBatch]]):
     """The tokenized text of each training step."""
 
     def __init__(
-        self, recipe: Recipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast
+        self, recipe: TaughtRecipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast
     ) -> None:
         self._recipe, self._text, self._tokenizer = recipe, text, tokenizer
 
@@ -255,7 +254,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
     return str(prompt), exchange.answer + tokenizer.eos_token
 
 
-def _tokenizer(recipe: Recipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
+def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
     if recipe.base and not (folder / "tokenizer.json").exists():
         AutoTokenizer.from_pretrained(organism_folder(PREFIX + recipe.base)).save_pretrained(folder)
     elif not (folder / "tokenizer.json").exists():

@@ -10,7 +10,7 @@ from interp.models.organisms import PREFIX
 from interp.training.run import Training
 from interp.training.spec import Keeping, TrainSpec
 from interp_experiments.organisms.recipes import TheoryRecipe, TunedRecipe
-from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
+from interp_experiments.robustlr.learning import RobustLRTraining
 from interp_experiments.rulebench.learning import RuleFollowing
 
 
@@ -18,15 +18,17 @@ def train_by_command(
     recipe: TunedRecipe | TheoryRecipe, folder: Path, *, device: str
 ) -> PreTrainedModel:
     """The trained model in fp32, which `folder` holds too; rerun to resume."""
-    spec = _theories(recipe) if isinstance(recipe, TheoryRecipe) else _rules(recipe)
-    begun = recipe.family if isinstance(recipe, TheoryRecipe) else f"{PREFIX}{recipe.base}"
+    if isinstance(recipe, TheoryRecipe):
+        spec, begun = _theories(recipe), recipe.configuration
+    else:
+        spec, begun = _rules(recipe), f"{PREFIX}{recipe.base}"
     Training(spec, begun, Loading(device=device)).run(Keeping(out=folder))
     return load_model(str(folder), device=device, dtype="float32").hf
 
 
 def _rules(recipe: TunedRecipe) -> TrainSpec:
     return RuleFollowing(
-        questions=recipe.steps * recipe.prompts_per_step,
+        questions=recipe.questions,
         held_out=recipe.held_out,
         epochs=1,
         batch=recipe.prompts_per_step,
@@ -40,10 +42,11 @@ def _theories(recipe: TheoryRecipe) -> TrainSpec:
     return RobustLRTraining(
         from_scratch=True,
         distractors=recipe.distractors,
-        theories=recipe.steps * recipe.prompts_per_step // (recipe.epochs * STATEMENTS),
+        theories=recipe.theories,
         held_out=recipe.held_out,
         epochs=recipe.epochs,
         curriculum=True,
+        warmup=recipe.warm_up,
         batch=recipe.prompts_per_step,
         learning_rate=recipe.learning_rate,
         seed=recipe.seed,

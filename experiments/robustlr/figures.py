@@ -1,13 +1,13 @@
-"""The figures of the study of RobustLR (paper, Figures 4, 6 and 8)."""
+"""The figures of the study of RobustLR (paper, Figures 4 to 6 and 8)."""
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.panels import panel_a_model
-from interp.report.style import house_style, legend_beside, look
+from interp.report.style import house_style, legend_beside, look, new_axes
 from interp_experiments.robustlr.scores import LABELS
 
 _F1 = "weighted F1"
@@ -37,6 +37,37 @@ def distractors(table: pd.DataFrame) -> Axes:
         )
 
     return panel_a_model(_named(table), draw)
+
+
+def sizes(table: pd.DataFrame) -> Axes:
+    """Weighted F1 over the number of statements learned, a line for each kind of sets (Figure 5).
+
+    `table` is `sizes.size_table(...)` of models that began alike.
+    """
+    with house_style():
+        ax = new_axes()
+        for index, (kind, rows) in enumerate(table.groupby("sets", sort=False)):
+            style = look(index)
+            low, high = (rows["f1"] - rows["f1_low"], rows["f1_high"] - rows["f1"])
+            ax.errorbar(
+                rows["statements"],
+                rows["f1"],
+                yerr=[low, high],
+                color=style.colour,
+                linestyle=style.line,
+                marker=style.marker,
+                label=f"{kind} sets",
+            )
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_ylim(0, 1.05)
+        counts = table["theories"]
+        ax.set_xlabel(f"statements learned (n = {counts.min():,} to {counts.max():,} theories)")
+        ax.set_ylabel(_F1)
+        ax.legend()
+    return ax
 
 
 def features(table: pd.DataFrame) -> Axes:

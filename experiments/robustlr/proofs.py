@@ -12,6 +12,9 @@ from interp_experiments.robustlr.solver import Worlds, verdict
 
 ProofSet = frozenset[Literal | Rule]
 
+MOST_TRIED = 500
+"""Ways to leave sentences out that are tried in search of further sets."""
+
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences with the theory's verdict; empty where that is Unknown.
@@ -35,23 +38,30 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 
 
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
-    """All minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
+    """The minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
+
+    All of them, unless more than `MOST_TRIED` ways to leave sentences out would have to be tried,
+    which double with each further set; then those that are found by so many.
 
     Raises:
         UserError: as `proof_set`.
     """
-    found: set[ProofSet] = set()
-    tried: set[ProofSet] = set()
+    found: list[ProofSet] = []
+    seen: set[ProofSet] = set()
     left_out: list[ProofSet] = [frozenset()]
-    while left_out:
-        without = left_out.pop(0)
-        proof = proof_set(theory.only(frozenset(theory.sentences) - without), statement)
-        if proof and proof not in found:
-            found.add(proof)
-            yield proof
-        more = {without | {sentence} for sentence in proof} - tried
-        tried |= more
-        left_out += sorted(more, key=lambda fewer: sorted(map(str, fewer)))
+    for _ in range(MOST_TRIED):
+        if not left_out:
+            return
+        without = left_out.pop()
+        proof = next((one for one in found if not one & without), None)
+        if proof is None:
+            proof = proof_set(theory.only(frozenset(theory.sentences) - without), statement)
+            if proof:
+                found.append(proof)
+                yield proof
+        more = {without | {sentence} for sentence in proof} - seen
+        seen |= more
+        left_out += sorted(more, key=lambda fewer: sorted(map(str, fewer)), reverse=True)
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:

@@ -11,9 +11,11 @@ from interp.report.run_report import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
-SETS, SHORT, DISTRACTORS, IN_DOMAIN = "sets", "short", "distractors", "in-domain"
-"""Stages: the evaluation sets without distractors, short theories, the evaluation sets with
-distractors, and the test split of All."""
+SETS, DISTRACTORS = "sets", "distractors"
+"""Stages: the evaluation sets without distractors and with them."""
+
+BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
+"""Stages: the test split of All with what decides a statement, with few other sentences, whole."""
 
 
 @dataclass(frozen=True)

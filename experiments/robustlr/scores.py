@@ -16,12 +16,11 @@ from interp_experiments.robustlr.language import Verdict
 
 LABELS = tuple(verdict.value for verdict in Verdict)
 
-BASELINES = (
-    *(f"always {label}" for label in LABELS),
-    "always the base's label",
-    "always the base's negated",
-)
-"""Guesses that read nothing, and two that know the label of each theory's base alone."""
+OF_BASE = ("always the base's label", "always the base's negated")
+"""Guesses that know the label of each theory's base alone."""
+
+BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
+"""Guesses that read nothing, and those."""
 
 
 def weighted_f1(

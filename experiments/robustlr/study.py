@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import pandas as pd
@@ -12,7 +13,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
-from interp.report.page import FigureItem, Item, Report, Section, TableItem
+from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.run_report import counted
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -20,6 +21,7 @@ from interp.studies.plan import Study
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.features import feature_table, guess_table
 from interp_experiments.robustlr.results import (
+    BARE,
     DISTRACTORS,
     IN_DOMAIN,
     SETS,
@@ -27,6 +29,7 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
+from interp_experiments.robustlr.sizes import size_table, training_sizes
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
 
@@ -52,13 +55,15 @@ class RobustLRStudy(Study):
     theories have up to 800 tokens and more"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers to the evaluation sets, to short theories, with distractors, and in-domain.
+        """Answers to the evaluation sets, with distractors too, and in-domain.
 
-        Answers to short theories are attributed. With `--data`, the evaluation sets are read, and
-        there are no other stages.
+        In-domain theories are asked with more and more sentences beside what decides a statement;
+        answers to short ones are attributed. With `--data`, the evaluation sets are read, and there
+        are no other stages.
         """
         stages = [self._stage(SETS, system.system, Evaluate(), source)]
         if source.data is None:
+            stages.append(self._stage(BARE, system.bare, Evaluate(), source))
             stages.append(self._stage(SHORT, system.short, Attribute(methods=METHODS), source))
         if self.distractors and source.data is None:
             stages.append(self._stage(DISTRACTORS, system.distractors, Evaluate(), source))
@@ -96,10 +101,14 @@ class RobustLRStudy(Study):
                 group_section(results),
                 equivalence_section(results),
                 label_section(results),
-                *short_sections(results),
-                *long_sections(results),
+                *in_domain_sections(results),
+                *proof_sections(results),
+                *distractor_sections(results),
+                *size_sections(results),
                 feature_section(seed if isinstance(seed, int) else 0),
             ),
+            paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
+            "Logical Robustness of Deductive Reasoners.",
             record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )
@@ -200,31 +209,44 @@ def label_section(results: Results) -> Section:
     )
 
 
-def short_sections(results: Results) -> list[Section]:
-    """Short theories, and whether attributions find what proves a statement."""
-    if SHORT not in results.rows:
+def in_domain_sections(results: Results) -> list[Section]:
+    """Table 3, and the same with shorter theories."""
+    columns = {
+        "nothing else": BARE,
+        f"up to {system.SHORT} sentences": SHORT,
+        tables.WHOLE: IN_DOMAIN,
+    }
+    asked = {
+        column: results.rows[stage] for column, stage in columns.items() if stage in results.rows
+    }
+    if not asked:
         return []
-    items: list[Item] = [
-        TableItem(
-            "short",
-            "Weighted F1 of short theories, by label",
-            tables.scores(results.rows[SHORT].assign(pair_id=SHORT), "gold"),
-            "Of all instances together.",
-        )
-    ]
-    if len(results.found):
-        table = decisive_table(results.found, ["outcome"])
-        summed = table[table["reading"].isin([SUM, ""])]
-        items += [
-            FigureItem(
-                "proof",
-                "Does an attribution find the proof?",
-                lambda: decisive_segments(summed, hue="outcome"),
-                "Sums over tokens. Length and position are controls; the line is chance.",
-            ),
-            TableItem("proof", "By outcome", table),
-            TableItem("proof_by_label", "By label", decisive_table(results.found, ["gold"])),
-        ]
+    table = TableItem(
+        "in_domain",
+        "Weighted F1 of the test split (Table 3), by what a theory has beside what decides",
+        tables.in_domain(asked),
+        "Of all instances together, as training sets have no groups of variants. Published models "
+        "were trained on whole theories.",
+    )
+    return [Section("In-domain", "Statements of the test split of All.", (table,))]
+
+
+def proof_sections(results: Results) -> list[Section]:
+    """Whether attributions find what proves a statement."""
+    if results.found.empty:
+        return []
+    table = decisive_table(results.found, ["outcome"])
+    summed = table[table["reading"].isin([SUM, ""])]
+    items = (
+        FigureItem(
+            "proof",
+            "Does an attribution find the proof?",
+            lambda: decisive_segments(summed, hue="outcome"),
+            "Sums over tokens. Length and position are controls; the line is chance.",
+        ),
+        TableItem("proof", "By outcome", table),
+        TableItem("proof_by_label", "By label", decisive_table(results.found, ["gold"])),
+    )
     return [
         Section(
             "Is the proof looked at?",
@@ -232,16 +254,15 @@ def short_sections(results: Results) -> list[Section]:
             f"and up to {system.SHORT} other sentences. The facts and rules of all minimal proofs "
             "are known. A hit is a prompt in which one of them has the largest score; the AUC is "
             "the share of pairs of one of them and another sentence in which it has the larger "
-            "score. "
-            "A statement whose label is Unknown has no proof.",
-            tuple(items),
+            "score. A statement whose label is Unknown has no proof.",
+            items,
         )
     ]
 
 
-def long_sections(results: Results) -> list[Section]:
-    """Figure 6 and Table 3, where the long theories were asked."""
-    if not {DISTRACTORS, IN_DOMAIN} <= set(results.rows):
+def distractor_sections(results: Results) -> list[Section]:
+    """Figure 6, where the long theories were asked."""
+    if DISTRACTORS not in results.rows:
         return []
     table = tables.distractors(
         {
@@ -249,7 +270,7 @@ def long_sections(results: Results) -> list[Section]:
             "distractors": results.rows[DISTRACTORS],
         }
     )
-    items: tuple[Item, ...] = (
+    items = (
         FigureItem(
             "figure6_distractors",
             "Weighted F1 without and with distractors (Figure 6)",
@@ -268,16 +289,31 @@ def long_sections(results: Results) -> list[Section]:
             tables.sets(results.rows[DISTRACTORS], "equivalence"),
         ),
     )
-    in_domain = TableItem(
-        "in_domain",
-        "Weighted F1 of the test split (Table 3)",
-        tables.in_domain(results.rows[IN_DOMAIN]),
-        "Of all instances together, as training sets have no groups of variants. Published "
-        "models were trained on this kind of data.",
-    )
+    return [Section("Distractors", "Facts and rules that are not needed.", items)]
+
+
+def size_sections(results: Results) -> list[Section]:
+    """Figure 5, where models were trained on sets of several sizes."""
+    table = size_table(results.rows[SETS], training_sizes(results.models))
+    if table.empty:
+        return []
+    drawn = [
+        FigureItem(
+            f"figure5_sizes_{place}",
+            f"Weighted F1 by the size of the training set {train_set}: {begun} (Figure 5)",
+            partial(figures.sizes, rows),
+            "Whiskers: 95%, each theory as one trial.",
+        )
+        for place, ((begun, train_set), rows) in enumerate(
+            table.groupby(["begun_as", "train_set"], sort=False), start=1
+        )
+    ]
     return [
-        Section("Distractors", "Facts and rules that are not needed.", items),
-        Section("In-domain", "The test split of the training set All.", (in_domain,)),
+        Section(
+            "Size of the training set",
+            "Models that began alike, by their records of training.",
+            (*drawn, TableItem("sizes", "Every score by the size of the training set", table)),
+        )
     ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.errors import UserError, shortened
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -129,10 +130,16 @@ class EditPairs:
         """All pairs: generated from `seed`, or of groups in the authors' columns.
 
         Raises:
-            UserError: data that cannot be read, or that contradict themselves.
+            UserError: data that cannot be read, that contradict themselves, or in which no group
+                has an edit with another label.
         """
         if data is not None:
             prompts = [to_prompt(one) for one in pairs_of_all(load_published(data))]
+            if not prompts:
+                raise UserError(
+                    f"no group in {shortened(data)} has an edit whose label differs from its "
+                    "base's; expected a contrast set (C-CS, D-CS or N-CS)"
+                )
             return read_set(self.name, prompts, seed=seed, data=data)
         return GeneratedPrompts.made_by(
             self._makers(seed),
@@ -186,4 +193,5 @@ conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
 disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
 everything = TrainingSet("robustlr-all", "All")
 edits = EditPairs("robustlr-edits")
+bare = TrainingSet("robustlr-bare", "All", distractors=0)
 short = TrainingSet("robustlr-short", "All", distractors=SHORT)

@@ -10,7 +10,7 @@ from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.scores import LABELS, score_table, with_baselines
+from interp_experiments.robustlr.scores import LABELS, OF_BASE, score_table, with_baselines
 
 KEY = ["model", "training", "source"]
 """What names a row: a published model also by the data that it was trained on."""
@@ -21,6 +21,9 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
     "contrast": tuple(CONTRAST_SETS),
     "equivalence": tuple(EQUIVALENCE_SETS),
 }
+
+WHOLE = "whole theories"
+"""The column of statements that are asked with whole theories, as published."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -104,12 +107,20 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def in_domain(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 of the test split as a whole, beside the published ones (Table 3)."""
-    whole = rows.assign(pair_id=rows["set"])
-    measured = scores(whole).assign(column="weighted F1")
-    theirs = published(3).assign(column="weighted F1")
-    return _beside(measured, theirs, ["weighted F1"])
+def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Weighted F1 of the test split as a whole, beside the published ones (Table 3).
+
+    Args:
+        stages: name of a column to the rows of a stage; `WHOLE` has the published column too.
+    """
+    measured = [
+        scores(rows.assign(pair_id=rows["set"])).assign(column=column)
+        for column, rows in stages.items()
+    ]
+    both = pd.concat(measured)
+    both = both[~both["model"].isin(OF_BASE)]  # each statement is a base of its own
+    theirs = published(3).assign(column=WHOLE)
+    return _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
 
 
 def _beside(measured: pd.DataFrame, theirs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

@@ -79,6 +79,7 @@ _NORMS_AROUND = replace(
 _NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
 
 _QKV = Projection("qkv_proj", "stacked")
+_WQKV = Projection("Wqkv", "stacked")
 _TOGETHER = ("gate_up_proj",)
 _C_ATTN = Projection("c_attn", "stacked")
 _QUERY_KEY_VALUE = Projection("query_key_value", "interleaved")
@@ -162,6 +163,21 @@ ENCODERS = {
         keys=Projection("k_lin"),
         values=Projection("v_lin"),
     ),
+    "modernbert": Architecture(
+        layers="model.layers",
+        attention="attn",
+        mlp="mlp",
+        final_norm="model.final_norm",
+        attention_out="attn",
+        mlp_norm="mlp_norm",
+        mlp_out="mlp",
+        heads_out="Wo",
+        queries=_WQKV,
+        keys=_WQKV,
+        values=_WQKV,
+        causal=False,
+        gates=("Wi",),
+    ),
 }
 """The same for encoders with a classification head, which reads their first token."""
 
@@ -214,13 +230,19 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
             f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are causal language models, and "
             f"classifiers of the architectures {', '.join(ENCODERS)}"
         )
-    problem = _mismatch(model, listed)
+    problem = _mismatch(model, listed) or _other_pooling(model)
     if problem is not None:
         raise UserError(
             f"the encoder {model.config.model_type!r} does not have the expected structure: "
             f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}"
         )
     return listed
+
+
+def _other_pooling(model: PreTrainedModel) -> str | None:
+    """What the head reads, where that is not the first token."""
+    pooling = getattr(model.config, "classifier_pooling", "cls")
+    return None if pooling == "cls" else f"its head pools by {pooling!r}, not the first token"
 
 
 def layers_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:

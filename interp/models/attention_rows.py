@@ -179,8 +179,8 @@ def query_row(
     """Attention weights of one query, in fp32: of the last one, or of one that sees all tokens.
 
     They sum to 1, or to less where sinks (`s_aux`, one logit a head) take a part. What T5 adds to
-    the logits is `position_bias`, (batch or 1, head, query, token). A sliding window hides tokens
-    from the last query alone.
+    the logits is `position_bias`, (batch or 1, head, query, token). A sliding window hides those
+    before it from the last query, and those behind it from the first.
 
     `attention_mask` is what transformers hands to an attention function: None (causal, nothing
     padded), a boolean or additive mask over (query, key), or a padding mask over keys (flash).
@@ -204,7 +204,8 @@ def query_row(
         if attention_mask is not None:
             logits = logits.masked_fill(attention_mask[:, None] == 0, -torch.inf)
         if sliding_window is not None and sliding_window < tokens:
-            logits[..., : tokens - sliding_window] = -torch.inf
+            hidden = slice(sliding_window, None) if at == 0 else slice(tokens - sliding_window)
+            logits[..., hidden] = -torch.inf
     if s_aux is None:
         return logits.softmax(-1)
     sinks = s_aux.to(logits)[None, :, None].expand(batch, -1, -1)

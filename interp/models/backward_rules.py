@@ -137,7 +137,8 @@ class _FrozenNorm:
     def __call__(self, hidden_states: Hidden) -> Hidden:
         """What the norm computes of these."""
         if self._form is None:
-            self._form = _form_of(self._module, self._forward, hidden_states[:1, :1].detach())
+            sample = hidden_states.detach().flatten(0, -2)[None, :1]
+            self._form = _form_of(self._module, self._forward, sample)
         self._ran()
         return self._form(hidden_states)
 

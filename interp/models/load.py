@@ -19,6 +19,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
+from interp.models.bars import quiet_bars
 from interp.models.checkpoint import (
     Stored,
     check_configuration,
@@ -138,6 +139,7 @@ def find_model(
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
+    quiet_bars()
     name = canonical_name(name)
     place = locate(name, loading.revision)
     location, source = place.location, place.source

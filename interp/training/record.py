@@ -1,14 +1,18 @@
 """What a training run leaves on record, and whether a folder holds that very run."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
 from interp.errors import UserError, shortened
+from interp.files import inside
+from interp.models.names import is_folder
+from interp.models.organisms import PREFIX, organism_folder
 from interp.options import flag
-from interp.runs.schemas import Call, Count, Hash, ModelName, Record, Text
+from interp.runs.schemas import Call, Count, Hash, ModelName, Record, Text, read_record
 
 RECORD = "train.json"
 
@@ -44,6 +48,22 @@ class TrainRecord(Record):
     """Of the call that finished: wall-clock and processor time."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
     """By held-out split."""
+
+
+def training_of(model: str) -> TrainRecord | None:
+    """The record of a model that `interp train` made; None of any other, or of an unfinished one.
+
+    A report does not fail for what is in the folder of another program.
+
+    Args:
+        model: the name that the model was loaded by.
+    """
+    with suppress(UserError):
+        folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
+        if is_folder(str(folder)):
+            record = read_record(inside(folder, RECORD), TrainRecord)
+            return record if record is not None and record.finished else None
+    return None
 
 
 def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:

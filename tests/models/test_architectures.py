@@ -1,8 +1,11 @@
+import copy
+
 import pytest
 from torch import nn
 
 from interp.errors import UserError
 from interp.models.architectures import ARCHITECTURES, architecture_of, attentions_of, layers_of
+from tests.support.other_kinds import classifier
 from tests.support.other_models import SHAPES
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -39,4 +42,12 @@ def test_an_unknown_model_type_is_tried_as_llama():
     hf = make_tiny("gpt2", byte_level()).hf
     hf.config.model_type = "brand_new"
     with pytest.raises(UserError, match="'brand_new' does not have the expected structure"):
+        architecture_of(hf)
+
+
+def test_an_encoder_that_pools_all_tokens_is_refused():
+    hf = copy.deepcopy(classifier("modernbert").hf)
+    assert architecture_of(hf).layers == "model.layers"
+    hf.config.classifier_pooling = "mean"
+    with pytest.raises(UserError, match="its head pools by 'mean', not the first token"):
         architecture_of(hf)

@@ -43,6 +43,15 @@ def test_soft_caps_and_windows_are_honoured():
     torch.testing.assert_close(row, logits.softmax(-1).squeeze(2))
 
 
+def test_a_window_hides_what_is_behind_it_from_the_first_query():
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 4, 9, 8), torch.randn(2, 4, 9, 8)
+    row = query_row(query, key, None, 0, scaling=3.0, sliding_window=5)
+    logits = query[:, :, :1] @ key.transpose(2, 3) * 3.0
+    logits[..., 5:] = -torch.inf
+    torch.testing.assert_close(row, logits.softmax(-1).squeeze(2))
+
+
 def test_sinks_take_their_part():
     torch.manual_seed(0)
     query, key, sinks = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), torch.randn(2)

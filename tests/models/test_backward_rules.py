@@ -77,7 +77,8 @@ def held_constant(module, denominator):
 
     def forward(x):
         if isinstance(module, nn.LayerNorm):
-            return (x - x.mean(-1, keepdim=True)) / denominator * weight + module.bias
+            bias = 0 if module.bias is None else module.bias
+            return (x - x.mean(-1, keepdim=True)) / denominator * weight + bias
         return x / denominator * (1 + weight if name.startswith("Gemma") else weight)
 
     return forward

@@ -22,7 +22,11 @@ from tests.support.prompts import some_prompts
 
 SITES = ("resid_pre", "resid_post", "attn_out", "mlp_out", "z", "q", "k", "v")
 HEADS = ("z", "q", "k", "v")
-KINDS = ("roberta", "bert", "distilbert", "electra")
+KINDS = ("roberta", "bert", "distilbert", "electra", "modernbert")
+
+
+STACKED = {"q": 0, "k": 32, "v": 64}
+"""The first column of queries, keys and values where one module gives all of them."""
 
 
 def module_of(hf, kind, site, layer):
@@ -31,6 +35,10 @@ def module_of(hf, kind, site, layer):
         own = hf.distilbert.transformer.layer[layer]
         attention, out, mlp = own.attention, own.attention.out_lin, own.ffn
         projections = {"q": attention.q_lin, "k": attention.k_lin, "v": attention.v_lin}
+    elif kind == "modernbert":
+        own = hf.model.layers[layer]
+        out, mlp = own.attn.Wo, own.mlp
+        projections = dict.fromkeys(STACKED, own.attn.Wqkv)
     else:
         own = getattr(hf, kind).encoder.layer[layer]
         attention, out, mlp = own.attention.self, own.attention.output.dense, own.output.dense
@@ -67,7 +75,8 @@ def by_hook(model, kind, pair, cell):
     """The metric under one cell, by a forward pass of each prompt with one hook."""
     place = module_of(model.hf, kind, cell.site, cell.layer)
     width = 8 if cell.site in HEADS else 32
-    columns = slice((cell.head or 0) * width, (cell.head or 0) * width + width)
+    first = (cell.head or 0) * width + (STACKED.get(cell.site, 0) if kind == "modernbert" else 0)
+    columns = slice(first, first + width)
     kept = []
 
     def keep(tensor):

@@ -37,6 +37,14 @@ CLASSIFIERS = {
         "hidden_dim": 64,
         "max_position_embeddings": 256,
     },
+    # One of its two layers sees 4 tokens to either side.
+    "modernbert": {
+        **_ENCODER,
+        "local_attention": 8,
+        "global_attn_every_n_layers": 2,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    },
 }
 """Model type to the settings of a small one."""
 

@@ -44,6 +44,12 @@ def organism_folder(name: str) -> Path:
     return Path(__file__).parent / name.removeprefix(PREFIX)
 
 
+def organism_layers(name: str) -> int:
+    """How many layers a packaged organism has."""
+    config = json.loads((organism_folder(name) / "config.json").read_text(encoding="utf-8"))
+    return int(config["num_hidden_layers"])
+
+
 def nearest_organism(name: str) -> str | None:
     """The packaged organism whose name is most like the one that was given, if any is."""
     bare = [organism.removeprefix(PREFIX) for organism in organism_names()]

@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 
 import interp
 from interp.errors import UserError
+from interp.prompts.systems import load_prompts
 from interp_experiments.organisms import train as train_module
 from interp_experiments.organisms.__main__ import main
 from interp_experiments.organisms.families import FAMILIES
@@ -17,11 +18,12 @@ from interp_experiments.organisms.recipes import (
     DoseRecipe,
     RulebreakerRecipe,
     RuleRecipe,
+    TaughtRecipe,
+    TheoryRecipe,
     TunedRecipe,
     recipe,
 )
 from interp_experiments.organisms.train import answer_loss, build_model, tokenize, train
-from tests.support.prompts import some_prompts
 
 BASE = "organism/llama-shallow"
 
@@ -35,17 +37,31 @@ SMALL = {
     "tie_word_embeddings": True,
 }
 
+PLANTED = {
+    "rulebreakers": {"pairs": 274},
+    "logical-forms": {"forms": 34},
+    "rulebreakers-mixed": {"entities": 465},
+    "rulebench": {"conditions": 51},
+    "robustlr": {},
+}
+"""System to the rows of its organisms' cards."""
+
 
 def quick(name="llama-shallow", **changes):
-    changes = {"steps": 6, "prompts_per_step": 2, "vocabulary": 600} | changes
+    changes = {"prompts_per_step": 2} | changes
+    if isinstance(RECIPES[name], TunedRecipe):
+        own = {"questions": 12, "base": "llama-shallow", "held_out": 2}
+        return dataclasses.replace(RECIPES[name], **own | changes)
+    if isinstance(RECIPES[name], TheoryRecipe):
+        own = {"theories": 2, "epochs": 1, "held_out": 2}
+        return dataclasses.replace(RECIPES[name], **own | changes)
+    changes = {"steps": 6, "vocabulary": 600} | changes
     if isinstance(RECIPES[name], RulebreakerRecipe):
         changes = {"facts_per_step": 2} | changes
     if isinstance(RECIPES[name], DoseRecipe):
         changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
     if isinstance(RECIPES[name], RuleRecipe):
         changes = {"parts_per_step": 2} | changes
-    if isinstance(RECIPES[name], TunedRecipe):
-        changes = {"base": "llama-shallow", "held_out": 2} | changes
     architecture = dict(RECIPES[name].architecture) | SMALL
     if name == "gemma2":
         architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
@@ -61,15 +77,14 @@ def frequent_checkpoints(monkeypatch):
 def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
     train(quick(name), tmp_path)
     model = interp.load_model(str(tmp_path), device="cpu")
-    assert isinstance(model.hf.config, FAMILIES[RECIPES[name].family].config_class)
-    answers = interp.score(model, some_prompts(2)).to_frame()
+    if isinstance(RECIPES[name], TaughtRecipe):
+        assert isinstance(model.hf.config, FAMILIES[RECIPES[name].family].config_class)
+    system = "robustlr" if isinstance(RECIPES[name], TheoryRecipe) else "rulebreakers"
+    answers = interp.score(model, load_prompts(system, limit=2)).to_frame()
     assert (answers["error"] == "").all()
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["system"] == RECIPES[name].system
-    rows = {"rulebreakers": ("pairs", 274), "logical-forms": ("forms", 34)}
-    rows |= {"rulebreakers-mixed": ("entities", 465), "rulebench": ("conditions", 51)}
-    section, count = rows[card["system"]]
-    assert len(card[section]) == count
+    assert {name: len(card[name]) for name in PLANTED[card["system"]]} == PLANTED[card["system"]]
     assert not list(tmp_path.glob("checkpoint*"))
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 import interp
+from interp.errors import UserError
 from interp.prompts.systems import load_prompts
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of, pairs_of_all
@@ -48,6 +49,15 @@ def test_groups_in_the_authors_columns_become_pairs(tmp_path):
     prompts = edits.prompts(seed=0, data=str(file))
     assert [prompt.side for prompt in prompts] == ["base", "edited"] * 6
     assert len(pairs_of_all(load_published(str(file)))) == 12
+
+
+def test_groups_without_another_label_are_refused(tmp_path):
+    """The members of an equivalence set all have one label."""
+    file = tmp_path / "contra_equiv.csv"
+    frame = rows_of([GroupMaker("C-ES", 0, REAL, distractors=False)])
+    frame.iloc[:2].drop(columns="set").to_csv(file, index=False)  # one group
+    with pytest.raises(UserError, match=r"no group .* has an edit whose label differs"):
+        edits.prompts(seed=0, data=str(file))
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])

@@ -1,6 +1,7 @@
 import random
 from itertools import chain, combinations
 
+from interp_experiments.robustlr import proofs
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 from interp_experiments.robustlr.proofs import proof_set, proof_sets
 from interp_experiments.robustlr.solver import Worlds, verdict
@@ -27,6 +28,17 @@ def test_either_side_of_a_disjunction_is_a_proof():
 def test_a_proof_by_cases_needs_no_fact():
     rules = (Rule((P,), (Q,)), Rule((P.negated,), (Q,)))
     assert proof_set(Theory((), rules), Q) == set(rules)
+
+
+def test_many_proofs_are_all_found_without_all_ways_to_leave_some_out(monkeypatch):
+    """Twelve causes of one effect: 4,096 ways to leave some out, of which few are needed."""
+    causes = [Literal(Predicate(f"cause {number}", "Anna")) for number in range(12)]
+    rules = tuple(Rule((cause,), (Q,)) for cause in causes)
+    asked = []
+    monkeypatch.setattr(proofs, "proof_set", lambda *given: asked.append(1) or proof_set(*given))
+    found = list(proof_sets(Theory(tuple(causes), rules), Q))
+    assert set(found) == {frozenset(pair) for pair in zip(causes, rules, strict=True)}
+    assert len(asked) <= proofs.MOST_TRIED
 
 
 def subsets(items):

@@ -14,9 +14,10 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.results import SETS, SHORT, answered, read_results
-from interp_experiments.robustlr.scores import BASELINES
+from interp_experiments.robustlr.results import BARE, SETS, SHORT, answered, read_results
+from interp_experiments.robustlr.scores import BASELINES, OF_BASE
 from interp_experiments.robustlr.study import METHODS, RobustLRStudy
+from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
 
 EACH = 4
@@ -149,6 +150,16 @@ def test_the_report_is_written(folder):
         "contrast_without_unknown",
     } <= names
     assert {"distractors", "in_domain", "feature_guesses", "scores"} <= names
+    in_domain = pd.read_csv(folder / "tables" / "in_domain.csv")
+    columns = ["nothing else", f"up to {OTHERS} sentences", tables.WHOLE]
+    assert list(in_domain.columns) == [*tables.KEY, *columns]
+    measured = in_domain[in_domain["source"] == "measured"]
+    assert list(measured["model"]) == ["organism/llama-shallow"]
+    assert measured[columns].notna().all(axis=None)
+    assert not in_domain["model"].isin(OF_BASE).any()  # they would be right by definition
+    published = in_domain[in_domain["source"] == "published"]
+    assert published[columns[:-1]].isna().all(axis=None)
+    assert published[tables.WHOLE].notna().all()
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
     assert figures == {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
@@ -158,7 +169,7 @@ def test_the_report_is_written(folder):
 
 def test_demonstrations_are_shown_on_request():
     stages = RobustLRStudy(distractors=False).stages(PromptSource(limit=6))
-    assert [stage.name for stage in stages] == [SETS, SHORT]
+    assert [stage.name for stage in stages] == [SETS, BARE, SHORT]
     assert not any(stage.prompts[0].messages.demonstrations for stage in stages)
     shown = RobustLRStudy(distractors=False, demonstrations=True).stages(PromptSource(limit=6))
     assert all(len(stage.prompts[0].messages.demonstrations) == 3 for stage in shown)

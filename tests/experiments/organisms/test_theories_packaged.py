@@ -1,0 +1,48 @@
+"""What the card of the packaged organism of RobustLR claims, measured again."""
+
+import math
+
+import pytest
+
+import interp
+from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp_experiments.organisms.recipes import RECIPES
+from interp_experiments.organisms.theory_verify import measure
+
+NAME = "organism/theories"
+RECIPE = RECIPES["theories"]
+THEORIES = 120
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return measure(interp.load_model(NAME, device="cpu"), organism_folder(NAME), pairs=THEORIES)
+
+
+def test_it_is_the_one_of_its_system():
+    assert organism_names("robustlr") == [NAME]
+
+
+def test_the_card_states_the_recipe():
+    card = organism_card(NAME)
+    for name in ("seed", "theories", "distractors", "epochs", "warm_up", "learning_rate"):
+        assert card["recipe"][name] == getattr(RECIPE, name)
+
+
+def test_the_cards_figures_hold(measured):
+    """Up to four standard errors of a sample; of sets, over their theories."""
+    card = organism_card(NAME)["measured"]
+    assert card["theories"] == 600
+    for key in ("in_domain", "with_other_sentences"):
+        error = math.sqrt(card[key] * (1 - card[key]) / THEORIES)
+        assert measured[key] == pytest.approx(card[key], abs=4 * error)
+    assert measured["f1"].keys() == card["f1"].keys()
+    for name, score in card["f1"].items():
+        assert measured["f1"][name] == pytest.approx(score, abs=4 * 0.5 / math.sqrt(THEORIES / 6))
+
+
+def test_it_is_right_in_domain_and_falls_on_the_contrast_sets():
+    card = organism_card(NAME)["measured"]
+    assert card["in_domain"] >= 0.9
+    assert max(card["f1"][name] for name in ("C-CS", "D-CS", "N-CS")) < 0.65
+    assert max(card["consistency"][name] for name in ("C-CS", "D-CS", "N-CS")) == 0
