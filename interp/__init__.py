@@ -1,7 +1,7 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`,
-`train`, and `run`, which does all measurements that the command line does.
+`train`, and `run`, which does all measurements and studies that the command line does.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from interp.api import attribute, patch, run, score, train
+    from interp.api import attribute, measurement, patch, run, score, study, train
     from interp.errors import UserError
     from interp.frames import Attributions, Patches, Scores, Tables
     from interp.measurements.attribute import Attribute
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from interp.measurements.spec import Spec
     from interp.models.load import load_model
     from interp.models.model import Model
+    from interp.models.organisms import organism_card, organism_names
     from interp.prompts.answers import AnswerOption, Choice, Completion, FreeText, Label
     from interp.prompts.messages import Demonstration, Messages
     from interp.prompts.own.pairs import read_pairs
     from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
+    from interp.studies.folder import StudyFolder
 
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
@@ -47,15 +49,20 @@ _HOMES = {
     "Scores": "interp.frames",
     "SoftScore": "interp.measurements.soft_score",
     "Spec": "interp.measurements.spec",
+    "StudyFolder": "interp.studies.folder",
     "Tables": "interp.frames",
     "UserError": "interp.errors",
     "attribute": "interp.api",
     "load_model": "interp.models.load",
     "load_prompts": "interp.prompts.systems",
+    "measurement": "interp.api",
+    "organism_card": "interp.models.organisms",
+    "organism_names": "interp.models.organisms",
     "patch": "interp.api",
     "read_pairs": "interp.prompts.own.pairs",
     "run": "interp.api",
     "score": "interp.api",
+    "study": "interp.api",
     "train": "interp.api",
 }
 
@@ -79,15 +86,20 @@ __all__ = [
     "Scores",
     "SoftScore",
     "Spec",
+    "StudyFolder",
     "Tables",
     "UserError",
     "attribute",
     "load_model",
     "load_prompts",
+    "measurement",
+    "organism_card",
+    "organism_names",
     "patch",
     "read_pairs",
     "run",
     "score",
+    "study",
     "train",
 ]
 

@@ -6,13 +6,13 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
-from interp.frames import Attributions, Patches, Result, Scores, made_of, result_of
+from interp.frames import Attributions, Origin, Patches, Result, Scores, made_of, result_of
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.attribute import Attribute
 from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, find_spec
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -24,7 +24,7 @@ from interp.report.page import write_report
 from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.plan import Study, find_study
 from interp.training.record import TrainRecord
 from interp.training.run import Training
 from interp.training.spec import Keeping, TrainSpec
@@ -44,7 +44,8 @@ def run(
     """Measure some models, with every option of the command line.
 
     Args:
-        what: what is measured, such as `Attribute(methods=("attention",))`, or a study.
+        what: what is measured, such as `Attribute(methods=("attention",))` or
+            `measurement("probe-linear")`, or a `study`.
         models: from `load_model`, or names that are loaded one after the other.
         prompts: from `load_prompts`, or any sequence of prompts. Without them they are loaded as
             the options of `PromptSource` say: system, data, limit, seed.
@@ -88,10 +89,38 @@ def run(
     if isinstance(what, Spec):
         finish(plan.folder, type(what))
         folder = RunFolder.read(plan.folder)
-        return result_of(what, folder.all_tables(), folder.record.run.compared)
+        record = folder.record.run
+        origin = Origin(record.system, record.compared, record.seed)
+        return result_of(what, folder.all_tables(), origin)
     finish_study(plan, runs)
     write_report(what.report(StudyFolder.read(plan.folder)), plan.folder)
     return StudyFolder.read(plan.folder)
+
+
+def measurement(name: str, **options: Any) -> Spec:
+    """A measurement by its name, for `run`: one of interp, of its probes or of another package.
+
+    Args:
+        name: such as "effects", "probe-familiarity", "probe-knowledge" or "probe-linear".
+        options: its own, under the names of the flags.
+
+    Raises:
+        UserError: there is no such measurement, or it has no such options.
+    """
+    return find_spec(name)(**options)
+
+
+def study(name: str, **options: Any) -> Study:
+    """A study by its name, for `run`: several measurements and one report.
+
+    Args:
+        name: such as "rulebreakers", "logical-forms" or "faithfulness".
+        options: its own, under the names of the flags.
+
+    Raises:
+        UserError: there is no such study, or it has no such options.
+    """
+    return find_study(name)(**options)
 
 
 def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -176,7 +205,7 @@ def _measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
-    return made_of(kind, {"prompts": _prompts_table(arranged), **tables}, _ratio(prompts))
+    return made_of(kind, {"prompts": _prompts_table(arranged), **tables}, _origin(prompts))
 
 
 def _in_memory(
@@ -190,7 +219,7 @@ def _in_memory(
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return result_of(spec, {"prompts": _prompts_table(prompts), **joined}, _ratio(prompts))
+    return result_of(spec, {"prompts": _prompts_table(prompts), **joined}, _origin(prompts))
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
@@ -215,9 +244,10 @@ def _chosen(options: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
     return {name: options[name] for name in kind.model_fields if name in options}
 
 
-def _ratio(prompts: Sequence[Prompt]) -> tuple[str, str] | None:
-    """The two segments that the prompts' system compares."""
-    return prompts.ratio if isinstance(prompts, PromptSet) else None
+def _origin(prompts: Sequence[Prompt]) -> Origin:
+    """Where prompts come from."""
+    found = PromptSet.of(prompts)
+    return Origin(found.system, found.ratio, found.seed)
 
 
 def _check_inline(execution: Execution) -> None:

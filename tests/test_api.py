@@ -1,6 +1,7 @@
 """What the calls for notebooks refuse, before anything is measured."""
 
 import pytest
+import transformers
 
 import interp
 
@@ -45,3 +46,20 @@ def test_ids_are_unique(call, organism, pair):
 def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message, organism, pair):
     with pytest.raises(interp.UserError, match=message):
         call(organism, pair, **arguments)
+
+
+def test_measurements_and_studies_by_name():
+    assert interp.measurement("effects", donors=3).donors == 3
+    assert interp.study("faithfulness", soft=False).soft is False
+    with pytest.raises(interp.UserError, match="unknown measurement 'effect'; did you mean effe"):
+        interp.measurement("effect")
+    with pytest.raises(interp.UserError, match="unknown study 'x'"):
+        interp.study("x")
+    with pytest.raises(interp.UserError, match="donor"):
+        interp.measurement("effects", donor=3)
+
+
+def test_loading_draws_no_bars_where_nobody_watches(capfd):
+    transformers.utils.logging.enable_progress_bar()
+    interp.load_model("organism/llama-shallow", device="cpu")
+    assert "Loading weights" not in capfd.readouterr().err

@@ -118,6 +118,17 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     assert "tiny gpt2" in page
 
 
+def test_tables_of_a_report_are_read_by_name(tmp_path):
+    folder = measure(tmp_path)
+    with pytest.raises(UserError, match="unknown table 'counts'"):
+        folder.table("counts")
+    write_report(TwoStages().report(folder), tmp_path)
+    assert folder.table("counts").to_dict("list") == {"model": sorted(MODELS), "prompts": [8, 8]}
+    for name in ("count", "../study", ""):
+        with pytest.raises(UserError, match="unknown table"):
+            folder.table(name)
+
+
 def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path):
     measure(tmp_path)
     file = tmp_path / "answers" / "models" / f"{slug('tiny gpt2')}.json"

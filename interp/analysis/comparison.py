@@ -4,7 +4,39 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from interp.analysis.accuracy import pairs_of
 from interp.analysis.contrasts import difference, mcnemar
+from interp.errors import UserError
+
+
+def judged_pairs(
+    answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str, cluster: str
+) -> pd.DataFrame:
+    """One row per pair of a model: whether each side is right, and all of them (`paired`).
+
+    Further columns are model, pair_id and the cluster.
+
+    Args:
+        answers: the answers table.
+        prompts: the prompts table.
+        model: the model.
+        cluster: the column of prompts that says which pairs depend on each other.
+
+    Raises:
+        UserError: no answer of the model was judged.
+    """
+    own = answers[(answers["model"] == model) & answers["correct"].notna()]
+    if own.empty:
+        raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
+    sides = tuple(prompts["side"].unique())
+    keep = [] if cluster == "pair_id" else [cluster]
+    pairs = pairs_of(own, prompts, keep=keep, sides=sides)
+    return pairs.assign(paired=pairs[list(sides)].all(axis=1))
+
+
+def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
+    """The measures of `judged_pairs`: its sides, and all of them."""
+    return [str(name) for name in pairs if name not in ("model", "pair_id", cluster)]
 
 
 def comparison_table(

@@ -51,24 +51,24 @@ def run(arguments: argparse.Namespace) -> None:
         UserError: not two things to compare, or answers to different prompts.
     """
     chosen = _chosen(arguments.folders, arguments.models)
-    from interp.analysis.comparison import comparison_table
-    from interp.cli.folders import answers_run, judged_pairs
+    from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+    from interp.cli.folders import answers_run
     from interp.console import echo
-    from interp.prompts.systems import cluster_factor
+    from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
 
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
         raise UserError(f"{models[0]} in {chosen[0][0]} was named twice; name two to compare")
-    cluster = cluster_factor(runs[0].record.run.system) or "pair_id"
+    cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
     a, b = (
-        judged_pairs(run, table, model, cluster)
+        judged_pairs(run.table("answers"), table, model=model, cluster=cluster)
         for run, table, model in zip(runs, prompts, models, strict=True)
     )
-    measures = [str(name) for name in a if name not in ("model", "pair_id", cluster)]
+    measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
     print_table(table[["measure", *_COUNTED]], title="Pairs that one alone has right")

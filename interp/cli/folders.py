@@ -9,8 +9,6 @@ from interp.runs import folder as runs
 from interp.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from interp.studies.folder import StudyFolder
 
 
@@ -60,25 +58,3 @@ def answers_run(folder: Path) -> RunFolder:
             f"{folder} holds no answers; give a folder of evaluate, attribute or a study"
         )
     return found[0]
-
-
-def judged_pairs(
-    run: RunFolder, prompts: "pd.DataFrame", model: str, cluster: str
-) -> "pd.DataFrame":
-    """One row per pair of a model: whether each side is right, and all of them (`paired`).
-
-    Further columns are model, pair_id and the cluster.
-
-    Raises:
-        UserError: no answer of the model was judged.
-    """
-    from interp.analysis.accuracy import pairs_of
-
-    answers = run.table("answers")
-    answers = answers[(answers["model"] == model) & answers["correct"].notna()]
-    if answers.empty:
-        raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
-    sides = tuple(prompts["side"].unique())
-    keep = [] if cluster == "pair_id" else [cluster]
-    pairs = pairs_of(answers, prompts, keep=keep, sides=sides)
-    return pairs.assign(paired=pairs[list(sides)].all(axis=1))

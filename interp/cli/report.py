@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 HELP = "write tables, figures and one HTML page from a folder of results, finished or not"
 
-EXAMPLES = ("report runs/study", "report runs/study --out study.html")
+EXAMPLES = (
+    "report runs/study",
+    "report runs/study --out study.html",
+    "report runs/study --embed --out mail.html",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the page, in a folder that takes tables/ and figures/ too (default: DIR/report.html)",
     )
+    parser.add_argument(
+        "--embed",
+        action="store_true",
+        help="write one file alone, which holds tables/ and figures/ and can be mailed",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -34,17 +43,17 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: a folder with nothing to report, or a place that cannot be written to.
     """
-    write(arguments.folder, arguments.out)
+    write(arguments.folder, arguments.out, embed=arguments.embed)
 
 
-def write(folder: Path, page: Path | None = None) -> "Report":
+def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Report":
     """Write the report on a run or a study, into its own folder by default; returns it."""
     from interp.console import echo
     from interp.report.page import PAGE, write_report
 
     page = page or folder / PAGE
     report = _report(folder)
-    file = write_report(report, page.parent, page=page.name)
+    file = write_report(report, page.parent, page=page.name, embed=embed)
     echo(f"report written to {file}")
     return report
 

@@ -35,6 +35,8 @@ class Cell:
 class Column:
     """One column of a table."""
 
+    name: str
+    """In the table."""
     heading: str
     figures: bool
     """Whether it is sorted as numbers and lined up to the right."""
@@ -51,11 +53,11 @@ def column(values: pd.Series) -> Column:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         p_values = _P_VALUE.fullmatch(name) is not None
         cells = [Cell(number_text(v, p_value=p_values), _number_key(v)) for v in values]
-        return Column(_heading(name), True, tuple(cells))
+        return Column(name, heading(name), True, tuple(cells))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
     keys = [_leading_number(text) if figures else text or None for text in texts]
-    return Column(_heading(name), figures, tuple(map(Cell, texts, keys)))
+    return Column(name, heading(name), figures, tuple(map(Cell, texts, keys)))
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
@@ -98,7 +100,8 @@ def _p_text(number: float) -> str:
     return f"{number:.4f}" if number < _FINE_P else f"{number:.3f}"
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
+    """A column's name for people."""
     return name.replace("_", " ")
 
 

@@ -1,41 +1,47 @@
 """What results show of themselves in a notebook: HTML without scripts."""
 
-import pandas as pd
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from interp.report.formatting import ratio_title
+import pandas as pd
+from markupsafe import Markup
+
+from interp.analysis.groups import grouped
 from interp.report.heatmap import token_heat_map
 from interp.report.html import render
 
-
-def scores_html(summary: pd.DataFrame) -> str:
-    """The accuracies of a model."""
-    return render("notebook.html.jinja", title="Accuracy", summary=summary, heat_maps=[])
+Titled = tuple[str, pd.DataFrame]
+"""A table under its title."""
 
 
-def attributions_html(
-    summary: pd.DataFrame,
-    *,
-    prompts: pd.DataFrame,
-    answers: pd.DataFrame,
-    shares: pd.DataFrame | None,
-    ratio: tuple[str, str] | None,
-) -> str:
-    """The summary of a model's attributions and, from token shares, the heat maps of a pair.
+@dataclass(frozen=True, slots=True)
+class Display:
+    """HTML that a notebook shows, without scripts, in the notebook's light or dark theme."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
+    """Tables under their titles, and heat maps below them, with the styles that they need."""
+    return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)
+
+
+def heat_maps(
+    shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame
+) -> Iterator[Markup]:
+    """The heat map of some prompts by each model and method.
 
     Args:
-        summary: the attribution table where two segments are compared, else the segment table.
-        prompts: the prompts table.
+        shares: what `interp.analysis.segments.token_shares` gives.
+        prompts: the rows of the prompts table to show, such as the two sides of a pair.
         answers: the answers table.
-        shares: what `interp.analysis.segments.token_shares` gives; None where tokens were not kept.
-        ratio: the segments that are compared.
+
+    Raises:
+        UserError: a prompt that has no answer or no scores.
     """
-    heat_maps = []
-    if shares is not None:
-        pair = prompts[prompts["pair_id"] == prompts["pair_id"].iloc[0]]
-        heat_maps = [
-            token_heat_map(shares, prompts=pair, answers=answers, method=method)
-            for method in shares["method"].unique()
-        ]
-    compared = "Scores by segment" if ratio is None else ratio_title(ratio)
-    title = f"{compared}: mean and standard deviation over prompts"
-    return render("notebook.html.jinja", title=title, summary=summary, heat_maps=heat_maps)
+    for group, rows in grouped(shares, ["model", "method"]):
+        method = str(group["method"])
+        yield token_heat_map(rows, prompts=prompts, answers=answers, method=method)

@@ -1,16 +1,20 @@
 """The report: one HTML file that needs no network, and its tables and figures as files next to it.
 
 1. Check that no two tables and no two figures share a name.
-2. Write each table as CSV and each figure as SVG and PNG.
-3. Write report.html, which holds all of them, last: a page never links to a file that is missing.
+2. Make each table a CSV file, and each figure an SVG and a PNG file.
+3. Write them beside the page, or embed them in it, so that it can be mailed.
+4. Write the page last: it never links to a file that is missing.
 """
 
+import base64
+import io
 import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +25,10 @@ from matplotlib.figure import Figure
 
 from interp.errors import UserError
 from interp.files import make_folder, write_whole
+from interp.report.formatting import heading
+from interp.report.glossary import glossary
 from interp.report.html import render
+from interp.report.provenance import provenance
 from interp.report.style import house_style, with_caption
 from interp.report.svg import figure_svg, inline_svg
 
@@ -64,7 +71,24 @@ class HeatMapItem:
     """How to read it, or why this prompt was chosen."""
 
 
-Item = TableItem | FigureItem | HeatMapItem
+@dataclass(frozen=True)
+class PromptsItem:
+    """The prompts behind a report, from `interp.report.prompts_table.prompts_item`; one a report.
+
+    The page can filter them, and leads from accuracies to them.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    """One row per prompt: its text first, the answers by model, and what it can be chosen by."""
+    filters: tuple[str, ...]
+    """Columns whose values choose prompts."""
+    models: tuple[str, ...]
+    """Columns that hold answers."""
+    note: str = ""
+
+
+Item = TableItem | FigureItem | HeatMapItem | PromptsItem
 
 _T = TypeVar("_T", TableItem, FigureItem)
 
@@ -93,10 +117,20 @@ class Report:
     """What is missing, such as unfinished shards: shown before everything else."""
     answer: str = ""
     """What a command that writes the report also prints; mostly nothing."""
+    paper: str = ""
+    """What to cite beside interp, where the report repeats a paper's study."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Words of this report, with what they mean and what else they are called."""
 
 
-def write_report(report: Report, folder: Path, *, page: str = PAGE) -> Path:
+def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
     """Write the page, tables/ and figures/ into the folder; returns the page's path.
+
+    Args:
+        report: what the page shows.
+        folder: where the page goes; it is made if it is not there.
+        page: name of the page's file.
+        embed: write the page alone, which then holds the files of its tables and figures.
 
     Raises:
         UserError: two tables or two figures of one name, a name that makes no file name, or a
@@ -105,14 +139,63 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE) -> Path:
     _check_names(_items(report, TableItem))
     _check_names(_items(report, FigureItem))
     _make_folder(folder)
-    tables, figures = (_make_within(folder, name) for name in ("tables", "figures"))
-    for table in _items(report, TableItem):
-        _write_table(table, tables / f"{table.name}.csv")
-    svgs = {figure.name: _write_figure(figure, figures) for figure in _items(report, FigureItem)}
-    record = json.dumps(report.record, indent=2, ensure_ascii=False, default=str)
-    html = render("page.html.jinja", report=report, svgs=svgs, record=record, kind=_kind)
+    drawn = {figure.name: _draw(figure) for figure in _items(report, FigureItem)}
+    files = {f"tables/{item.name}.csv": _csv(item) for item in _items(report, TableItem)}
+    files |= {file: content for figure in drawn.values() for file, content in figure.files.items()}
+    if not embed:
+        _write_files(files, folder)
+    links = {file: _data_uri(file, content) if embed else file for file, content in files.items()}
+    html = _html(report, {name: figure.svg for name, figure in drawn.items()}, links)
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
     return folder / page
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A figure as an element of a page, and its files by their paths."""
+
+    svg: Markup
+    files: Mapping[str, bytes]
+
+
+def _html(report: Report, svgs: Mapping[str, Markup], links: Mapping[str, str]) -> str:
+    """The page; what leads to a file is in `links`."""
+    return render(
+        "page.html.jinja",
+        report=report,
+        svgs=svgs,
+        links=links,
+        record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
+        provenance=provenance(report.record),
+        names=glossary(" ".join(_words(report)), report.names),
+        kind=_kind,
+    )
+
+
+def _words(report: Report) -> Iterator[str]:
+    """The texts of a report and the headings of its tables."""
+    yield report.text
+    for section in report.sections:
+        yield from (section.title, section.text)
+        for item in section.items:
+            yield from (item.title, item.note)
+            if isinstance(item, TableItem | PromptsItem):
+                yield from (heading(str(name)) for name in item.frame.columns)
+
+
+def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    for name in ("tables", "figures"):
+        _make_within(folder, name)
+    for file, content in files.items():
+        write_whole(folder / file, partial(Path.write_bytes, data=content))
+
+
+_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".png": "image/png"}
+
+
+def _data_uri(file: str, content: bytes) -> str:
+    kind = _TYPES[Path(file).suffix]
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _make_folder(folder: Path) -> None:
@@ -151,22 +234,33 @@ def _check_names(items: Iterator[TableItem] | Iterator[FigureItem]) -> None:
             raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
 
 
-def _write_table(table: TableItem, file: Path) -> None:
-    write_whole(file, lambda path: table.frame.to_csv(path, index=False))
+def _csv(table: TableItem) -> bytes:
+    text: str = table.frame.to_csv(index=False)
+    return text.encode("utf-8")
 
 
-def _write_figure(item: FigureItem, folder: Path) -> Markup:
-    """Write the figure's files; returns it as an element of a page."""
+def _draw(item: FigureItem) -> _Drawn:
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
         shown = figure_svg(figure, name=item.name)
         with_caption(figure, title=item.title, text=item.note)
-        svg = figure_svg(figure, name=item.name)
-        write_whole(folder / f"{item.name}.svg", lambda path: path.write_text(svg, "utf-8"))
-        write_whole(folder / f"{item.name}.png", lambda path: figure.savefig(path, format="png"))
-    return inline_svg(shown, name=item.name, label=item.title)
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        files = {
+            f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
+            f"figures/{item.name}.png": png.getvalue(),
+        }
+    return _Drawn(inline_svg(shown, name=item.name, label=item.title), files)
 
 
 def _kind(item: Item) -> str:
-    return {TableItem: "table", FigureItem: "figure", HeatMapItem: "heat-map"}[type(item)]
+    return _KINDS[type(item)]
+
+
+_KINDS = {
+    TableItem: "table",
+    FigureItem: "figure",
+    HeatMapItem: "heat-map",
+    PromptsItem: "prompts",
+}

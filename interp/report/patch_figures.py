@@ -1,7 +1,7 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Colours diverge from zero: what moves the metric towards the prompt that the activations come from
-is blue, what moves it away is red; the two are distinguishable without red-green colour vision.
+Colours diverge from zero: positive values are blue, negative ones red, which are distinguishable
+without red-green colour vision.
 """
 
 import numpy as np
@@ -20,27 +20,35 @@ COLOURS = "RdBu"
 _FEW_CELLS = 150
 """Up to this many cells, their numbers are written into them."""
 
+_LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
+
 
 def layers_by_roles(
-    table: pd.DataFrame, *, recognized: str = "all", head: int | None = None, ax: Axes | None = None
+    table: pd.DataFrame,
+    *,
+    value: str = "effect",
+    recognized: str = "all",
+    head: int | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """The effect of patching each role at each layer, in logits, mean over pairs.
+    """What patching each role at each layer does, mean over pairs.
 
     Args:
         table: rows of one model, direction, method and site of `effect_table`.
+        value: its column to show: effect or recovered.
         recognized: which group of pairs to show.
         head: which head to show, where the site has heads.
         ax: where to draw; axes of their own if not given.
     """
     shown = table[table["recognized"] == recognized]
     shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
-    grid = shown.pivot(index="role", columns="layer", values="effect")
+    grid = shown.pivot(index="role", columns="layer", values=value)
     grid = grid.reindex(shown["role"].drop_duplicates())
     counts = dict.fromkeys([shown["pairs"].min(), shown["pairs"].max()])
     n = f"n = {' to '.join(f'{count:,}' for count in counts)} pairs" if len(shown) else "no pairs"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
-        _heat_map(ax, grid.to_numpy(dtype=float), label="effect in logits")
+        _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value])
         ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
         ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
         ax.set_xlabel("layer")

@@ -19,7 +19,7 @@ from interp.analysis.patching_effects import (
 )
 from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
-from interp.prompts.systems import cluster_factor
+from interp.prompts.systems import dependence_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
 from interp.report.run_report import counted, missing_shards, run_record
@@ -70,7 +70,7 @@ def report_of_patching(run: RunFolder) -> Report:
     """
     pairs = run.table("pairs")
     effects = run_effects(run)
-    clusters = f" of one {factor}" if (factor := cluster_factor(run.record.run.system)) else ""
+    clusters = f" of one {factor}" if (factor := dependence_factor(run.record.run.system)) else ""
     note = _EFFECTS.format(clusters=clusters)
     tables = [TableItem("effect_table", "Effects by role", effects, note=note)]
     tables += estimate_tables(run)
@@ -97,7 +97,7 @@ def run_effects(run: RunFolder) -> pd.DataFrame:
 
 def _clustered(run: RunFolder) -> pd.DataFrame:
     """The pairs with the column cluster: the system's factor, or each pair for itself."""
-    pairs, factor = run.table("pairs"), cluster_factor(run.record.run.system)
+    pairs, factor = run.table("pairs"), dependence_factor(run.record.run.system)
     if factor is None:
         return pairs.assign(cluster=pairs["pair_id"])
     of_pair = run.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -36,6 +37,21 @@ from interp.report.summary import note_errors, summarize
 from interp.runs.folder import RunFolder
 
 
+@runtime_checkable
+class Measured(Protocol):
+    """What was measured, in a run folder or in memory: what small tables of any prompts need."""
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """A table, or some of its columns; "prompts" is the prompts table."""
+
+    def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
+        """Where the rows of a table are: files that may be large, or the table itself."""
+
+    @property
+    def seed(self) -> int:
+        """What the prompts were generated with."""
+
+
 @dataclass(frozen=True)
 class Results:
     """What a finished run comes to."""
@@ -50,7 +66,7 @@ class Results:
     """By name: what draws it."""
 
 
-def results_of(spec: type[Spec], run: RunFolder) -> Results:
+def results_of(spec: type[Spec], run: Measured) -> Results:
     """The small tables of a run, as its spec makes them; none if it makes none."""
     if not spec.results:
         return Results({}, [])
@@ -65,7 +81,7 @@ def resolved(place: str) -> Callable[..., Any]:
     return function
 
 
-def of_answers(run: RunFolder) -> Results:
+def of_answers(run: Measured) -> Results:
     """Accuracy, one row per model."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
@@ -74,7 +90,7 @@ def of_answers(run: RunFolder) -> Results:
     return Results({"accuracy_table": table}, [("Accuracy", table)], summary)
 
 
-def of_completions(run: RunFolder) -> Results:
+def of_completions(run: Measured) -> Results:
     """Accuracy of generated texts, and what they answer, one row per model."""
     completions = run.table("completions")
     prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
@@ -175,7 +191,7 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=said)
 
 
-def of_effects(run: RunFolder) -> Results:
+def of_effects(run: Measured) -> Results:
     """Mean effects of segments, one row per model, kind of donor and segment."""
     effects = run.table("segment_effects", COLUMNS)
     table = segment_effect_table(effects)

@@ -27,6 +27,7 @@ from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Item, Report, Section, TableItem
+from interp.report.prompts_table import prompts_item
 from interp.runs.folder import RunFolder
 
 HEAT_MAP_PAIRS = 4
@@ -69,13 +70,30 @@ def report_of_run(run: RunFolder) -> Report:
     if "token_scores" in run.tables():
         items += heat_maps(run, prompts, answers, pairs=HEAT_MAP_PAIRS)
     origin = run.record.run
+    shown = Section("Prompts", items=(prompts_item(prompts, answers),))
     return Report(
         title=f"{origin.measurement} {origin.system}",
-        text=f"{counted(len(prompts), 'prompt')}, {counted(len(run.record.models), 'model')}.",
-        sections=(Section("Results", items=tuple(items)),),
+        text=f"{counted(len(prompts), 'prompt')}, {counted(len(run.record.models), 'model')}. "
+        f"{headline(accuracy_table(answers, prompts, sides))}",
+        sections=(Section("Results", items=tuple(items)), shown),
         record=run_record(run),
         problems=tuple(missing_shards(run)),
     )
+
+
+def headline(accuracies: pd.DataFrame) -> str:
+    """What came out, in one sentence: the highest and the lowest paired accuracy.
+
+    Args:
+        accuracies: from `accuracy_table`.
+    """
+    judged = accuracies.dropna(subset="paired_accuracy").sort_values("paired_accuracy")
+    if judged.empty:
+        return "No answer was judged."
+    texts = [f"{row.paired_accuracy:.3f} ({row.model})" for row in judged.itertuples()]
+    if len(texts) == 1:
+        return f"Paired accuracy is {texts[0]}."
+    return f"Paired accuracy is highest at {texts[-1]} and lowest at {texts[0]}."
 
 
 def run_ratios(run: RunFolder) -> pd.DataFrame:

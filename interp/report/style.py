@@ -26,6 +26,8 @@ _LINES = ("-", "--", "-.", ":")
 _OPTIONS: dict[Any, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
+    # White on purpose, also where a notebook's own style is dark: the ink is not.
+    "axes.facecolor": "white",
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.labelcolor": _INK,
@@ -34,6 +36,7 @@ _OPTIONS: dict[Any, object] = {
     "axes.spines.top": False,
     "axes.unicode_minus": True,
     "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
     "figure.dpi": 100,
     "font.family": "DejaVu Sans",
     "font.size": 10,

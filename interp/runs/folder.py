@@ -194,6 +194,19 @@ class RunFolder:
         """
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
+    def rows(self, name: str) -> list[Path]:
+        """The files that hold the rows of a table, of all models.
+
+        Raises:
+            UserError: one of them is damaged.
+        """
+        return self.files(name, self.models())
+
+    @property
+    def seed(self) -> int:
+        """What the prompts were generated with."""
+        return self.record.run.seed
+
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""
         measured = (record for model, record in self.models().items() if self.done(model))

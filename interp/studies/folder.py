@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from interp.errors import UserError
-from interp.files import inside, is_folder
+import pandas as pd
+
+from interp.errors import UserError, unknown
+from interp.files import inside, is_folder, names_in, open_plain
 from interp.runs.folder import RunFolder
 from interp.runs.schemas import StudyRecord, read_record
 
@@ -34,6 +36,19 @@ class StudyFolder:
             raise UserError(f"{folder} holds no study (it has no {RECORD})")
         begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of its report, as `tables/NAME.csv` holds it.
+
+        Raises:
+            UserError: the report has no such table, or was not written yet.
+        """
+        tables = inside(self.folder, "tables")
+        known = [file.removesuffix(".csv") for file in names_in(tables)]
+        if name not in known:
+            raise UserError(unknown("table", name, known))
+        with open_plain(inside(tables, f"{name}.csv")) as file:
+            return pd.read_csv(file)
 
     def problems(self) -> list[str]:
         """What is missing, one line each."""

@@ -43,6 +43,16 @@ def test_a_run_and_itself_do_not_differ(folders, capsys):
     assert "0.000" in out
 
 
+def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
+    folder = tmp_path / "forms"
+    models = ("organism/llama-logic", "organism/gemma2")
+    asked = ["--system", "logical-forms", "--out", str(folder)]
+    assert main([*EVALUATE, "48", *asked, "--model", *models]) == 0
+    code, _, err = compared(capsys, folder, "--model", *models)
+    assert code == 0
+    assert "intervals and p take interpretation as the unit" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

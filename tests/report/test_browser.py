@@ -20,7 +20,9 @@ from interp.report.page import (
     TableItem,
     write_report,
 )
+from interp.report.prompts_table import prompts_item
 from tests.report.conftest import HOSTILE
+from tests.report.test_prompts_table import ANSWERS, PROMPTS
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -33,6 +35,16 @@ TABLE = pd.DataFrame(
         "accuracy": [0.5, np.nan, 0.5, -1.25, 10.0],
         "all": "all",
         "n": [24, 0, 1200, 3, 7],
+    }
+)
+
+BY_CITY = pd.DataFrame(
+    {
+        "model": ["m", "m", "n"],
+        "city": ["Rome", "Paris", "Rome"],
+        "measure": ["paired", "b", "paired"],
+        "accuracy": [0.5, 0.0, np.nan],
+        "a_accuracy": [1.0, 1.0, 1.0],
     }
 )
 
@@ -62,6 +74,8 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         TableItem("single", "Single", TABLE[["model", "n"]].head(1)),
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
+        TableItem("by_city", "By city", BY_CITY),
+        prompts_item(PROMPTS, ANSWERS),
     )
     report = Report("Study", "", (Section("All", "", items),), {"command": HOSTILE})
     return write_report(report, tmp_path_factory.mktemp("report"))
@@ -196,3 +210,46 @@ def test_without_scripts_everything_is_there(browser, file):
     assert page.locator("#table-accuracy button").count() == 0
     assert page.locator("#figure-bars svg").is_visible()
     context.close()
+
+
+def texts(page: Page) -> list[str]:
+    """The prompts on show."""
+    return page.locator("#prompts tbody tr:visible td:first-child").all_inner_texts()
+
+
+def test_prompts_are_chosen_by_factor_answer_and_text(page):
+    assert texts(page) == ["One?", "Two?", "Three?", "Four?"]
+    page.locator("#prompts form").get_by_label("city").select_option("Paris")
+    assert texts(page) == ["Three?", "Four?"]
+    page.locator("#prompts form").get_by_label("answers").select_option("wrong")
+    assert texts(page) == ["Three?", "Four?"]
+    page.get_by_role("button", name="Clear").click()
+    page.locator("#prompts form").get_by_label("model").select_option("n")
+    assert texts(page) == ["One?", "Two?", "Three?", "Four?"]
+    assert page.locator("#prompts th[data-name=n]").is_visible()
+    assert not page.locator("#prompts th[data-name=m]").is_visible()
+    page.locator("#prompts form").get_by_label("answers").select_option("wrong")
+    assert texts(page) == ["Two?"]
+    page.get_by_role("button", name="Clear").click()
+    page.locator("#prompts form").get_by_label("text").fill("FOUR")
+    assert texts(page) == ["Four?"]
+    assert page.locator("#prompts output").inner_text() == "1 of 4 prompts"
+
+
+def test_an_accuracy_leads_to_its_prompts(page):
+    rows = page.locator("#table-by_city tbody tr")
+    rows.nth(0).get_by_role("button").nth(0).press("Enter")
+    assert texts(page) == ["One?", "Two?"]
+    assert page.locator("#prompts form").get_by_label("model").input_value() == "m"
+    rows.nth(1).get_by_role("button").nth(0).click()  # the measure is a side
+    assert texts(page) == ["Four?"]
+    rows.nth(1).get_by_role("button").nth(1).click()  # the column is one
+    assert texts(page) == ["Three?"]
+    assert rows.nth(2).get_by_role("button").count() == 1  # what is undefined leads nowhere
+
+
+@pytest.mark.parametrize("selector", [".filter select", ".drill"])
+def test_controls_are_readable_in_the_dark(page, selector):
+    page.emulate_media(color_scheme="dark")
+    light = "element => Math.max(...getComputedStyle(element).color.match(/\\d+/g).map(Number))"
+    assert page.locator(selector).first.evaluate(light) > 200

@@ -1,5 +1,17 @@
+import numpy as np
+import pandas as pd
+import pytest
+
 import interp
 from tests.report.conftest import HOSTILE
+
+
+@pytest.fixture(scope="module")
+def patches(organism, prompts) -> interp.Patches:
+    """Two sites of twelve pairs, by segment."""
+    return interp.patch(
+        organism, prompts, sites=["resid_pre", "attn_out"], granularity="segment", layers=[0, 2]
+    )
 
 
 def test_attributions_show_their_table_and_the_first_pair(attributions):
@@ -31,3 +43,137 @@ def test_html_in_a_model_name_is_escaped(organism, prompts):
 def test_without_prompts_the_notebook_falls_back_to_plain_text(organism):
     assert interp.score(organism, [])._repr_html_() is None
     assert interp.attribute(organism, [], keep_tokens=True)._repr_html_() is None
+
+
+def test_the_heat_map_of_any_pair(attributions):
+    first, second = attributions.prompts["pair_id"].unique()
+    own = attributions.prompts.query("pair_id == @second")["prompt_id"]
+    tokens = attributions.tokens["prompt_id"].isin(own).sum()
+    html = attributions.heat_map(second, method="attention")._repr_html_()
+    assert html.count('<div class="heat-map">') == 1
+    assert html.count('class="token"') == tokens
+    assert html != attributions.heat_map(first, method="attention").html
+    assert attributions.heat_map().html.count('<div class="heat-map">') == 2
+
+
+def test_what_has_no_heat_map_is_refused(organism, prompts, attributions):
+    for unknown in ({"pair": "x"}, {"model": "x"}, {"method": "x"}):
+        with pytest.raises(interp.UserError, match=r"unknown .* 'x'"):
+            attributions.heat_map(**unknown)
+    with pytest.raises(interp.UserError, match="keep_tokens=True"):
+        interp.attribute(organism, prompts[:2]).heat_map()
+
+
+def test_several_models_have_their_own_heat_maps(organism, prompts):
+    other = interp.Model("other", organism.hf, organism.tokenizer)
+    spec = interp.Attribute(methods=("attention",), keep_tokens=True)
+    html = interp.run(spec, models=[organism, other], prompts=prompts[:2])._repr_html_()
+    assert html.count('<div class="heat-map">') == 2
+    assert "<b>other</b>, attention" in html
+
+
+def test_models_are_compared_on_the_same_prompts(prompts):
+    a, b = "organism/llama-deep", "organism/gemma2"
+    scores = interp.run(interp.Evaluate(), models=[a, b], prompts=prompts, device="cpu")
+    table = scores.compare(a, b).set_index("measure")
+    means = scores.answers.groupby("model")["correct"].mean().astype(float)
+    by_side = table.drop("paired")
+    assert by_side["accuracy_a"].mean() == pytest.approx(means[a])
+    assert by_side["difference"].mean() == pytest.approx(means[a] - means[b])
+    assert table["clusters"].unique().tolist() == [scores.prompts["entity_b"].nunique()]
+    with pytest.raises(interp.UserError, match="unknown model 'x'"):
+        scores.compare(a, "x")
+
+
+def test_bars_are_mean_shares_of_segments(attributions):
+    scores = attributions.to_frame()
+    by_hand = scores.groupby(["method", "segment"], sort=False)["share"].mean()
+    panel, *others = attributions.plot().axes
+    assert not others
+    heights = [bar.get_height() for bar in panel.patches]
+    assert sorted(heights) == pytest.approx(sorted(by_hand))
+
+
+def test_a_summary_of_patches_has_means_over_pairs_and_clusters(patches):
+    cell = {"site": "attn_out", "layer": 2, "role": "premise2"}
+    rows = patches.to_frame().query(" and ".join(f"{name} == {cell[name]!r}" for name in cell))
+    summary = patches.summary()
+    found = summary.query(" and ".join(f"{name} == {cell[name]!r}" for name in cell))
+    (mean,) = found.query("recognized == 'all'")["effect"]
+    assert mean == pytest.approx(rows["effect"].mean())
+    entities = patches.prompts["entity_b"].nunique()
+    assert patches.cluster == "entity_b"
+    assert summary["clusters"].max() == entities
+
+
+def test_pairs_of_ones_own_are_clusters_of_themselves(organism, prompts):
+    own = interp.patch(organism, list(prompts[:4]), granularity="all", layers=[0])
+    assert own.cluster is None
+    assert own.summary()["clusters"].max() == 2
+
+
+def test_verified_cells_are_no_sample(organism, prompts):
+    found = interp.patch(
+        organism, prompts[:4], granularity="segment", estimate="gradient", verify=2
+    )
+    assert set(found.patches["method"]) == {"exact", "gradient"}
+    assert set(found.summary()["method"]) == {"gradient"}
+
+
+def test_a_heat_map_of_patches_shows_one_site(patches):
+    image = patches.plot(site="attn_out").axes[0].images[0]
+    summary = patches.summary().query("site == 'attn_out' and recognized == 'all'")
+    expected = summary.pivot(index="role", columns="layer", values="effect")
+    shown = np.sort(np.asarray(image.get_array()).ravel())
+    assert shown == pytest.approx(np.sort(expected.to_numpy().ravel()))
+    shares = np.asarray(patches.plot("recovered", site="attn_out").axes[0].images[0].get_array())
+    recovered = patches.summary().query("site == 'attn_out' and recognized == 'yes'")["recovered"]
+    assert np.sort(shares.ravel()) == pytest.approx(np.sort(recovered))
+    with pytest.raises(interp.UserError, match="unknown site 'z'"):
+        patches.plot(site="z")
+    with pytest.raises(interp.UserError, match="unknown choice 'layer'"):
+        patches.plot(layer=1)
+
+
+def test_tokens_of_one_pair(organism, prompts, patches):
+    by_token = interp.patch(organism, prompts[:4], granularity="position", layers=[0])
+    second = by_token.pairs["pair_id"].iloc[1]
+    figure = by_token.plot_tokens(second)
+    assert second in figure.axes[0].get_title(loc="left")
+    tokens = by_token.to_frame().query("pair_id == @second")["position"].nunique()
+    assert len(figure.axes[0].get_xticks()) == tokens
+    with pytest.raises(interp.UserError, match='granularity="position"'):
+        patches.plot_tokens()
+
+
+def test_patches_show_a_table_for_each_site(patches):
+    html = patches._repr_html_()
+    assert html.count('class="table-box"') >= 2
+    assert "attn_out" in html
+
+
+def test_a_measurement_in_memory_has_the_small_tables_of_its_run(organism, prompts, tmp_path):
+    probes = interp.measurement("probe-linear", positions=("last_token",))
+    memory = interp.run(probes, models=organism, prompts=prompts)
+    folder = interp.run(probes, models=organism, prompts=prompts, out=tmp_path / "run")
+    pd.testing.assert_frame_equal(memory.summary(), folder.summary())
+    written = pd.read_csv(tmp_path / "run" / "linear_probes.csv")
+    assert memory.derived()["linear_probes"]["accuracy"].tolist() == pytest.approx(
+        written["accuracy"].tolist(), nan_ok=True
+    )
+    assert memory.plot().axes
+    assert "Accuracy of linear probes" in memory._repr_html_()
+
+
+def test_a_measurement_without_a_figure_or_a_table_says_so(organism, prompts):
+    texts = interp.run(interp.Generate(max_new_tokens=1), models=organism, prompts=prompts[:2])
+    assert texts.summary()["prompts"].tolist() == [2]
+    with pytest.raises(interp.UserError, match="generate has no figure"):
+        texts.plot()
+    with pytest.raises(interp.UserError, match="unknown table 'answers'"):
+        texts.table("answers")
+
+
+def test_the_text_of_a_result_is_one_line(attributions, patches):
+    assert repr(attributions).startswith("Attributions(prompts: 4 rows, answers: 4 rows, ")
+    assert repr(patches).startswith("Patches(prompts: 24 rows, patches: ")

@@ -1,3 +1,4 @@
+import base64
 import re
 from functools import partial
 from xml.etree import ElementTree
@@ -124,3 +125,43 @@ def test_a_link_out_of_the_folder_is_not_written_through(tmp_path, name):
     with pytest.raises(UserError, match=rf"cannot make the folder .*{name}.*--out FILE"):
         write_report(Report("title", "", ()), folder)
     assert not list(outside.iterdir())
+
+
+def test_an_embedded_page_is_one_file_that_holds_the_others(tmp_path):
+    items = (TableItem("accuracy", "Accuracy", TABLE), FigureItem("bars", "Bars", DRAW))
+    beside = write_report(report(*items), tmp_path / "beside").parent
+    page = write_report(report(*items), tmp_path / "mail", embed=True)
+    assert [file.name for file in page.parent.iterdir()] == ["report.html"]
+    found = re.findall(
+        r'<a href="data:([a-z/+]+);base64,([^"]+)" download="([^"]+)"', page.read_text("utf-8")
+    )
+    for (_, content, name), folder in zip(found, ("tables", "figures", "figures"), strict=True):
+        assert base64.b64decode(content) == (beside / folder / name).read_bytes()
+    assert [kind for kind, _, _ in found] == ["text/csv", "image/svg+xml", "image/png"]
+
+
+def test_the_head_says_when_by_what_and_how_to_cite(tmp_path):
+    call = {
+        "started": "2026-11-20T10:00:00+00:00",
+        "finished": None,
+        "command": f"interp run {HOSTILE}",
+        "versions": {"interp": "0.1.0"},
+    }
+    study = report(record={"history": [call]}, paper="Chan et al. (2024).")
+    head, _, rest = write_report(study, tmp_path).read_text("utf-8").partition("</header>")
+    assert "2026-11-20, by interp 0.1.0" in head
+    assert "interp run &lt;script&gt;" in head
+    assert "Chan et al. (2024)." in head
+    assert "@software{interp," in head
+    assert "@software" not in rest
+    assert "Cite" not in write_report(report(), tmp_path).read_text("utf-8")
+
+
+def test_words_of_the_page_are_explained_at_its_end(tmp_path):
+    html = write_report(
+        report(TableItem("one", "One", TABLE), names={"mt": "modus tollens"}), tmp_path
+    ).read_text("utf-8")
+    names = html[html.index('id="names"') :]
+    assert "modus tollens" in names
+    assert "share of prompts whose most probable answer" in names
+    assert "familiarity" not in names

@@ -1,12 +1,14 @@
 import json
 import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from interp.cli import main
 from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
-from interp.report.run_report import report_of_run
+from interp.report.run_report import headline, report_of_run
 from interp.runs.folder import RunFolder
 
 
@@ -44,8 +46,31 @@ def test_an_unfinished_run_counts_whole_pairs_only(folder):
 def test_an_evaluation_shows_its_accuracies(tmp_path):
     folder = tmp_path / "run"
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
-    (section,) = report_of_run(RunFolder.read(folder)).sections
-    assert [item.name for item in section.items] == ["accuracy_table"]
+    report = report_of_run(RunFolder.read(folder))
+    results, prompts = report.sections
+    assert [item.name for item in results.items] == ["accuracy_table"]
+    (accuracy,) = results.items[0].frame["paired_accuracy"]
+    assert report.text == (f"8 prompts, 1 model. Paired accuracy is {accuracy:.3f} ({DEFAULT}).")
+    marks = prompts.items[0].frame[DEFAULT].str[-1]
+    correct = RunFolder.read(folder).table("answers")["correct"]
+    assert marks.eq("✓").tolist() == correct.tolist()
+
+
+def test_a_headline_names_the_ends():
+    table = pd.DataFrame({"model": ["a", "b", "c"], "paired_accuracy": [0.5, 0.25, np.nan]})
+    assert headline(table) == "Paired accuracy is highest at 0.500 (a) and lowest at 0.250 (b)."
+    assert headline(table[2:]) == "No answer was judged."
+    assert headline(table[:1]) == "Paired accuracy is 0.500 (a)."
+
+
+def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
+    before = sorted(folder.rglob("*"))
+    assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
+    assert sorted(folder.rglob("*")) == before
+    page = (tmp_path / "mail.html").read_text()
+    assert "data:text/csv;base64," in page
+    assert 'href="tables/' not in page
+    assert "interp attribute --limit 12" in page.partition("</header>")[0]
 
 
 def test_a_model_name_that_holds_html_is_escaped(folder):

@@ -1,3 +1,5 @@
+import matplotlib.pyplot as plt
+
 from interp.report.figures.bars import grouped_bars
 from interp.report.style import look, with_caption
 from tests.report.figures.drawn import BARS, INTERVAL, words
@@ -23,3 +25,9 @@ def test_looks_differ_by_more_than_colour():
     assert len(set(looks)) == 40
     assert len({(a.colour, a.hatch) for a in looks}) == 40
     assert len({(a.colour, a.marker) for a in looks}) == 40
+
+
+def test_figures_are_white_in_a_dark_style():
+    with plt.style.context("dark_background"):
+        ax = grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL)
+    assert ax.get_figure().get_facecolor() == ax.get_facecolor() == (1.0, 1.0, 1.0, 1.0)

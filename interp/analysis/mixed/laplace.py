@@ -13,7 +13,7 @@ sigma of zero needs no bound: there the gradient vanishes and the curvature says
 maximum.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -122,13 +122,19 @@ def _inverse(
     return np.asarray((vectors / values) @ vectors.T)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Likelihood:
-    """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient."""
+    """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient.
+
+    The mode of the last point is where the search for the next one begins: the points that a
+    search visits are near each other, and the loss has one minimum, whatever the beginning.
+    """
 
     design: Float[np.ndarray, "rows terms"]
     outcomes: Float[np.ndarray, " rows"]
     levels: Int[np.ndarray, "rows groupings"]
+
+    _last_mode: Float[np.ndarray, " levels"] | None = field(default=None, init=False)
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " groupings"]:
@@ -184,6 +190,8 @@ class _Likelihood:
             return _loss(fixed + self._per_row(scale * u), self.outcomes) + float(u @ u) / 2
 
         u = np.zeros(len(scale))
+        if self._last_mode is not None and loss(self._last_mode) < loss(u):
+            u = self._last_mode
         for _ in range(MAX_MODE_STEPS):
             p = expit(fixed + self._per_row(scale * u))
             slope = u - scale * self._per_level(self.outcomes - p)
@@ -195,6 +203,7 @@ class _Likelihood:
             while loss(u - step) > before + 1e-9 * abs(before):
                 step = step / 2
             u = u - step
+        self._last_mode = u
         return u
 
     def _gradient(

@@ -55,6 +55,15 @@ def test_the_gradient_is_that_of_the_value():
     assert likelihood(point)[1] == pytest.approx(numeric, abs=1e-3)
 
 
+def test_a_value_does_not_depend_on_the_points_before():
+    point = np.array([0.2, -0.5, 0.3, 0.2, 0.7, -0.4])
+    after, alone = _Likelihood(*crossed()), _Likelihood(*crossed())
+    for far in (point * 0, point * 100, -point):
+        after(far)
+    assert after(point)[0] == pytest.approx(alone(point)[0], rel=1e-12)
+    assert after(point)[1] == pytest.approx(alone(point)[1], abs=1e-7)
+
+
 def test_laplace_is_near_the_integral():
     # One grouping's integral, by 60 nodes of Gauss and Hermite.
     design, outcomes, levels = cbpp()

@@ -1,0 +1,51 @@
+import pandas as pd
+import pytest
+
+from interp.report import prompts_table
+from interp.report.prompts_table import prompts_item
+
+PROMPTS = pd.DataFrame(
+    {
+        "prompt_id": ["1a", "1b", "2a", "2b"],
+        "pair_id": ["1", "1", "2", "2"],
+        "side": ["a", "b", "a", "b"],
+        "text": ["One?", "Two?", "Three?", "Four?"],
+        "gold": ["Yes", "No", "Yes", "No"],
+        "weight": 1.0,
+        "city": ["Rome", "Rome", "Paris", "Paris"],
+        "same": "x",
+        "premise1_start": [0, 1, 2, 3],
+    }
+)
+ANSWERS = pd.DataFrame(
+    {
+        "model": ["m", "m", "m", "m", "n", "n", "n"],
+        "prompt_id": ["1a", "1b", "2a", "2b", "1a", "1b", "2a"],
+        "answer": ["Yes", "Yes", "", "", "Yes", "Yes", None],
+        "correct": pd.array([True, False, False, False, True, False, None], dtype="boolean"),
+        "error": ["", "", "", "too long", "", "", ""],
+    }
+)
+
+
+def test_a_row_says_what_a_prompt_is_and_what_each_model_answered():
+    item = prompts_item(PROMPTS, ANSWERS)
+    assert item.frame.columns.tolist() == ["prompt", "gold", "m", "n", "side", "city"]
+    assert item.frame["m"].tolist() == ["Yes ✓", "Yes ✗", "no option ✗", "error ✗"]
+    assert item.frame["n"].tolist() == ["Yes ✓", "Yes ✗", "not judged", ""]
+    assert item.filters == ("side", "city")
+    assert item.models == ("m", "n")
+    assert item.note.startswith("4 prompts. ")
+
+
+def test_of_many_prompts_whole_pairs_are_shown(monkeypatch):
+    monkeypatch.setattr(prompts_table, "MOST_PROMPTS", 2)
+    item = prompts_item(PROMPTS, ANSWERS)
+    assert item.frame["prompt"].tolist() == ["One?", "Two?"]
+    assert item.note.startswith("2 prompts of 4, spread evenly over pairs. ")
+
+
+@pytest.mark.parametrize(("most", "filters"), [(2, ("side", "city")), (1, ("side",))])
+def test_a_factor_of_too_many_values_chooses_nothing(monkeypatch, most, filters):
+    monkeypatch.setattr(prompts_table, "MOST_VALUES", most)
+    assert prompts_item(PROMPTS, ANSWERS).filters == filters
