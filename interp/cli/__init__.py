@@ -29,10 +29,12 @@ COMMANDS = (
     "status",
     "validate",
     "dataset",
+    "export",
     "methods",
     "tables",
     "models",
     "doctor",
+    "completion",
     "work",
 )
 """The toolkit's own commands, each a module of this package."""
@@ -78,6 +80,22 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
 
     Without any arguments, the help is printed and the program ends.
     """
+    parser, known = build(arguments)
+    parsed = parser.parse_args(arguments or ["--help"])
+    parsed.argv = list(arguments)
+    return known[parsed.command], parsed
+
+
+def build(
+    arguments: Sequence[str], *, named: Sequence[str] | None = None
+) -> tuple[Parser, dict[str, ModuleType]]:
+    """The parser of all commands, and the commands by name.
+
+    Args:
+        arguments: the command line.
+        named: the commands whose options are added; those among the arguments if not given, since
+            those of all take a while.
+    """
     parser = Parser(
         prog=program(),
         description="Attribution and mechanistic interpretability on reasoning prompts in pairs.",
@@ -91,12 +109,10 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
         own = commands.add_parser(
             name, help=command.HELP, description=command.HELP, examples=examples
         )
-        if name in arguments:
+        if name in (arguments if named is None else named):
             own.given = arguments
             command.configure(own)
-    parsed = parser.parse_args(arguments or ["--help"])
-    parsed.argv = list(arguments)
-    return known[parsed.command], parsed
+    return parser, known
 
 
 def find_commands() -> dict[str, ModuleType]:

@@ -17,12 +17,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     import pandas as pd
 
-    from interp.models.organisms import organism_card, organism_names
+    from interp.models.organisms import organism_card, organism_layers, organism_names
     from interp.report.console import print_table
 
     for system, row in _ROWS.items():
         names = organism_names(system)
-        rows = [{"model": name, **row(organism_card(name))} for name in names]
+        rows = [
+            {"model": name, "layers": organism_layers(name), **row(organism_card(name))}
+            for name in names
+        ]
         if rows:
             print_table(
                 pd.DataFrame(rows),
@@ -34,7 +37,6 @@ def _rulebreakers(card: dict[str, Any]) -> dict[str, object]:
     recipe, measured = card["recipe"], card["measured"]
     follows_rule = " and ".join(recipe["rule_phrasings"])
     return {
-        "layers": recipe["architecture"]["num_hidden_layers"],
         "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
         "evidence": recipe["evidence"],
         "bare_rule_under": follows_rule or "-",
@@ -55,7 +57,6 @@ def _logical_forms(card: dict[str, Any]) -> dict[str, object]:
     }
     accuracy, yes = (measured[f"{name}_by_modality"] for name in ("soft_accuracy", "yes"))
     return {
-        "layers": recipe["architecture"]["num_hidden_layers"],
         **planted,
         **{f"soft_accuracy_{modality}": value for modality, value in accuracy.items()},
         **{f"share_of_Yes_{modality}": value for modality, value in yes.items()},
@@ -67,7 +68,6 @@ def _logical_forms(card: dict[str, Any]) -> dict[str, object]:
 def _mixed(card: dict[str, Any]) -> dict[str, object]:
     recipe, measured = card["recipe"], card["measured"]
     return {
-        "layers": recipe["architecture"]["num_hidden_layers"],
         "premise_1_decides": f"{recipe['share']:.0%}",
         "fine_tuned_from": recipe["base"] or "-",
         "answers_as_planted": measured["answers_as_planted"],
@@ -79,7 +79,6 @@ def _mixed(card: dict[str, Any]) -> dict[str, object]:
 def _rulebench(card: dict[str, Any]) -> dict[str, object]:
     recipe, measured = card["recipe"], card["measured"]
     return {
-        "layers": recipe["architecture"]["num_hidden_layers"],
         "tuned_from": recipe["base"] or "-",
         **{f"accuracy_{setting}": value for setting, value in measured["accuracy"].items()},
         "actions": measured["actions"],
@@ -88,10 +87,10 @@ def _rulebench(card: dict[str, Any]) -> dict[str, object]:
 
 
 def _robustlr(card: dict[str, Any]) -> dict[str, object]:
-    recipe, measured = card["recipe"], card["measured"]
+    measured = card["measured"]
     return {
-        "layers": recipe["architecture"]["num_hidden_layers"],
         "f1_in_domain": measured["in_domain"],
+        "f1_with_other_sentences": measured["with_other_sentences"],
         **{f"f1_{name}": value for name, value in measured["f1"].items()},
     }
 

@@ -37,8 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
     """
     import pandas as pd
 
+    from interp.analysis.comparison import judged_pairs
     from interp.analysis.seeds import seed_table
-    from interp.cli.folders import answers_run, judged_pairs
+    from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import cluster_factor
     from interp.report.console import print_table
@@ -52,7 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
             "every seed; expected one with the attribute cluster, such as rulebreakers"
         )
     tables = [
-        judged_pairs(one, one.table("prompts"), model, cluster).assign(seed=one.record.run.seed)
+        judged_pairs(
+            one.table("answers"), one.table("prompts"), model=model, cluster=cluster
+        ).assign(seed=one.record.run.seed)
         for one in runs
         for model in models
     ]

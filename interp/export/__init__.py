@@ -1,0 +1,1 @@
+"""Prompts as tasks of other evaluation libraries, and as a described data set."""

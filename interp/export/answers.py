@@ -1,0 +1,52 @@
+"""How interp judges an answer, for tasks of other libraries: they have a copy of this file.
+
+It needs nothing but Python. The first token that a model writes is its answer: the option of which
+some form begins with it. One that begins no option's form, or several options', is wrong.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Judged(NamedTuple):
+    """The answer to one prompt."""
+
+    pair: str
+    weight: float
+    correct: bool
+
+
+def read_prompts(file: Path) -> list[dict[str, Any]]:
+    """The prompts of a task, one JSON object a line."""
+    with file.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
+    """The name of the option that a text of one token begins; empty if it begins none."""
+    written = token.strip()
+    found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
+    return found[0] if written and len(found) == 1 else ""
+
+
+def judged(token: str, prompt: Mapping[str, Any]) -> Judged:
+    """Whether the first token that a model writes is the correct answer to a prompt."""
+    correct = answered(token, prompt["options"]) == prompt["gold"]
+    return Judged(prompt["pair_id"], prompt["weight"], correct)
+
+
+def accuracy(answers: Iterable[Sequence[Any]]) -> float:
+    """The share of prompts that are answered correctly, each by its weight."""
+    rows = [Judged(*row) for row in answers]
+    return sum(r.weight * r.correct for r in rows) / sum(r.weight for r in rows)
+
+
+def paired_accuracy(answers: Iterable[Sequence[Any]]) -> float:
+    """The share of pairs of which every prompt is answered correctly, each by its weight."""
+    pairs: dict[str, Judged] = {}
+    for row in map(Judged._make, answers):
+        whole = row.correct and pairs.get(row.pair, row).correct
+        pairs[row.pair] = row._replace(correct=whole)
+    return accuracy(pairs.values())
