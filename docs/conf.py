@@ -9,6 +9,9 @@ from importlib import metadata
 from inspect import signature
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from pygments.lexers.special import TextLexer
+from sphinx.highlighting import lexers
+
 import interp
 from interp.options import Options
 
@@ -29,13 +32,13 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
+lexers["csv"] = TextLexer()
 html_theme = "furo"
 html_title = f"interp {release}"
 html_show_sphinx = False
 
 _SECTION = re.compile(r"^## (?P<caption>.+)\n(?P<links>(?:(?!## ).*\n)*)", re.MULTILINE)
 _PAGE = re.compile(r"^- \[(.+?)\]\((\w+)\.md\)", re.MULTILINE)
-_LINK = re.compile(r"\[(?P<text>[^]]+)\]\((?![a-z]+:|#)(?P<docs>docs/)?(?P<target>[^)]+)\)")
 
 
 def navigation(index: str) -> str:
@@ -47,13 +50,6 @@ def navigation(index: str) -> str:
     return "\n".join(menus)
 
 
-def from_docs(text: str) -> str:
-    """A text of the repository's top folder as a page among the others: it links no other files."""
-    return _LINK.sub(
-        lambda link: f"[{link['text']}]({link['target']})" if link["docs"] else link["text"], text
-    )
-
-
 def setup(app: "Sphinx") -> None:
     """Change pages and docstrings while they are read."""
     for name in interp.__all__:
@@ -61,7 +57,6 @@ def setup(app: "Sphinx") -> None:
         if isinstance(thing, type) and issubclass(thing, Options):
             _plain_types(thing)
     app.connect("source-read", _add_navigation)
-    app.connect("include-read", _relink)
     # Before napoleon does.
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)
 
@@ -84,10 +79,6 @@ def _plain_types(options: type[Options]) -> None:
 def _add_navigation(app: "Sphinx", page: str, source: list[str]) -> None:
     if page == app.config.root_doc:
         source[0] += f"\n{navigation(source[0])}"
-
-
-def _relink(app: "Sphinx", path: object, page: str, content: list[str]) -> None:
-    content[0] = from_docs(content[0])
 
 
 def _keep_colons(app: "Sphinx", kind: str, *others: Any) -> None:

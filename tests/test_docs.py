@@ -58,13 +58,6 @@ def test_the_menu_by_hand():
     )
 
 
-def test_a_text_of_the_top_folder_becomes_a_page():
-    text = (
-        "[a](docs/a.md) [b](docs/a.md#b), [c](C.md) [d](notebooks/d.ipynb) [e](https://e) [f](#f)"
-    )
-    assert CONF["from_docs"](text) == "[a](a.md) [b](a.md#b), c d [e](https://e) [f](#f)"
-
-
 def test_the_page_of_methods_is_what_the_command_prints():
     again = "write it again: python -m interp methods > docs/methods.md"
     assert text_of(DOCS / "methods.md") == listing(), again
