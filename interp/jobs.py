@@ -10,7 +10,6 @@ A job is data: a worker in another process gets it as JSON.
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
-from transformers.utils import logging as transformers_logging
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import echo
@@ -142,7 +140,7 @@ class Job(Options):
         """The models that are measured if none is named."""
         what = self.what()
         if isinstance(what, Study):
-            return _organisms_of(what, what.organisms_for(self.prompts))
+            return _organisms_for(what.organisms_for(self.prompts))
         return [default_organism(self.prompts.system)]
 
     def _identity(self, found: FoundModel) -> dict[str, Any]:
@@ -158,10 +156,12 @@ class Job(Options):
         return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
 
 
-def _organisms_of(study: Study, systems: Sequence[str]) -> list[str]:
+def _organisms_for(systems: Sequence[str]) -> list[str]:
     names = organism_names(*systems)
     if not names:
-        raise UserError(f"no packaged organism is made for {study.name}; name a model by --model")
+        raise UserError(
+            f"no packaged organism is made for {' or '.join(systems)}; name a model by --model"
+        )
     return names
 
 
@@ -171,9 +171,6 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel
     Raises:
         UserError: a model that is named twice, cannot be found or is incomplete.
     """
-    if not sys.stderr.isatty():
-        # transformers gives this function no types.
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     found: dict[str, FoundModel] = {}
     for name in names:
         model = find_model(name, loading)

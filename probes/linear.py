@@ -47,6 +47,9 @@ SUBSETS = ("all", "recognized", "failed")
 """All held-out prompts; both sides of the pairs that the model answers correctly on both sides;
 both sides of the other pairs."""
 
+Residuals = Sequence[str | Path] | pd.DataFrame
+"""The residuals table: files that hold it, read layer by layer, or the table itself."""
+
 Vectors = NDArray[np.float32]
 Booleans = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
@@ -65,7 +68,7 @@ class Task:
 
 
 def linear_probes(
-    residuals: Sequence[Path], prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
+    residuals: Residuals, prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
 ) -> pd.DataFrame:
     """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
 
@@ -74,7 +77,7 @@ def linear_probes(
     "B is a kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: files of the residuals table (`probes.residuals`); read layer by layer.
+        residuals: the residuals table (`probes.residuals`), or files of it; read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
             an entity_group, each group is in both halves and has rows of its own.
         answers: the answers table, with model, prompt_id and correct.
@@ -141,9 +144,9 @@ def _labels(prompts: pd.DataFrame, seed: int) -> Booleans:
     return np.hstack([label, label ^ swapped[entity]])
 
 
-def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Each model of the files with its positions and layers, in order of appearance."""
-    table = _read(files, ["model", "position", "layer"])
+def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Each model of the table with its positions and layers, in order of appearance."""
+    table = _read(residuals, ["model", "position", "layer"])
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
         yield (
@@ -152,16 +155,20 @@ def _cells(files: Sequence[Path]) -> Iterator[tuple[str, list[tuple[str, int]]]]
         )
 
 
-def _read(files: Sequence[Path], columns: list[str], filters: Filters | None = None) -> pa.Table:
-    """Columns of all files. By whole paths: pyarrow takes a relative "http:/x" for an address."""
-    whole = [Path(file).absolute() for file in files]
+def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
+    """Columns of the rows. By whole paths: pyarrow takes a relative "http:/x" for an address."""
+    if isinstance(residuals, pd.DataFrame):
+        table = pa.Table.from_pandas(residuals, preserve_index=False)
+        found = table if filters is None else table.filter(pq.filters_to_expression(filters))
+        return found.select(columns)
+    whole = [Path(file).absolute() for file in residuals]
     return pq.read_table(whole, columns=columns, filters=filters)
 
 
-def _vectors(files: Sequence[Path], model: str, position: str, layer: int, task: Task) -> Vectors:
+def _vectors(residuals: Residuals, model: str, position: str, layer: int, task: Task) -> Vectors:
     """The vectors of one layer, (prompt, size), in the order of the task's prompts."""
     filters = [("model", "=", model), ("position", "=", position), ("layer", "=", layer)]
-    table = _read(files, ["prompt_id", "vector"], filters).to_pandas()
+    table = _read(residuals, ["prompt_id", "vector"], filters).to_pandas()
     by_prompt = table.set_index("prompt_id")["vector"]
     if missing := set(task.prompts["prompt_id"]) - set(by_prompt.index):
         raise UserError(

@@ -5,9 +5,8 @@ from functools import partial
 import pandas as pd
 
 from interp.errors import UserError
-from interp.report.results import Results
+from interp.report.results import Measured, Results
 from interp.report.summary import summarize
-from interp.runs.folder import RunFolder
 from interp_probes.familiarity import flag_shared
 from interp_probes.figures import probe_accuracy
 from interp_probes.knowledge import excluded
@@ -17,7 +16,7 @@ from interp_probes.specs import ENTITIES
 _FACTS = ["prompt_id", "category", "entity_group", *ENTITIES]
 
 
-def of_familiarity(run: RunFolder) -> Results:
+def of_familiarity(run: Measured) -> Results:
     """Familiarity of each fact, and its mean by model and group of entities."""
     facts, table = run.table("prompts", _FACTS), _measured(run, "familiarity")
     table = flag_shared(table, facts).merge(facts, on="prompt_id")
@@ -34,7 +33,7 @@ def of_familiarity(run: RunFolder) -> Results:
     return Results({"familiarity": table}, [(title, summary.reset_index())])
 
 
-def of_knowledge(run: RunFolder) -> Results:
+def of_knowledge(run: Measured) -> Results:
     """Which facts each model knows, and those that any of them fails."""
     facts, table = run.table("prompts", _FACTS), _measured(run, "knowledge")
     failed = excluded(table, facts)
@@ -51,19 +50,18 @@ def of_knowledge(run: RunFolder) -> Results:
     return Results({"knowledge": table, "excluded": failed}, shown)
 
 
-def of_residuals(run: RunFolder) -> Results:
+def of_residuals(run: Measured) -> Results:
     """The accuracy of linear probes of the prompt's side, by model, position and layer."""
     prompts = run.table("prompts")
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    files = run.files("residuals", run.models())
-    table = linear_probes(files, prompts, answers, seed=run.record.run.seed)
+    table = linear_probes(run.rows("residuals"), prompts, answers, seed=run.seed)
     title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
     summary = summarize(answers, answers[answers["error"] != ""])
     figures = {"linear_probes": partial(probe_accuracy, table)}
     return Results({"linear_probes": table}, [(title, _for_people(table))], summary, figures)
 
 
-def _measured(run: RunFolder, name: str) -> pd.DataFrame:
+def _measured(run: Measured, name: str) -> pd.DataFrame:
     """A table that has a row for each fact that could be measured.
 
     Raises:
@@ -72,7 +70,7 @@ def _measured(run: RunFolder, name: str) -> pd.DataFrame:
     table = run.table(name)
     if table.empty:
         raise UserError(
-            f"no fact could be measured; models/ and workers/ in {run.folder} say what was tried"
+            "no fact could be measured; models/ and workers/ in the run's folder say what was tried"
         )
     return table
 

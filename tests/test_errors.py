@@ -1,4 +1,16 @@
-from interp.errors import one_line, shortened
+import ast
+import re
+from pathlib import Path
+
+from interp.errors import UserError, one_line, shortened
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
+FILES = {
+    file.relative_to(ROOT): ast.parse(file.read_text("utf-8"))
+    for folder in ("interp", "probes", "experiments")
+    for file in (ROOT / folder).rglob("*.py")
+}
 
 
 def test_a_long_text_loses_its_middle():
@@ -9,3 +21,59 @@ def test_a_long_text_loses_its_middle():
 def test_a_part_of_a_line_holds_no_break_and_nothing_that_a_terminal_obeys():
     assert one_line("two\nlines\t\x1b[31mred") == "two lines\\t\\x1b[31mred"
     assert one_line("name " * 100) == one_line("name " * 100)[:80]
+
+
+def test_every_class_of_errors_has_its_section():
+    defined = {UserError.__name__}
+    for tree in FILES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & {
+                "Exception",
+                "UserError",
+            }:
+                defined.add(node.name)
+    assert sorted(re.findall(r"(?m)^## (\w+)$", PAGE)) == sorted(defined)
+
+
+def test_every_part_of_the_code_that_raises_one_has_its_theme():
+    lists = re.findall(r"(?ms)^Source: (.*?)\.$", PAGE)
+    known = [Path(name) for text in lists for name in re.findall(r"`([^`]+)`", text)]
+    raising = {
+        file
+        for file, tree in FILES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise) and raises_user_error(node)
+    }
+    assert raising
+    for file in raising:
+        assert any(file.is_relative_to(place) for place in known), file
+    for place in known:
+        assert any(file.is_relative_to(place) for file in raising), place
+
+
+def test_every_message_on_the_page_is_one_of_the_code():
+    known = [text for tree in FILES.values() for text in texts_of(tree)]
+    quoted = re.findall(r"(?m)^\| `([^`|]+)`", PAGE.partition("## UserError")[2])
+    assert len(quoted) > 40
+    for message in quoted:
+        pieces = map(re.escape, re.split(r"…", message))
+        pattern = re.compile(".*".join(pieces), re.DOTALL)
+        assert any(pattern.search(text) for text in known), message
+
+
+def raises_user_error(node):
+    return isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in (
+        "UserError",
+        "RankError",
+    )
+
+
+def texts_of(tree):
+    """The texts in the code, as they are printed, with "…" for what is filled in."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
+            )

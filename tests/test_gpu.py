@@ -11,14 +11,15 @@ import interp
 from interp.choices import Quantization
 from interp.measurements.collect import collect
 from interp.measurements.soft_score import SoftScore
-from interp.models.organisms import DEFAULT, organism_names
+from interp.models.organisms import DEFAULT
+from tests.support.organisms import DECODERS
 from tests.support.placed import place
 from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize("name", DECODERS)
 def test_attribution_is_the_same_on_a_gpu(name, prompts):
     on_cpu = interp.attribute(interp.load_model(name, device="cpu"), prompts)
     on_gpu = interp.attribute(interp.load_model(name, device="cuda", dtype="float32"), prompts)

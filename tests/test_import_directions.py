@@ -19,7 +19,7 @@ FLOORS = (
     {"cli"},
     {"api"},
     {"frames"},
-    {"doctor", "jobs", "training"},
+    {"doctor", "export", "jobs", "training"},
     {"studies"},
     {"report"},
     {"analysis", "runs"},

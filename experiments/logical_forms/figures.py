@@ -47,6 +47,9 @@ _OUTLIER = 0.08
 _LABEL = (0.25, 0.035)
 """About the width and height of such a name, in shares of the axes."""
 
+_BESIDE = 0.7
+"""Planted share of Yes from which on names have no room among the points."""
+
 
 def forms_over_perplexity(
     table: pd.DataFrame, *, competent: Collection[str], ax: Axes | None = None
@@ -156,7 +159,7 @@ def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
-    """The names of the forms that are furthest off, below their points and free of each other."""
+    """The names of the forms that are furthest off, below their points or beside the axes."""
     order = table["difference"].abs().sort_values(ascending=False).index
     named: list[tuple[float, float]] = []
     for row in table.loc[order].to_dict("records"):
@@ -164,14 +167,15 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
         hidden = any(abs(x - a) < _LABEL[0] and abs(y - b) < _LABEL[1] for a, b in named)
         if abs(row["difference"]) > _OUTLIER and not hidden:
             named.append((x, y))
-            right = x > 0.75
+            beside = x > _BESIDE
             ax.annotate(
                 row["form"],
                 (x, y),
-                xytext=(-6 if right else 6, -8),
-                textcoords="offset points",
-                ha="right" if right else "left",
+                xytext=(1.02, y) if beside else (6, -8),
+                textcoords="data" if beside else "offset points",
+                va="center" if beside else "baseline",
                 fontsize=7,
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4} if beside else None,
             )
 
 
@@ -257,7 +261,7 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     ax.set_ylim(0, 1)
     counts = table["n"]
     remark = "; not in any mixed model" if grey else ""
-    ax.set_xlabel(f"perplexity (n = {counts.min():,} a point{remark})", fontsize=8)
+    ax.set_xlabel(f"perplexity (n = {counts.min():,} per point{remark})", fontsize=8)
     ax.set_ylabel("soft accuracy", fontsize=9)
     return ax
 

@@ -106,6 +106,8 @@ class LogicalFormsStudy(Study):
                 distribution_section(results),
                 *planted_sections(results),
             ),
+            paper="Wang and Shi (2025): Logical forms complement probability in understanding "
+            "language model (and human) performance.",
             record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )

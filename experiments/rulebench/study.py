@@ -132,6 +132,8 @@ class RuleBenchStudy(Study):
                 *attribution_sections(results),
                 *tuning_sections(results, tunings(results.models)),
             ),
+            paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
+            "Following of Large Language Models.",
             record=folder.record.model_dump(mode="json"),
             problems=(*folder.problems(), *left_out(folder)),
         )

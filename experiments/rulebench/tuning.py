@@ -1,16 +1,9 @@
 """Which of the models that were measured are others of them after tuning (IRFT)."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
-from interp.errors import UserError
-from interp.files import inside
-from interp.models.names import is_folder
-from interp.models.organisms import PREFIX, organism_folder
-from interp.runs.schemas import read_record
-from interp.training.record import RECORD, TrainRecord
+from interp.training.record import training_of
 from interp_experiments.rulebench.learning import STRING_GAME, RuleFollowing
 
 
@@ -36,12 +29,8 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 def _tuning(model: str) -> Tuning | None:
-    """What the folder of a model says of its training; None if it says nothing of IRFT."""
-    record = None
-    with suppress(UserError):  # a report does not fail for the record of another program's folder
-        folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
-        if is_folder(str(folder)):
-            record = read_record(inside(folder, RECORD), TrainRecord)
-    if record is None or record.finished is None or record.training.task != RuleFollowing.name:
+    """What the record of a model says of IRFT; None if it says nothing of it."""
+    record = training_of(model)
+    if record is None or record.training.task != RuleFollowing.name:
         return None
     return Tuning(model, record.training.model, str(record.training.options.get("data")))

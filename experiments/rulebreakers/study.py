@@ -7,6 +7,7 @@ from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section
+from interp.report.prompts_table import prompts_item
 from interp.report.run_report import counted, model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -27,11 +28,21 @@ from interp_experiments.rulebreakers.sections.sensitivity import sensitivity_sec
 from interp_probes.facts import load_facts
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
-DEFAULT_LIMIT = 2400
-"""Pairs: ten instances of each combination of rule, entity group and verb, in all ten phrasings."""
+DEFAULT_LIMIT = 720
+"""Pairs: three instances of each combination of rule, entity group and verb, in ten phrasings."""
 
 PROBED_PAIRS = 960
 """Largest number of pairs whose residual stream is kept: a vector per layer and position."""
+
+
+NAMES = {
+    "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
+    "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",
+    "rulebreaker": "a prompt whose conclusion follows by the rule and is false as a matter of fact",
+    "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
+    "entity_a": "the country or kind of which entity_b, a city or an example, is one",
+}
+"""Words of the report's page."""
 
 
 class RulebreakersStudy(Study):
@@ -88,7 +99,11 @@ class RulebreakersStudy(Study):
                 phrasing_section(results),
                 entity_section(results),
                 example_section(results),
+                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
+            names=NAMES,
+            paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
+            "Spot in Large Language Models' Reasoning with Formal Logic.",
             record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )

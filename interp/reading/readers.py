@@ -89,7 +89,7 @@ class CausalReader:
         embeddings: Embeddings | None = None,
         past: Cache | None = None,
     ) -> Float[Tensor, "row position vocabulary"]:
-        """The next-token logits of the last positions, at least so many; see `answer_logits`."""
+        """The next-token logits of the last `count` positions; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {

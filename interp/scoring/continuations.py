@@ -37,10 +37,10 @@ def continuation_log_probabilities(
     found = torch.empty(len(prompts), dtype=torch.float64)
     for indices, batch in batches(model, read, batch_tokens=batch_tokens):
         longest = max(len(continuations[index]) for index in indices)
-        logits = CausalReader(model).last_logits(batch, longest).double().log_softmax(-1)
+        logits = CausalReader(model).last_logits(batch, longest)
         for index, row in zip(indices, logits, strict=True):
             tokens = continuations[index]
             # All texts end at the last position, which predicts the last token.
-            own = row[-len(tokens) :][torch.arange(len(tokens)), list(tokens)]
-            found[index] = own.sum().cpu()
+            log_p = row[-len(tokens) :].double().log_softmax(-1)
+            found[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
     return found

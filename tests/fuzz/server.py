@@ -24,7 +24,7 @@ from tests.fuzz import jail
 from tests.fuzz.guard import Guard
 from tests.fuzz.verdict import Outcome, judge, place_of
 
-LIMIT = 60
+LIMIT = 20
 """Seconds of processor time after which a case hangs. What other work takes does not count, but
 beside it the same case needs up to twice as many."""
 

@@ -271,3 +271,11 @@ def test_the_organism_knows_more_than_it_says(tmp_path, organism):
     assert table[0].eq(0.5).all()
     # It answers none of the failed pairs right on both sides, and yet tells the sides apart inside.
     assert table[2, "failed"] > 0.8
+
+
+def test_the_table_itself_gives_what_its_files_give(tmp_path):
+    files, prompts, answers = simulated(tmp_path, signal=1.0)
+    table = pd.concat(map(pd.read_parquet, files))
+    pd.testing.assert_frame_equal(
+        linear_probes(table, prompts, answers), linear_probes(files, prompts, answers)
+    )

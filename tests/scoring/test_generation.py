@@ -10,12 +10,12 @@ from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.measurements.generate import Generate
 from interp.models.model import Model
-from interp.models.organisms import organism_names
 from interp.reading.chat import ChatText
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
 from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts
+from tests.support.organisms import DECODERS
 from tests.support.systems import numbers, three_options
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -66,7 +66,7 @@ def test_the_organism_completes_what_it_was_told(organism):
     assert said[6:] == ["bird", "racket sport"]
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize("name", DECODERS)
 def test_padded_batches_say_what_transformers_says_prompt_by_prompt(name):
     model = interp.load_model(name, device="cpu", dtype="float64")
     facts = list(load_facts())[::11]

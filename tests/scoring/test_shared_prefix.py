@@ -10,7 +10,6 @@ from transformers import Phi3Config
 
 import interp
 from interp.measurements.evaluate import Evaluate
-from interp.models.organisms import organism_names
 from interp.reading.chat import ChatText
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
@@ -20,6 +19,7 @@ from interp.scoring.shared_prefix import predict_parts, readable_in_parts
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
 from tests.support.answers import with_options
+from tests.support.organisms import DECODERS
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -100,7 +100,7 @@ def test_float64_with_eager_attention_needs_no_padding(kind, phrasings):
     assert largest_difference(model, tokenize(model, phrasings)) < 1e-6
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize("name", DECODERS)
 def test_trained_models_agree(name, phrasings):
     """Among them one key head for all queries, a soft cap, and the chat templates of the paper."""
     model = interp.load_model(name, device="cpu")
