@@ -14,7 +14,7 @@ from interp_probes.linear import linear_probes
     "call",
     [
         lambda: spearman(np.zeros(3), pd.Series([1.0])),
-        lambda: linear_probes("residuals.parquet", pd.DataFrame(), pd.DataFrame()),
+        lambda: linear_probes("residuals.parquet", [], pd.DataFrame()),
         lambda: accuracy([]),
     ],
     ids=["interp", "interp_probes", "interp_experiments"],

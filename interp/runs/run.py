@@ -79,6 +79,9 @@ class Run(RunFolder):
         with Claims(folder, ("claims",)).alone("record"):
             earlier = read_record(inside(folder, RECORD), RunRecord)
             record = RunRecord(run=identity, models=[], history=[], files={})
+            if earlier is None:
+                # First of all files: by it, other workers know that the folder is a run's.
+                write_record(folder / RECORD, record)
             if earlier is not None and names_in(folder / "models"):
                 grown = check_same_run(folder, earlier.run, identity)
                 changes = {"run": identity, "finished": None} if grown else {}

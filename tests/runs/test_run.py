@@ -13,7 +13,7 @@ from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
 from interp.runs.measured import cut
-from interp.runs.run import Run
+from interp.runs.run import Run, take_folder
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -166,6 +166,18 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
     with pytest.raises(UserError, match="is not a run folder"):
         run_in(tmp_path, "llama")
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_a_worker_may_come_while_another_writes_the_prompts(tmp_path, monkeypatch):
+    write = Run._write_prompts
+
+    def written_while_another_comes(run):
+        write(run)
+        take_folder(run.folder, "run.json")
+
+    monkeypatch.setattr(Run, "_write_prompts", written_while_another_comes)
+    run_in(tmp_path, "llama")
+    assert (tmp_path / "answers.parquet").exists()
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
