@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from interp.api import attribute, measurement, patch, run, score, study, train
     from interp.errors import UserError
-    from interp.frames import Attributions, Patches, Scores, Tables
+    from interp.frames.answers import Attributions, Scores
+    from interp.frames.patches import Patches
+    from interp.frames.tables import Tables
     from interp.measurements.attribute import Attribute
     from interp.measurements.evaluate import Evaluate
     from interp.measurements.generate import Generate
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
     "Attribute": "interp.measurements.attribute",
-    "Attributions": "interp.frames",
+    "Attributions": "interp.frames.answers",
     "Choice": "interp.prompts.answers",
     "Completion": "interp.prompts.answers",
     "Demonstration": "interp.prompts.messages",
@@ -43,14 +45,14 @@ _HOMES = {
     "Messages": "interp.prompts.messages",
     "Model": "interp.models.model",
     "Patch": "interp.measurements.patch",
-    "Patches": "interp.frames",
+    "Patches": "interp.frames.patches",
     "Prompt": "interp.prompts.prompt",
     "PromptSet": "interp.prompts.prompt_set",
-    "Scores": "interp.frames",
+    "Scores": "interp.frames.answers",
     "SoftScore": "interp.measurements.soft_score",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",
-    "Tables": "interp.frames",
+    "Tables": "interp.frames.tables",
     "UserError": "interp.errors",
     "attribute": "interp.api",
     "load_model": "interp.models.load",

@@ -6,7 +6,9 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
-from interp.frames import Attributions, Origin, Patches, Result, Scores, made_of, result_of
+from interp.frames.answers import Attributions, Scores
+from interp.frames.kinds import Origin, Result, made_of, result_of
+from interp.frames.patches import Patches
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.attribute import Attribute
 from interp.measurements.collect import collect

@@ -73,7 +73,8 @@ def described(prompts: PromptSet) -> Mapping[str, str]:
 def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
     content = lines.encode("utf-8")
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
-    fields = _FIELDS | dict.fromkeys(factors, "something that the data set varies")
+    factors.pop("options", None)  # the answer options, which are no text
+    fields = dict.fromkeys(factors, "something that the data set varies") | _FIELDS
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -49,7 +49,9 @@ def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
 
 
 def prompt_lines(prompts: PromptSet) -> str:
-    """The prompts as JSON, one a line: id, pair, side, text, options, gold, weight and factors.
+    """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
+
+    A factor that has the name of another of these fields is left out.
 
     Raises:
         UserError: as `lm_eval_task`.
@@ -76,7 +78,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
             f"prompt {prompt.id} has messages around it, which an exported task does not write; "
             "give prompts that stand alone"
         )
-    return {
+    fields = {
         "prompt_id": prompt.id,
         "pair_id": prompt.pair_id,
         "side": prompt.side,
@@ -84,8 +86,8 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
         "options": [{"name": o.name, "forms": list(o.forms)} for o in answer.options],
         "gold": answer.gold,
         "weight": weight,
-        **prompt.factors,
     }
+    return {**prompt.factors, **fields}
 
 
 def _filled(template: str, prompts: PromptSet) -> str:

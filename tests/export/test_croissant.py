@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
 import interp
 from interp.cli import main
+from interp.export.croissant import described as described_set
+from interp.prompts.prompt_set import PromptSet
 
 
 @pytest.fixture
@@ -23,6 +26,19 @@ def test_the_description_names_the_file_and_every_field(folder):
     (records,) = described["recordSet"]
     names = {field["name"] for field in records["field"]}
     assert names == set(json.loads(content.splitlines()[0])) - {"options"}
+
+
+def test_a_factor_never_takes_the_place_of_a_field(prompts):
+    def fields(**factors):
+        prompt = replace(prompts[0], factors=factors)
+        described = json.loads(described_set(PromptSet.of([prompt]))["croissant.json"])
+        (records,) = described["recordSet"]
+        return {field["name"]: field["description"] for field in records["field"]}
+
+    usual = fields()
+    own = fields(text="?", options="?", topic="cities")
+    assert own == usual | {"topic": "something that the data set varies"}
+    assert usual["text"] == "what the model reads"
 
 
 @pytest.mark.filterwarnings("default")

@@ -45,6 +45,13 @@ def test_each_line_is_a_prompt_with_its_options(prompts):
     assert {"pair_id", "side", "weight", *first.factors} <= set(lines[0])
 
 
+def test_a_factor_never_takes_the_place_of_a_field(prompts):
+    own = {"text": "?", "gold": "?", "prompt_id": "?", "options": "?", "topic": "cities"}
+    (line,) = prompt_lines(PromptSet.of([replace(prompts[0], factors=own)])).splitlines()
+    (usual,) = prompt_lines(PromptSet.of([replace(prompts[0], factors={})])).splitlines()
+    assert json.loads(line) == json.loads(usual) | {"topic": "cities"}
+
+
 def test_the_files_of_a_task_are_python(prompts):
     prompts = PromptSet.of(prompts)
     for files in (lm_eval_task(prompts), inspect_task(prompts)):
