@@ -147,26 +147,30 @@ def steps_of(
         batch: lessons in a step.
         epochs: how often each lesson comes.
         seed: decides the order.
-        curriculum: in the first epoch short lessons come before long ones, but for a random half
-            of their length.
+        curriculum: in the first epoch the shortest lessons come first, and those of one length in
+            the order of the data. Lessons about one text then mostly share a batch, so that its
+            gradient tells what sets them apart.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
-        rng = random.Random(f"order {seed} {epoch}")
-        order = sorted(range(len(lengths)), key=lambda _: rng.random())
-        by_length = curriculum and epoch == 0
-        if by_length:
-            order.sort(key=lambda place: lengths[place] * (1 + 0.5 * rng.random()))
-        made: list[tuple[int, list[int]]] = []
-        for start in range(0, len(order), batch * BUCKET):
-            bucket = sorted(order[start : start + batch * BUCKET], key=lengths.__getitem__)
-            made += [
-                (start * by_length, bucket[first : first + batch])
-                for first in range(0, len(bucket), batch)
-            ]
-        made.sort(key=lambda one: (one[0], rng.random()))
-        steps += [own for _, own in made]
+        if curriculum and epoch == 0:
+            steps += _cut(sorted(range(len(lengths)), key=lengths.__getitem__), batch)
+        else:
+            rng = random.Random(f"order {seed} {epoch}")
+            steps += _similar(lengths, batch, rng)
     return steps
+
+
+def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:
+    """All places in a random order, but that a batch has similar lengths."""
+    order = sorted(range(len(lengths)), key=lambda _: rng.random())
+    buckets = _cut(order, batch * BUCKET)
+    made = [step for own in buckets for step in _cut(sorted(own, key=lengths.__getitem__), batch)]
+    return sorted(made, key=lambda _: rng.random())
+
+
+def _cut(places: list[int], size: int) -> list[list[int]]:
+    return [places[start : start + size] for start in range(0, len(places), size)]
 
 
 class Steps(Dataset[dict[str, Tensor]]):

@@ -47,6 +47,11 @@ LORA_RATE = 2e-4
 """Learning rates where none is given: those of Sanyal et al. (2022) for T5 and RoBERTa, and of
 Dettmers et al. (2023) for adapters."""
 
+ADAM = {"adam_beta2": 0.98, "adam_epsilon": 1e-6}
+"""AdamW's constants for checkpoints, as Sanyal et al. (2022) have them."""
+ADAM_FROM_SCRATCH = {"adam_beta2": 0.999, "adam_epsilon": 1e-8}
+"""The usual ones. With an epsilon of 1e-6 a small T5 did not learn to tell True from False."""
+
 
 class Training:
     """A training run that is prepared: the model is found, and its lessons are read."""
@@ -189,8 +194,7 @@ class Training:
                 lr_scheduler_type="linear",
                 warmup_steps=round(self.spec.warmup * len(steps)),
                 weight_decay=self.spec.weight_decay,
-                adam_beta2=0.98,
-                adam_epsilon=1e-6,
+                **(ADAM_FROM_SCRATCH if self.spec.from_scratch else ADAM),
                 logging_steps=50,
                 save_steps=keeping.checkpoint_steps,
             )
