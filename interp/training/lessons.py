@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +41,8 @@ class Lesson(NamedTuple):
     target: NDArray[np.int32]
     """A classifier's class; or the tokens that are to be written, the last of those that are read
     by a causal model."""
+    group: str
+    """What the prompts of its group share: the `pair_id`."""
 
 
 class Lessons(NamedTuple):
@@ -54,7 +56,7 @@ class Lessons(NamedTuple):
         """A hash over all lessons in order: the data as this model reads them."""
         digest = hashlib.sha256()
         for lesson in self.lessons:
-            for part in lesson:
+            for part in (lesson.token_ids, lesson.target):
                 digest.update(len(part).to_bytes(4, "big"))
                 digest.update(part.astype("<i4").tobytes())
         return digest.hexdigest()
@@ -97,13 +99,14 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
     bare = [replace(prompt, segments={}, roles={}) for prompt in prompts]
     for prompt, tokenized in zip(bare, tokenize_whole(model, bare), strict=True):
         if model.kind is CLASSIFIER:
-            yield Lesson(_ids(tokenized.token_ids), _ids([_class(model, prompt)]))
+            read, target = tokenized.token_ids, [_class(model, prompt)]
         elif model.kind is CAUSAL:
-            written = _continuation(model, tokenized, spec.target(prompt))
-            yield Lesson(_ids([*tokenized.token_ids, *written]), _ids(written))
+            target = _continuation(model, tokenized, spec.target(prompt))
+            read = (*tokenized.token_ids, *target)
         else:
-            written = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
-            yield Lesson(_ids(tokenized.token_ids), _ids(written))
+            read = tokenized.token_ids
+            target = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
+        yield Lesson(_ids(read), _ids(target), prompt.pair_id)
 
 
 def _ids(tokens: Sequence[int]) -> NDArray[np.int32]:
@@ -135,7 +138,13 @@ def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list
 
 
 def steps_of(
-    lengths: Sequence[int], *, batch: int, epochs: int, seed: int, curriculum: bool = False
+    lengths: Sequence[int],
+    groups: Sequence[str],
+    *,
+    batch: int,
+    epochs: int,
+    seed: int,
+    curriculum: bool = False,
 ) -> list[list[int]]:
     """The lessons of each step by their places, in an order that the seed decides.
 
@@ -144,21 +153,33 @@ def steps_of(
 
     Args:
         lengths: tokens of each lesson.
+        groups: of each lesson.
         batch: lessons in a step.
         epochs: how often each lesson comes.
         seed: decides the order.
-        curriculum: in the first epoch the shortest lessons come first, and those of one length in
-            the order of the data. Lessons about one text then mostly share a batch, so that its
-            gradient tells what sets them apart.
+        curriculum: in the first epoch short groups come before long ones, but for a random half
+            of their length. A group stays together, so that what tells its prompts apart is in
+            the gradient of one batch.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
+        rng = random.Random(f"order {seed} {epoch}")
         if curriculum and epoch == 0:
-            steps += _cut(sorted(range(len(lengths)), key=lengths.__getitem__), batch)
+            steps += _cut(_short_first(lengths, groups, rng), batch)
         else:
-            rng = random.Random(f"order {seed} {epoch}")
             steps += _similar(lengths, batch, rng)
     return steps
+
+
+def _short_first(lengths: Sequence[int], groups: Sequence[str], rng: random.Random) -> list[int]:
+    members: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        members.setdefault(group, []).append(place)
+
+    def size(places: list[int]) -> float:
+        return sum(lengths[place] for place in places) / len(places) * (1 + 0.5 * rng.random())
+
+    return list(chain.from_iterable(sorted(members.values(), key=size)))
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:
@@ -180,6 +201,7 @@ class Steps(Dataset[dict[str, Tensor]]):
         self._model, self._lessons = model, lessons
         self._steps = steps_of(
             [len(lesson.token_ids) for lesson in lessons],
+            [lesson.group for lesson in lessons],
             batch=spec.batch,
             epochs=spec.epochs,
             seed=spec.seed,

@@ -47,10 +47,10 @@ LORA_RATE = 2e-4
 """Learning rates where none is given: those of Sanyal et al. (2022) for T5 and RoBERTa, and of
 Dettmers et al. (2023) for adapters."""
 
-ADAM = {"adam_beta2": 0.98, "adam_epsilon": 1e-6}
-"""AdamW's constants for checkpoints, as Sanyal et al. (2022) have them."""
-ADAM_FROM_SCRATCH = {"adam_beta2": 0.999, "adam_epsilon": 1e-8}
-"""The usual ones. With an epsilon of 1e-6 a small T5 did not learn to tell True from False."""
+EPSILON = 1e-6
+EPSILON_FROM_SCRATCH = 1e-8
+"""Of Adam: that of Sanyal et al. (2022) for checkpoints, and the usual one, since with 1e-6 a small
+T5 did not learn to tell True from False."""
 
 
 class Training:
@@ -194,7 +194,8 @@ class Training:
                 lr_scheduler_type="linear",
                 warmup_steps=round(self.spec.warmup * len(steps)),
                 weight_decay=self.spec.weight_decay,
-                **(ADAM_FROM_SCRATCH if self.spec.from_scratch else ADAM),
+                adam_beta2=0.98,
+                adam_epsilon=EPSILON_FROM_SCRATCH if self.spec.from_scratch else EPSILON,
                 logging_steps=50,
                 save_steps=keeping.checkpoint_steps,
             )

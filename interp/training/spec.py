@@ -55,8 +55,8 @@ class TrainSpec(Options, ABC):
     epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
     """how often each prompt is learned"""
     curriculum: bool = False
-    """in the first epoch, learn short prompts before long ones (Bengio et al. 2009): a small model
-    from scratch may learn nothing of long prompts otherwise"""
+    """in the first epoch, learn groups of short prompts before those of long ones (Bengio et al.
+    2009): a small model from scratch may learn nothing of long prompts otherwise"""
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None

@@ -1,6 +1,6 @@
 from collections import Counter
-from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,34 +18,37 @@ QUESTIONS = [question(number) for number in range(9)]
 
 def test_an_epoch_has_every_lesson_once_in_an_order_of_the_seed():
     lengths = [5, 9, 7, 5, 8, 6, 9] * 30
-    steps = steps_of(lengths, batch=8, epochs=3, seed=1)
+    groups = [str(place) for place in range(210)]
+    steps = steps_of(lengths, groups, batch=8, epochs=3, seed=1)
     assert len(steps) == 3 * 27
     for epoch in range(3):
         places = [place for step in steps[epoch * 27 : (epoch + 1) * 27] for place in step]
         assert Counter(places) == dict.fromkeys(range(210), 1)
-    assert steps == steps_of(lengths, batch=8, epochs=3, seed=1)
-    assert steps != steps_of(lengths, batch=8, epochs=3, seed=2)
+    assert steps == steps_of(lengths, groups, batch=8, epochs=3, seed=1)
+    assert steps != steps_of(lengths, groups, batch=8, epochs=3, seed=2)
     assert steps[:27] != steps[27:54]
 
 
 def test_batches_hold_lessons_of_similar_length():
     lengths = list(range(1, 257))
-    for step in steps_of(lengths, batch=8, epochs=1, seed=0):
+    for step in steps_of(lengths, [""] * 256, batch=8, epochs=1, seed=0):
         own = [lengths[place] for place in step]
         assert max(own) - min(own) == 7
 
 
-def test_a_curriculum_begins_with_short_lessons():
-    lengths = [4 + place // 6 * 7 % 60 for place in range(4000)]
-    steps = steps_of(lengths, batch=8, epochs=2, seed=0, curriculum=True)
+def test_a_curriculum_begins_with_short_groups_and_keeps_them_together():
+    groups = [str(place % 1000) for place in range(4000)]
+    lengths = [4 + place % 1000 * 7 % 60 for place in range(4000)]
+    steps = steps_of(lengths, groups, batch=8, epochs=2, seed=0, curriculum=True)
     places = [place for step in steps[:500] for place in step]
     assert Counter(places) == dict.fromkeys(range(4000), 1)
-    assert [lengths[place] for place in places] == sorted(lengths)
-    # Lessons that follow each other in the data and are as long stay together.
-    apart = [b - a for a, b in pairwise(places)]
-    assert apart.count(1) > 0.8 * len(apart)
-    # The second epoch is as any other.
-    assert steps[500:] == steps_of(lengths, batch=8, epochs=2, seed=0)[500:]
+    assert all(place % 1000 == places[at // 4 * 4] % 1000 for at, place in enumerate(places))
+    means = [np.mean([lengths[p] for p in places[at : at + 256]]) for at in range(0, 3840, 256)]
+    assert (np.diff(means) > 0).all() and means[-1] > 4 * means[0]
+    # The lengths of neighbouring batches are mixed, and the second epoch is as any other.
+    assert steps[500:] == steps_of(lengths, groups, batch=8, epochs=2, seed=0)[500:]
+    neighbours = np.diff([np.mean([lengths[p] for p in step]) for step in steps[:500]])
+    assert (neighbours < 0).mean() > 0.3
 
 
 def test_a_classifier_learns_the_class_of_the_answer():
