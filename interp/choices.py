@@ -34,7 +34,7 @@ ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
 OWN_PAIRS = "pairs"
 """The system of pairs of one's own, which a file holds."""
 
-SiteName = Literal[
+VectorSite = Literal[
     "resid_pre",
     "resid_mid",
     "resid_post",
@@ -44,8 +44,10 @@ SiteName = Literal[
     "q",
     "k",
     "v",
-    "pattern",
 ]
+"""The names of the `SITES` that hold a vector for each token."""
+
+SiteName = Literal[VectorSite, "pattern"]
 """The names of `SITES`, under the field's usual ones."""
 
 

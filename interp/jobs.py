@@ -21,7 +21,7 @@ from pydantic import Field, JsonValue, ValidationError
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import echo
 from interp.errors import UserError, shortened
-from interp.files import make_folder, write_whole
+from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
 from interp.models.devices import check_device
 from interp.models.load import FoundModel, find_model, load_found
@@ -264,7 +264,10 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
 
 
 def write_results(run: RunFolder, results: Results) -> None:
-    """Write small tables as CSV, and figures as PNG into figures/."""
+    """Write small tables as CSV, figures as PNG into figures/, and further files.
+
+    Further files that hold these shards already are left alone.
+    """
     for name, table in results.tables.items():
         write_whole(run.folder / f"{name}.csv", partial(table.to_csv, index=False))
     for name, draw in results.figures.items():
@@ -272,3 +275,7 @@ def write_results(run: RunFolder, results: Results) -> None:
         file = make_folder(run.folder, "figures") / f"{name}.png"
         if figure is not None:
             write_whole(file, partial(figure.savefig, format="png"))
+    changed = run.mergeable() != run.record.merged
+    for name, write in results.files.items():
+        if changed or run.file_problem(name):
+            write_whole(inside(run.folder, name), write)

@@ -6,6 +6,7 @@ as metadata that Parquet files keep. `python -m interp tables` prints all of it
 `column` too.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +71,21 @@ _TO_SOURCE = "positive where the metric moves towards that of the source prompt"
 _DONOR_KIND = column("donor_kind", TEXT, "whose segments come in: `instance` or `counterpart`")
 _FOR_ANSWER = "positive where `answer` is preferred to `other_answer`"
 _SUPPORTS = "positive where the segment supports `answer`"
+
+_PLACE = (
+    MODEL,
+    PROMPT_ID,
+    column("group", TEXT, "the segment or role that was asked for; `all` is the whole prompt"),
+    column("position", INTEGER, "which token of the prompt as read", "tokens, from 0"),
+    column("token", TEXT, "that token, as the tokenizer spells it"),
+    SEGMENT,
+    column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
+    column("tokens", INTEGER, "how many tokens the vector is the mean of", "tokens"),
+    column("site", TEXT, "the activation, such as `resid_post`"),
+    column("layer", INTEGER, "which layer", "layers, from 0"),
+    column("head", INTEGER, "which head; null where the site has none", "heads, from 0"),
+)
+_OWN_UNIT = "the model's own"
 
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
@@ -327,6 +343,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         ERROR,
     ),
+    "activation_vectors": table(
+        "One row per model, prompt, place, site, layer and head: a vector. A place is a token, or "
+        "the tokens whose mean the vector is; of a mean `position`, `token`, `segment` and `role` "
+        "are null. A prompt with an error in `answers` has none. It stays in the shards: what it "
+        "holds is written as `activations` and safetensors files.",
+        *_PLACE,
+        column(
+            "vector", pa.list_(pa.float32()), "the activation, in the order of its units", _OWN_UNIT
+        ),
+    ),
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The first cells of a ranking are "
         "patched from the counterpart at once. Only with `--sets`.",
@@ -375,6 +401,39 @@ PROMPTS = table(
     column(END, INTEGER, "where it ends: first character behind it", "characters, from 0"),
 )
 """Of every run, beside what is measured."""
+
+
+ACTIVATIONS = table(
+    "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
+    "in the safetensors file `file`. A place is a token, or the tokens whose mean the vector is; of "
+    "a mean `position`, `token`, `segment` and `role` are null. There is one more column for each "
+    "factor of the data; a factor that has the name of another column is in the prompts table "
+    "alone.",
+    *_PLACE,
+    column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
+    column("tensor", TEXT, "name of the tensor, (vectors, width): site and layer"),
+    column("row", INTEGER, "which row of the tensor", "rows, from 0"),
+    PAIR_ID,
+    PROMPTS.field("side"),
+    PROMPTS.field("gold"),
+    SCHEMAS["answers"].field("answer"),
+    SCHEMAS["answers"].field("correct"),
+    PROMPTS.field(FACTOR),
+)
+"""Which vector is where: of runs that read activations, beside what is measured."""
+
+
+def activations_index(factors: Iterable[str]) -> pa.Schema:
+    """The columns of the index of activations, described.
+
+    Args:
+        factors: of the prompts; those with the name of another column are left out.
+    """
+    index = ACTIVATIONS.remove(ACTIVATIONS.get_field_index(FACTOR))
+    for name in factors:
+        if name not in index.names:
+            index = index.append(PROMPTS.field(FACTOR).with_name(name))
+    return index
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:

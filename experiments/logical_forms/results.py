@@ -54,6 +54,10 @@ class Results:
     """Model to the size of its vocabulary: the perplexity of guessing."""
     answers: pd.DataFrame
     """The answers table of the main set: one row per model and question."""
+    prompts: pd.DataFrame
+    """The prompts tables of all sets, pairs whole, with a column set; ids begin with it."""
+    answers_of_all: pd.DataFrame
+    """Their answers tables: one row per model and prompt."""
 
     @property
     def models(self) -> list[str]:
@@ -118,11 +122,25 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage in which nothing was measured yet.
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
-    records = study.runs["questions"].models()
+    main = study.runs["questions"]
+    prompts, answers = zip(*(_asked(study.runs[stage], stage) for stage in STAGES), strict=True)
     return Results(
         scores,
-        vocabulary={name: record.vocabulary for name, record in records.items()},
-        answers=study.runs["questions"].table("answers", ["model", "answer", "error"]),
+        vocabulary={name: record.vocabulary for name, record in main.models().items()},
+        answers=main.table("answers", ["model", "answer", "error"]),
+        prompts=pd.concat(prompts, ignore_index=True),
+        answers_of_all=pd.concat(answers, ignore_index=True),
+    )
+
+
+def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The prompts and answers tables of a set, whose ids other sets may have too."""
+    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
+    prompts = whole_pairs(run.table("prompts"), answers)
+    ids = {name: f"{stage}/" + prompts[name] for name in ("prompt_id", "pair_id")}
+    return (
+        prompts.assign(**ids, set=stage),
+        answers.assign(prompt_id=f"{stage}/" + answers["prompt_id"]),
     )
 
 

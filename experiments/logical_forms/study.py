@@ -7,6 +7,7 @@ from interp.measurements.soft_score import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
+from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -41,6 +42,26 @@ from interp_experiments.logical_forms.system import (
 
 DEFAULT_LIMIT = 480
 """Pairs: each of the 24 forms under forty interpretations."""
+
+NAMES = {
+    "accuracy": "soft accuracy, where hard is not said",
+    "effect": "what a factor adds to the mean of a mixed model, for all models alike",
+    "soft accuracy": "the correct answer's share of the probability of Yes and No together",
+    "hard accuracy": "share of questions whose most probable token is the correct answer",
+    "share": "a part of a whole, from 0 to 1",
+    "side": "which member of its pair a question is: theorem or fallacy",
+    "theorem": "the side of a pair whose conclusion follows",
+    "fallacy": "the other side: second premise and conclusion change places, both negated",
+    "box": 'necessity, □, "certain"; diamond is possibility, ◇, "possible"; none is neither',
+    "vL": "disjunctive syllogism, the left side denied; vR: the right side",
+    "toL": "modus ponens; toR: modus tollens",
+    "argument form": "or: disjunctive syllogism, mp: modus ponens, mt: modus tollens; or_fallacy: "
+    "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
+    "⊢": "what is left of it entails what is right of it; ⊬: it does not",
+    "interpretation": "the events that stand for p and q in a question; one cluster",
+    "nonsense": "the same questions with invented words, a set of its own",
+}
+"""Words of the report's page."""
 
 
 class LogicalFormsStudy(Study):
@@ -105,7 +126,9 @@ class LogicalFormsStudy(Study):
                 introduction_section(results),
                 distribution_section(results),
                 *planted_sections(results),
+                Section("Prompts", items=(prompts_item(results.prompts, results.answers_of_all),)),
             ),
+            names=NAMES,
             paper="Wang and Shi (2025): Logical forms complement probability in understanding "
             "language model (and human) performance.",
             record=folder.record.model_dump(mode="json"),

@@ -32,6 +32,10 @@ class Results:
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof of short theories, prompt by prompt: the columns of
     `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if none was."""
+    prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """The prompts table of the evaluation sets, theories whole."""
+    answers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Their answers table: one row per model and instance."""
 
     @property
     def models(self) -> list[str]:
@@ -55,7 +59,9 @@ def read_results(study: StudyFolder) -> Results:
         stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()
     }
     notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
-    return Results(rows, notes, _found(begun, rows))
+    answers = begun[SETS].table("answers")
+    prompts = whole_pairs(begun[SETS].table("prompts"), answers)
+    return Results(rows, notes, _found(begun, rows), prompts, answers)
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.prompts_table import prompts_item
 from interp.report.run_report import counted
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -38,6 +39,30 @@ METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:del
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
+
+NAMES = {
+    "accuracy": "of a count: share of statements whose label the best guess from it alone names",
+    "score": "of answers: f1 or consistency; of a sentence: what an attribution method gives it",
+    "theory": "facts and rules that a statement is judged by; with its variants it is a group",
+    "side": "which member of its group a prompt is, such as base or neg1",
+    "base": "the theory that the others of its group are edits or paraphrases of",
+    "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
+    "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
+    "one body",
+    "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
+    "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
+    "rounded is rounded by theory first, as the authors' code does it",
+    "consistency": "share of theories of which every answer is right",
+    "baseline": "a constant guess; two of these know the label of each theory's base",
+    "Unknown": "neither the statement nor its negation follows",
+    "distractors": "facts and rules that decide nothing",
+    "proof": "the facts and rules that prove the statement or its negation",
+    "hit": "share of prompts in which a sentence of the proof has the largest score; chance: that "
+    "of a random order",
+    "auc": "share of pairs of a sentence of the proof and another in which the first has the "
+    "larger score",
+}
+"""Words of the report's page."""
 
 
 class RobustLRStudy(Study):
@@ -106,7 +131,13 @@ class RobustLRStudy(Study):
                 *distractor_sections(results),
                 *size_sections(results),
                 feature_section(seed if isinstance(seed, int) else 0),
+                Section(
+                    "Prompts",
+                    "Those of the evaluation sets, without distractors.",
+                    (prompts_item(results.prompts, results.answers),),
+                ),
             ),
+            names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
             record=folder.record.model_dump(mode="json"),

@@ -1,5 +1,6 @@
 """What a study of RuleBench has measured: every text with its setting and how it was judged."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -37,6 +38,10 @@ class Results:
     """How attribution methods rank the golden rule, prompt by prompt: the columns of
     `interp.analysis.decisive.finds`, set, and outcome (of `followed.OUTCOMES`). Empty if nothing
     was attributed."""
+    prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """The prompts tables of all settings, one after the other."""
+    answers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """What was read from each text: one row per model and prompt."""
 
     @property
     def models(self) -> list[str]:
@@ -73,7 +78,19 @@ def read_results(study: StudyFolder) -> Results:
     rows = pd.concat([_texts(run) for run in runs], ignore_index=True)
     failed = rows["error"] != ""
     texts = rows[~failed].drop(columns="error").astype({"correct": bool})
-    return Results(texts.reset_index(drop=True), rows[failed].reset_index(drop=True), _found(study))
+    return Results(
+        texts.reset_index(drop=True),
+        rows[failed].reset_index(drop=True),
+        _found(study),
+        prompts=_joined(runs, "prompts"),
+        answers=_joined(runs, "completions", ["model", "prompt_id", "answer", "correct", "error"]),
+    )
+
+
+def _joined(
+    runs: Sequence[RunFolder], table: str, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    return pd.concat([run.table(table, columns) for run in runs], ignore_index=True)
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.prompts_table import prompts_item
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -40,6 +41,28 @@ METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:del
 """Methods that cost few passes and that every model takes."""
 
 FEW = Setting(quantity="few")
+
+NAMES = {
+    "accuracy": "share of texts with the correct answer; a text without any counts as wrong",
+    "score": "of a dimension: a mean of accuracies; of a rule: what an attribution method gives it",
+    "golden rule": "the one rule that fits the question",
+    "noise rule": "any other rule that is shown with it",
+    "rules": "how many are shown: no, the golden one, few or all",
+    "form": "rules in natural language, or in first-order logic",
+    "shots": "whether demonstrations come before the question",
+    "thought": "whether the model is to reason step by step before it answers",
+    "version": "counterfactual: rules whose conclusions were changed, and the correct answers with "
+    "them; else factual",
+    "side": "the setting of a question; a group is one question under all of them",
+    "unparsed": "a text in which no answer was found; refused: one that declines to answer",
+    "triggering error": "an answer that follows a noise rule",
+    "execution error": "a wrong answer that follows no noise rule",
+    "hit": "a prompt whose golden rule has the largest score of its rules; chance: their share in "
+    "a random order",
+    "auc": "share of noise rules with a smaller score than the golden one",
+    "long tail": "questions with the rarest answers of their set",
+}
+"""Words of the report's page."""
 
 
 class RuleBenchStudy(Study):
@@ -131,7 +154,9 @@ class RuleBenchStudy(Study):
                 behaviour_section(results),
                 *attribution_sections(results),
                 *tuning_sections(results, tunings(results.models)),
+                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
+            names=NAMES,
             paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
             "Following of Large Language Models.",
             record=folder.record.model_dump(mode="json"),

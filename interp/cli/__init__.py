@@ -19,6 +19,7 @@ COMMANDS = (
     "generate",
     "patch",
     "effects",
+    "activations",
     "faithfulness",
     "run",
     "train",

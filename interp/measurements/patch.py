@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from interp import texts
 from interp.choices import Granularity, Policy, SiteName
 from interp.errors import UserError
-from interp.measurements.spec import Prompts, Spec
+from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from interp.measurements.core import Measurement
     from interp.models.model import Model
-
-Indices = Annotated[
-    tuple[Annotated[int, Field(ge=0, lt=texts.MOST_LAYERS)], ...], Field(min_length=1)
-]
 
 
 class Patch(Spec):

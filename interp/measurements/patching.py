@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
@@ -170,7 +169,7 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     if spec.backend == "native" or spec.estimate is not None:
         checks.append(check_passes)
     if spec.backend != "transformer-lens" or spec.estimate is not None:
-        checks.append(partial(check_sums, sites=spec.sites))
+        checks.append(lambda model, pair: check_sums(model, pair.base, spec.sites))
     return checks
 
 

@@ -5,10 +5,11 @@ A spec knows no model. It is checked when it is made, and bound to a model only 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
+from interp import texts
 from interp.options import Options
 from interp.plugins import MEASUREMENTS, load_plugin
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 Prompts = TypeVar("Prompts", bound=Sequence[Any])
 """A sequence of prompts of some type, such as a list or a `PromptSet`."""
+
+Indices = Annotated[
+    tuple[Annotated[int, Field(ge=0, lt=texts.MOST_LAYERS)], ...], Field(min_length=1)
+]
+"""Layers or heads, by number."""
 
 
 class Spec(Options, ABC):
@@ -40,6 +46,9 @@ class Spec(Options, ABC):
     """Whether its answers are the model's own; those of random weights are not."""
     numberless: ClassVar[frozenset[str]] = frozenset()
     """Options that no number depends on, such as where something is computed."""
+    unmerged: ClassVar[frozenset[str]] = frozenset()
+    """Tables that stay in the shards, since the end of a run writes what they hold in another
+    form."""
     results: ClassVar[str] = ""
     """Where the function is that makes small tables of a finished run: "module:function"."""
     report: ClassVar[str] = ""

@@ -28,6 +28,7 @@ from interp.patching.passes import (
     run_pair,
     run_pass,
 )
+from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
 """Largest error of a token's activations that rounding explains, as a share of what is summed."""
@@ -36,8 +37,13 @@ Activations = Float[Tensor, "token width"]
 
 
 @torch.no_grad()
-def check_sums(model: Model, pair: PatchingPair, sites: Sequence[str]) -> None:
+def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
     """Check that what is added to the residual stream leaves the modules that the map names.
+
+    Args:
+        model: a causal language model.
+        prompt: on which it is checked.
+        sites: those that are read; others are not checked.
 
     Raises:
         UserError: something else is added, as where an architecture has a norm that the map does
@@ -51,7 +57,7 @@ def check_sums(model: Model, pair: PatchingPair, sites: Sequence[str]) -> None:
     for site in sites:
         if site not in needs:
             continue
-        for layer, values in _by_layer(model, pair, needs[site]):
+        for layer, values in _by_layer(model, prompt, needs[site]):
             before, *added, after = values
             scaled = [residual_scale(model) * tensor for tensor in added]
             if not _equal(torch.stack([before, *scaled]), after):
@@ -59,7 +65,7 @@ def check_sums(model: Model, pair: PatchingPair, sites: Sequence[str]) -> None:
                     f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds something "
                     f"else to the residual stream than the toolkit reads, so its {site} would be "
                     "wrong; leave it out (resid_pre and resid_post are right in every "
-                    "architecture), or give --backend transformer-lens"
+                    "architecture), or patch it by --backend transformer-lens"
                 )
 
 
@@ -70,7 +76,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     Raises:
         UserError: they give something else, as in differential or latent attention.
     """
-    for layer, (pattern, z), values in _by_layer_with_values(model, pair, ("pattern", "z")):
+    for layer, (pattern, z), values in _by_layer_with_values(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]
         if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
             raise UserError(
@@ -118,22 +124,22 @@ def _from_layer(model: Model, passes: PairPasses, layer: int) -> Float[Tensor, "
 
 
 def _by_layer(
-    model: Model, pair: PatchingPair, sites: Sequence[str]
+    model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor]]]:
-    for layer, found, _ in _by_layer_with_values(model, pair, sites):
+    for layer, found, _ in _by_layer_with_values(model, prompt, sites):
         yield layer, found
 
 
 def _by_layer_with_values(
-    model: Model, pair: PatchingPair, sites: Sequence[str]
+    model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """The activations of the base prompt at some sites, and the values that attention reads.
+    """The activations of a prompt at some sites, and the values that attention reads.
 
     All of a layer on one device: where a model is spread, what enters a layer has not moved yet.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
-    passed = run_pass(model, embed(model, pair.base.token_ids), keys, start=0, past=[])
+    passed = run_pass(model, embed(model, prompt.token_ids), keys, start=0, past=[])
     for layer in layers:
         values = passed.key_values[layer][1][0].float()
         found = [passed.values[site, layer][0].to(values) for site in sites]

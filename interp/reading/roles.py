@@ -41,6 +41,21 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
     return labels
 
 
+def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
+    """The tokens of a segment, else of a role, by position; none where the prompt has neither.
+
+    "all" are those of the whole prompt.
+
+    Raises:
+        UserError: a segment or role has a reserved name.
+    """
+    if name == ALL:
+        return list(range(len(prompt)))
+    segments = token_segments(prompt)
+    labels = segments if name in segments else token_roles(prompt)
+    return [position for position, label in enumerate(labels) if label == name]
+
+
 def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
     for name in _RESERVED:
         if name in spans:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from interp.measurements.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.runs.shards import column_types
-from interp.tables import PROMPTS, note
+from interp.tables import ACTIVATIONS, PROMPTS, note
 
 WIDTH = 100
 """Columns of a line of text."""
@@ -26,9 +26,9 @@ _INTRODUCTION = (
 
 
 def known_tables() -> dict[str, pa.Schema]:
-    """The prompts table, then those that all registered measurements fill, by name."""
+    """The prompts table, then all that registered measurements fill or write, by name."""
     measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
-    return {"prompts": PROMPTS, **dict(sorted(measured.items()))}
+    return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 
 
 def page(tables: Mapping[str, pa.Schema]) -> str:

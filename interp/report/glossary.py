@@ -43,4 +43,4 @@ def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _occurs(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, re.IGNORECASE) is not None

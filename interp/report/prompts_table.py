@@ -9,6 +9,9 @@ from interp.report.page import PromptsItem
 MOST_PROMPTS = 2000
 """Prompts that a page shows; of more, whole pairs that are spread evenly."""
 
+MOST_CHARACTERS = 2_000_000
+"""Characters of all prompts that a page shows, likewise."""
+
 MOST_VALUES = 300
 """Different values of a factor by which prompts can be chosen on the page."""
 
@@ -46,9 +49,10 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
-    """At most `MOST_PROMPTS` prompts, pairs as a whole."""
+    """About as many prompts as a page shows, pairs as a whole."""
     pairs = prompts["pair_id"].unique()
-    step = -(-len(prompts) // MOST_PROMPTS)
+    characters = int(prompts["text"].str.len().sum())
+    step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))
     return prompts[prompts["pair_id"].isin(pairs[:: max(1, step)])]
 
 
@@ -63,7 +67,7 @@ def _is_factor(values: pd.Series) -> bool:
 def _outcomes(rows: pd.DataFrame) -> pd.Series:
     """What a model answered, and whether that is correct; empty where it was not asked."""
     failed = rows["error"].fillna("") != ""
-    answer = rows["answer"].fillna("").replace("", "no option").mask(failed, "error")
+    answer = rows["answer"].fillna("").replace("", "no answer").mask(failed, "error")
     correct = rows["correct"].eq(True).fillna(False).astype(bool)
     marked = answer + " " + correct.map({True: RIGHT, False: WRONG})
     marked = marked.mask(rows["correct"].isna() & ~failed, "not judged")

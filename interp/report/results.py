@@ -64,6 +64,8 @@ class Results:
     """By model: what the tables do not show, for the record."""
     figures: Mapping[str, Callable[[], Axes]] = field(default_factory=dict)
     """By name: what draws it."""
+    files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    """Further files by name: what writes each, which depends on nothing but the run's shards."""
 
 
 def results_of(spec: type[Spec], run: Measured) -> Results:

@@ -58,8 +58,8 @@ def _merge_tables(run: RunFolder) -> dict[str, str]:
         The models, each with a hash over its shards.
     """
     models = run.models()
-    merged = {model: run.shards_hash(model) for model in run.finished_models()}
-    tables = list(models[next(iter(merged))].tables) if merged else []
+    merged = run.mergeable()
+    tables = run.merged_tables() if merged else []
     files = [f"{table}.parquet" for table in tables]
     if merged == run.record.merged and not any(map(run.file_problem, files)):
         return merged

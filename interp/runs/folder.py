@@ -12,7 +12,14 @@ import pyarrow as pa
 from interp.errors import UserError
 from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
-from interp.runs.schemas import ModelRecord, RunRecord, read_record, updated, write_record
+from interp.runs.schemas import (
+    RESULT_FILE,
+    ModelRecord,
+    RunRecord,
+    read_record,
+    updated,
+    write_record,
+)
 from interp.runs.shards import Filters, manifests, read_columns, read_table, unchanged_file
 
 RECORD = "run.json"
@@ -207,6 +214,10 @@ class RunFolder:
         """What the prompts were generated with."""
         return self.record.run.seed
 
+    def merged_tables(self) -> list[str]:
+        """Names of the tables of which one file holds the rows of all models."""
+        return [table for table in self.tables() if table not in self.record.unmerged]
+
     def tables(self) -> list[str]:
         """Names of the tables that the finished shards hold."""
         measured = (record for model, record in self.models().items() if self.done(model))
@@ -223,6 +234,10 @@ class RunFolder:
             digest.update(manifest.model_dump_json().encode())
         return digest.hexdigest()
 
+    def mergeable(self) -> dict[str, str]:
+        """The models of which all shards are there, each with a hash over them."""
+        return {model: self.shards_hash(model) for model in self.finished_models()}
+
     def complete(self, model: str) -> bool:
         """Whether every shard of a model is there."""
         return model in self.models() and not self.missing_of(model)
@@ -236,8 +251,8 @@ class RunFolder:
                 write_record(inside(self.folder, RECORD), self.record)
 
     def table_files(self) -> list[Path]:
-        """The prompts, the merged tables and the tables made of them, as far as they are there."""
-        names = [name for name in names_in(self.folder) if _TABLE_FILE.fullmatch(name)]
+        """The prompts, the merged tables and the files made of them, as far as they are there."""
+        names = [name for name in names_in(self.folder) if re.fullmatch(RESULT_FILE, name)]
         return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
@@ -253,9 +268,6 @@ class RunFolder:
         except UserError as error:
             return str(error)
         return None
-
-
-_TABLE_FILE = re.compile(r"[a-z][a-z0-9_]{0,60}\.(parquet|csv)")
 
 
 def slug(model: str) -> str:

@@ -78,7 +78,8 @@ class Run(RunFolder):
         take_folder(folder, RECORD)
         with Claims(folder, ("claims",)).alone("record"):
             earlier = read_record(inside(folder, RECORD), RunRecord)
-            record = RunRecord(run=identity, models=[], history=[], files={})
+            unmerged = sorted(spec.unmerged)
+            record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
                 # First of all files: by it, other workers know that the folder is a run's.
                 write_record(folder / RECORD, record)

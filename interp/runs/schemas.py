@@ -34,6 +34,9 @@ CallId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
+RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
+"""Names of tables, and of files with tensors of one model."""
+ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -115,8 +118,10 @@ class RunRecord(FolderRecord):
     """The models that are in the tables, each with a hash over its shards."""
     summary: dict[str, JsonValue] = {}
     """By model: what the tables do not show."""
-    files: dict[TableFile, Hash]
-    """The prompts, the merged tables and the tables made of them, with their checksums."""
+    unmerged: list[TableName] = []
+    """Tables that stay in the shards."""
+    files: dict[ResultFile, Hash]
+    """The prompts, the merged tables and the files made of them, with their checksums."""
 
 
 class StudyRecord(FolderRecord):

@@ -57,7 +57,7 @@ def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
 
 def _problems_of_tables(run: RunFolder) -> Iterator[str]:
     """Whether the tables are on record, and as they were written."""
-    expected = (PROMPTS, *(f"{table}.parquet" for table in run.tables()))
+    expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
     for name in dict.fromkeys([*expected, *run.record.files]):
         if problem := run.file_problem(name):
             yield problem

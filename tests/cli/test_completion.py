@@ -1,22 +1,49 @@
 import builtins
 import subprocess
+import sys
 
 import pytest
 
-from interp.cli import main
+from interp.cli import find_commands, main
 
 
-def test_the_script_completes_commands_and_their_options(capsys):
-    pytest.importorskip("shtab")
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    asked = (
-        "COMP_WORDS=(interp attribute --keep); COMP_CWORD=2; _shtab_interp; echo ${COMPREPLY[@]}"
-    )
-    found = subprocess.run(
-        ["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.split() == ["--keep-tokens"]
+@pytest.fixture(scope="module")
+def completed():
+    """What bash completes the last of some words to."""
+    script = subprocess.run(
+        [sys.executable, "-m", "interp", "completion", "bash"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    def completed(*words):
+        asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _shtab_interp"
+        found = subprocess.run(
+            ["bash", "-c", f"{script}\n{asked}; echo ${{COMPREPLY[@]}}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return found.stdout.split()
+
+    return completed
+
+
+def test_every_command_is_completed(completed):
+    assert set(find_commands()) <= set(completed("interp", "''"))
+    assert completed("interp", "acti") == ["activations"]
+
+
+def test_options_are_completed_by_their_command(completed):
+    assert completed("interp", "attribute", "--keep") == ["--keep-tokens"]
+    assert set(completed("interp", "activations", "--s")) >= {"--sites", "--system"}
+
+
+@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+def test_other_shells_have_a_script(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert "activations" in capsys.readouterr().out
 
 
 def test_without_shtab_the_command_says_what_to_install(monkeypatch, capsys):

@@ -1,9 +1,10 @@
 import dataclasses
+from itertools import chain
 
 import pytest
 
 from interp.errors import UserError
-from interp.reading.roles import token_roles, token_segments
+from interp.reading.roles import token_roles, token_segments, tokens_of
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -57,3 +58,19 @@ def test_of_nested_segments_the_inner_one_counts_whatever_their_order():
 def test_names_that_every_prompt_has_are_reserved(name):
     with pytest.raises(UserError, match=f"has a segment or role '{name}'"):
         token_segments(tokenized(segments={name: (0, 9)}, roles={}))
+
+
+def test_the_tokens_of_a_segment_are_all_of_it_and_those_of_a_role_its_own():
+    prompt = tokenized()
+    assert tokens_of(prompt, "premise2") == list(range(*prompt.segments["premise2"]))
+    role = "premise2_entity_b"
+    assert tokens_of(prompt, role) == list(range(*prompt.roles[role]))
+    assert set(tokens_of(prompt, role)) < set(tokens_of(prompt, "premise2"))
+    assert tokens_of(prompt, "last") == [len(prompt) - 1]
+    assert tokens_of(prompt, "all") == list(range(len(prompt)))
+    named = [tokens_of(prompt, name) for name in ("template", *prompt.segments)]
+    assert sorted(chain.from_iterable(named)) == tokens_of(prompt, "all")
+
+
+def test_what_a_prompt_lacks_has_no_tokens():
+    assert tokens_of(tokenized(), "premise9") == tokens_of(tokenized(), "pooled") == []

@@ -40,11 +40,11 @@ TABLE = pd.DataFrame(
 
 BY_CITY = pd.DataFrame(
     {
-        "model": ["m", "m", "n"],
-        "city": ["Rome", "Paris", "Rome"],
-        "measure": ["paired", "b", "paired"],
-        "accuracy": [0.5, 0.0, np.nan],
-        "a_accuracy": [1.0, 1.0, 1.0],
+        "model": ["m", "m", "n", "m", "published", "m"],
+        "city": ["Rome", "Paris", "Rome", "Oslo", "Rome", "all"],
+        "measure": ["paired", "b", "paired", "paired", "paired", "b"],
+        "accuracy": [0.5, 0.0, np.nan, 0.5, 0.5, 0.5],
+        "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
     }
 )
 
@@ -246,6 +246,10 @@ def test_an_accuracy_leads_to_its_prompts(page):
     rows.nth(1).get_by_role("button").nth(1).click()  # the column is one
     assert texts(page) == ["Three?"]
     assert rows.nth(2).get_by_role("button").count() == 1  # what is undefined leads nowhere
+    assert rows.nth(3).get_by_role("button").count() == 0  # nor does what was not asked here
+    assert rows.nth(4).get_by_role("button").count() == 0
+    rows.nth(5).get_by_role("button").click()
+    assert texts(page) == ["Two?", "Four?"]
 
 
 @pytest.mark.parametrize("selector", [".filter select", ".drill"])

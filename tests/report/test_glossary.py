@@ -11,3 +11,4 @@ def test_only_words_of_the_page_are_explained_and_those_of_the_study():
 def test_a_part_of_a_word_is_not_the_word():
     assert "share" not in glossary("shared, unshared", {})["name"].tolist()
     assert "share" in glossary("The share, of all.", {})["name"].tolist()
+    assert "ratio" not in glossary("a likelihood-ratio test", {})["name"].tolist()

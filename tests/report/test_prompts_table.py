@@ -31,7 +31,7 @@ ANSWERS = pd.DataFrame(
 def test_a_row_says_what_a_prompt_is_and_what_each_model_answered():
     item = prompts_item(PROMPTS, ANSWERS)
     assert item.frame.columns.tolist() == ["prompt", "gold", "m", "n", "side", "city"]
-    assert item.frame["m"].tolist() == ["Yes ✓", "Yes ✗", "no option ✗", "error ✗"]
+    assert item.frame["m"].tolist() == ["Yes ✓", "Yes ✗", "no answer ✗", "error ✗"]
     assert item.frame["n"].tolist() == ["Yes ✓", "Yes ✗", "not judged", ""]
     assert item.filters == ("side", "city")
     assert item.models == ("m", "n")
@@ -43,6 +43,11 @@ def test_of_many_prompts_whole_pairs_are_shown(monkeypatch):
     item = prompts_item(PROMPTS, ANSWERS)
     assert item.frame["prompt"].tolist() == ["One?", "Two?"]
     assert item.note.startswith("2 prompts of 4, spread evenly over pairs. ")
+
+
+def test_of_long_prompts_fewer_are_shown(monkeypatch):
+    monkeypatch.setattr(prompts_table, "MOST_CHARACTERS", 12)
+    assert prompts_item(PROMPTS, ANSWERS).frame["prompt"].tolist() == ["One?", "Two?"]
 
 
 @pytest.mark.parametrize(("most", "filters"), [(2, ("side", "city")), (1, ("side",))])

@@ -94,6 +94,14 @@ function meant(row, columns, name, filter) {
   return new Map([...values].filter(([key, value]) => filter.known.includes(key) && value && filter.allows(key, value)));
 }
 
+// Whether a row of a table is about prompts on the page: no guess, nothing published, no other set.
+function isAnswered(row, columns, filter) {
+  return columns.includes("model") && columns.every((name, index) => {
+    const value = row.cells[index].textContent;
+    return !filter.known.includes(name) || ["", "all"].includes(value) || filter.allows(name, value);
+  });
+}
+
 if (prompts) {
   const filter = promptFilter(prompts);
   for (const table of document.querySelectorAll("main table")) {
@@ -103,7 +111,7 @@ if (prompts) {
       if (!/(^|_)accuracy$/.test(name)) return;
       for (const row of table.tBodies[0].rows) {
         const cell = row.cells[index];
-        if (cell.classList.contains("undefined")) continue;
+        if (cell.classList.contains("undefined") || !isAnswered(row, columns, filter)) continue;
         const button = document.createElement("button");
         button.type = "button";
         button.className = "drill";

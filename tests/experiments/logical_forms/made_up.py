@@ -53,7 +53,9 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
 
 def with_vocabulary(scores):
     answers = pd.DataFrame({"model": scores["questions"]["model"], "answer": "Yes", "error": ""})
-    return Results(scores, dict.fromkeys(scores["questions"]["model"], 1_000), answers)
+    vocabulary = dict.fromkeys(scores["questions"]["model"], 1_000)
+    nothing = pd.DataFrame()
+    return Results(scores, vocabulary, answers, prompts=nothing, answers_of_all=nothing)
 
 
 def differences(tests, factor):

@@ -33,6 +33,7 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
+from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import tiny_model
 
 
@@ -294,7 +295,9 @@ def test_perplexity_is_standardised_within_each_model(folder):
 
 def test_the_report_is_written(folder):
     study_folder = StudyFolder.read(folder)
-    page = write_report(LogicalFormsStudy().report(study_folder), folder)
+    report = LogicalFormsStudy().report(study_folder)
+    page = write_report(report, folder)
+    assert unused_names(report, page.read_text(encoding="utf-8")) == []
     assert page.stat().st_size > 100_000
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
@@ -311,6 +314,18 @@ def test_the_report_is_written(folder):
     assert (sizes > 1_000).all()
     planted = pd.read_csv(folder / "tables" / "planted_llama-logic.csv")
     assert len(planted) == 34
+
+
+def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
+    study_folder = StudyFolder.read(folder)
+    asked = prompts_of(LogicalFormsStudy().report(study_folder))
+    sets = {"questions": 24, "nonsense": 24, "introduction": 3, "distribution": 7}
+    assert asked.frame["set"].value_counts().to_dict() == sets
+    marked = right(asked)
+    for stage, rows in read_results(study_folder).scores.items():
+        expected = rows.groupby("model")["hard_accuracy"].sum()
+        found = marked[asked.frame["set"] == stage].sum()
+        assert found.to_dict() == expected.to_dict()
 
 
 def test_a_stage_without_rows_is_refused(tmp_path):

@@ -19,6 +19,7 @@ from interp_experiments.robustlr.scores import BASELINES, OF_BASE
 from interp_experiments.robustlr.study import METHODS, RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
+from tests.support.pages import prompts_of, right, unused_names
 
 EACH = 4
 
@@ -139,7 +140,14 @@ def folder(tmp_path_factory):
 def test_the_report_is_written(folder):
     study = StudyFolder.read(folder)
     assert read_results(study).rows[SETS]["pair_id"].nunique() == 6
-    page = write_report(RobustLRStudy().report(study), folder)
+    report = RobustLRStudy().report(study)
+    page = write_report(report, folder)
+    assert unused_names(report, page.read_text(encoding="utf-8")) == []
+    asked = prompts_of(report)
+    assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
+    rows = read_results(study).rows[SETS]
+    assert right(asked)["organism/llama-shallow"].sum() == (rows["answer"] == rows["gold"]).sum()
+    assert {"side", "set", "group", "base_label"} <= set(asked.filters)
     assert "Weighted F1 by group of edits (Figure 4)" in page.read_text(encoding="utf-8")
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {

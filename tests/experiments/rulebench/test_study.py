@@ -21,6 +21,7 @@ from interp_experiments.rulebench.layout import DATA, RULES
 from interp_experiments.rulebench.results import Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
 from interp_experiments.rulebench.tuning import Tuning, tunings
+from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -326,6 +327,11 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     report = study.report(folder)
     assert any("item 3: its output is 'x'" in line for line in report.problems)
     page = write_report(report, folder.folder)
+    assert unused_names(report, page.read_text(encoding="utf-8")) == []
+    asked = prompts_of(report)
+    assert len(asked.frame) == len(results.texts)
+    assert right(asked).sum().sum() == results.texts["correct"].sum()
+    assert {"set", "rules", "form", "shots", "thought", "version"} <= set(asked.filters)
     for name in (
         *("figure2_dimensions", "figure4_rules", "figure5_thought", "figure6_failures"),
         "golden_rule",

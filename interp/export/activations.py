@@ -1,0 +1,197 @@
+"""Activations as other tools read them: a safetensors file per model, and one index of all vectors.
+
+1. One pass over the shards counts the vectors of each tensor: a site of a layer.
+2. A second one writes each shard's vectors into their place, one shard in memory at a time.
+3. The index says which row of which tensor each vector is, beside its prompt's factors and answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from interp.errors import UserError
+from interp.export.tensors import Part, fill_tensors
+from interp.report.results import Measured, Results
+from interp.report.summary import summarize
+from interp.runs.folder import RunFolder, slug
+from interp.runs.shards import read_table
+from interp.tables import PROMPTS, SCHEMAS, activations_index
+
+INDEX = "activations.parquet"
+
+_TABLE = "activation_vectors"
+
+_KEY = ["model", "site", "layer"]
+
+_PLACE = [name for name in SCHEMAS[_TABLE].names if name != "vector"]
+
+Key = tuple[str, str, int]
+"""Model, site and layer."""
+
+
+@dataclass(slots=True)
+class Count:
+    """What there is of a site of a layer of a model."""
+
+    width: int
+    vectors: int = 0
+    prompts: int = 0
+
+
+Counts = Mapping[Key, Count]
+
+
+def of_activations(run: Measured) -> Results:
+    """How many vectors were read of each site; of a run folder also the files that hold them."""
+    columns = [*_KEY, "prompt_id", "vector"]
+    on_disk = run if isinstance(run, RunFolder) else None
+    counts = _counts(on_disk.parts(_TABLE, columns) if on_disk else [run.table(_TABLE, columns)])
+    answers = run.table("answers", ["model", "answer", "prompt_id", "error"])
+    table = _summary(counts)
+    return Results(
+        {"activation_table": table},
+        [("Vectors of each layer, by model and site", table)],
+        summarize(answers, answers[answers["error"] != ""]),
+        files=_files(on_disk, counts) if on_disk else {},
+    )
+
+
+def file_name(model: str) -> str:
+    """The file that holds the vectors of a model."""
+    return f"activations-{slug(model)}.safetensors"
+
+
+def tensor_name(site: str, layer: int) -> str:
+    """The tensor that holds the vectors of a site of a layer."""
+    return f"{site}.{layer}"
+
+
+def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
+    """What there is, over parts that each hold their prompts whole.
+
+    Raises:
+        UserError: vectors of one site and layer have different widths.
+    """
+    found: dict[Key, Count] = {}
+    for part in parts:
+        for place, rows in part.groupby(_KEY, sort=False):
+            key = model, site, layer = cast("Key", place)
+            widths = sorted(set(rows["vector"].map(len)))
+            count = found.setdefault(key, Count(widths[0]))
+            if widths != [count.width]:
+                raise UserError(
+                    f"{model} has vectors of {count.width} and of {widths[-1]} numbers at {site} "
+                    f"of layer {layer}; measure into another folder"
+                )
+            count.vectors += len(rows)
+            count.prompts += rows["prompt_id"].nunique()
+    return found
+
+
+def _summary(counts: Counts) -> pd.DataFrame:
+    """One row per model and site, whose layers have as many vectors each."""
+    layers = Counter((model, site) for model, site, _ in counts)
+    each = {(model, site): count for (model, site, _), count in counts.items()}
+    rows = [
+        (*key, layers[key], count.prompts, count.vectors, count.width)
+        for key, count in each.items()
+    ]
+    return pd.DataFrame(rows, columns=["model", "site", "layers", "prompts", "vectors", "width"])
+
+
+def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
+    """What writes each file, tensors before the index that names their rows."""
+    models = run.finished_models()
+    found: dict[str, partial[None]] = {}
+    for model in models:
+        own = {
+            tensor_name(site, layer): (count.vectors, count.width)
+            for (name, site, layer), count in counts.items()
+            if name == model
+        }
+        if own:
+            found[file_name(model)] = partial(_write_tensors, run, model, own)
+    return {**found, INDEX: partial(_write_index, run, models)}
+
+
+def _write_tensors(
+    run: RunFolder, model: str, shapes: Mapping[str, tuple[int, int]], file: Path
+) -> None:
+    parts = (
+        part
+        for shard in run.done(model)
+        for part in _by_tensor(_read(run, model, shard, _TABLE, ["site", "layer", "vector"]))
+    )
+    fill_tensors(file, shapes, parts, about={"model": model, "index": INDEX})
+
+
+def _by_tensor(shard: pa.Table) -> Iterator[Part]:
+    """The vectors of a shard, tensor by tensor."""
+    vectors = shard["vector"].combine_chunks()
+    names = _tensors(shard)
+    for name, rows in names.groupby(names, sort=False).indices.items():
+        numbers = vectors.take(pa.array(rows)).flatten().to_numpy()
+        yield str(name), numbers.reshape(len(rows), -1)
+
+
+def _tensors(shard: pa.Table) -> pd.Series:
+    """The name of the tensor of each row."""
+    places = zip(shard["site"].to_pylist(), shard["layer"].to_pylist(), strict=True)
+    return pd.Series([tensor_name(site, layer) for site, layer in places], dtype=object)
+
+
+def _write_index(run: RunFolder, models: Sequence[str], file: Path) -> None:
+    prompts = run.table("prompts")
+    texts = [str(name) for name in prompts.select_dtypes(exclude="number")]
+    schema = activations_index([name for name in texts if name not in PROMPTS.names])
+    with pq.ParquetWriter(file, schema) as writer:
+        for model in models:
+            for part in _index(run, model, _texts(prompts, texts), schema):
+                writer.write_table(part)
+
+
+def _texts(frame: pd.DataFrame, names: Iterable[str]) -> pa.Table:
+    return pa.table({name: pa.array(frame[name], pa.string(), from_pandas=True) for name in names})
+
+
+def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The index of the vectors of a model, shard by shard."""
+    counted = Counter[str]()
+    for shard in run.done(model):
+        places = _read(run, model, shard, _TABLE, _PLACE)
+        answers = _read(run, model, shard, "answers", ["prompt_id", "answer", "correct"])
+        tensors = _tensors(places)
+        before = tensors.map(lambda name: counted[name]).astype("int64")
+        places = places.append_column("file", pa.array([file_name(model)] * len(places)))
+        places = places.append_column("tensor", pa.array(tensors, pa.string()))
+        places = places.append_column("row", pa.array(before + tensors.groupby(tensors).cumcount()))
+        counted.update(tensors)
+        joined = _beside(_beside(places, answers), prompts)
+        yield joined.select(schema.names).cast(schema)
+
+
+def _beside(table: pa.Table, other: pa.Table) -> pa.Table:
+    """A table with what another says of its prompts, but for columns that it has itself.
+
+    Raises:
+        UserError: a prompt that the other lacks.
+    """
+    at = pc.index_in(table["prompt_id"], other["prompt_id"])
+    if at.null_count:
+        raise UserError("vectors of prompts that the run does not have; measure them again")
+    for name in other.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, other[name].take(at))
+    return table
+
+
+def _read(run: RunFolder, model: str, shard: Path, name: str, columns: Sequence[str]) -> pa.Table:
+    return read_table(shard, name, run.models()[model].tables[name], columns=columns)

@@ -1,0 +1,26 @@
+"""What a study's page shows of its prompts and names."""
+
+from html import unescape
+
+import pandas as pd
+
+from interp.report.page import PromptsItem, Report
+from interp.report.prompts_table import RIGHT
+
+
+def prompts_of(report: Report) -> PromptsItem:
+    """The prompts of a report, in the last of its sections."""
+    (item,) = report.sections[-1].items
+    assert isinstance(item, PromptsItem)
+    return item
+
+
+def right(item: PromptsItem) -> pd.DataFrame:
+    """Whether each answer is marked as right: one column per model."""
+    return item.frame[list(item.models)].apply(lambda answers: answers.str.endswith(RIGHT))
+
+
+def unused_names(report: Report, page: str) -> list[str]:
+    """The words that the page explains as the study's own, and does not use."""
+    text = unescape(page.partition('id="names"')[0]).replace("_", " ").lower()
+    return [name for name in report.names if name.lower() not in text]
