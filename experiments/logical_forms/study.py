@@ -94,6 +94,7 @@ class LogicalFormsStudy(Study):
                 "within the group in the column family. Numbers in brackets refer to the "
                 "formulas of the paper."
             ),
+            answer=found,
             sections=(
                 Section("What was found", found),
                 model_section(results, model_parameters(folder.runs["questions"])),
