@@ -109,8 +109,16 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
 def _empty(ax: Axes) -> Axes:
     """A panel that says why it has no line, in place of a scale of layers."""
     remark = f"fewer than {ENOUGH} prompts\nor {FEWEST} entities"
-    place = {"transform": ax.transAxes, "ha": "center", "va": "center"}
-    ax.text(0.5, 0.5, remark, fontsize=8, color=QUIET, **place)
+    ax.text(
+        0.5,
+        0.5,
+        remark,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        fontsize=8,
+        color=QUIET,
+    )
     ax.set_xticks([])
     ax.grid(visible=False)
     ax.set_ylim(*_RANGE)
