@@ -17,6 +17,7 @@ setup: $(READY)
 # without its dependencies: it pins an old typeguard that it never imports (see CONTRIBUTING.md).
 $(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@echo 'installing into $(VENV): several GB, some minutes'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,transformer-lens,nnsight,cluster,quantization,lora,docs]'

@@ -11,7 +11,7 @@ QUOTED_IN_LINE = 80
 
 
 class UserError(Exception):
-    """A mistake in the input: the message says what was got, what was expected and what to do.
+    """A mistake in the input: the message names the wrong value, the valid ones and the next step.
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """

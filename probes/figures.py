@@ -17,6 +17,9 @@ MODELS_A_ROW = 3
 _DRAWN = ("all", "failed")
 """The subsets that have a line."""
 
+_RANGE = (0.2, 1.02)
+"""Accuracies that a panel shows."""
+
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
@@ -38,7 +41,8 @@ def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     with house_style():
         if ax is not None or table[["model", "position"]].drop_duplicates().shape[0] == 1:
             panel = _panel(table, ax or new_axes(width=4.5, height=3.5))
-            panel.legend(loc="lower left", bbox_to_anchor=(0, 1.0))
+            if panel.get_lines():
+                panel.legend(loc="lower left", bbox_to_anchor=(0, 1.0))
             return panel
         return _grid(table)
 
@@ -82,6 +86,8 @@ def _name(subset: str) -> str:
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
+    if shown.empty:
+        return _empty(ax)
     ax = lines(
         shown.assign(subset=shown["prompts"].map(_name)),
         x="layer",
@@ -94,10 +100,29 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
     counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_entities"]]
     text = "\n".join("{}: n = {:,} of {:,} entities".format(*row) for row in counts.to_numpy())
-    remark = text or f"fewer than {ENOUGH} prompts\nor {FEWEST} entities"
-    ax.text(0.98, 0.03, remark, transform=ax.transAxes, ha="right", fontsize=8)
-    ax.set_ylim(0.2, 1.02)
+    ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
+    ax.set_ylim(*_RANGE)
     ax.set_xlabel("layer")
+    return ax
+
+
+def _empty(ax: Axes) -> Axes:
+    """A panel that says why it has no line, in place of a scale of layers."""
+    remark = f"fewer than {ENOUGH} prompts\nor {FEWEST} entities"
+    ax.text(
+        0.5,
+        0.5,
+        remark,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        fontsize=8,
+        color=QUIET,
+    )
+    ax.set_xticks([])
+    ax.grid(visible=False)
+    ax.set_ylim(*_RANGE)
+    ax.set_ylabel("accuracy")
     return ax
 
 

@@ -76,6 +76,7 @@ class RulebreakersStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         pairs = len(results.prompts) // 2
+        found = "\n\n".join(findings(results))
         return Report(
             title="RULEBREAKERS",
             text=(
@@ -83,11 +84,11 @@ class RulebreakersStudy(Study):
                 "without entity pairs that any of them does not know. Shares and means are those "
                 "of the whole data set: each prompt counts by its weight. Intervals are 95%. "
                 "Tests are over entity pairs, not over prompts; nothing is tested on fewer than "
-                "ten. p_holm is corrected by Holm's method over all tests of the same table, which "
-                "the row's family names. Numbers in brackets refer to the formulas of the paper."
+                "ten. p_holm: Holm-corrected p within the tests of one table with the same family. "
+                "Numbers in brackets refer to the formulas of the paper."
             ),
             sections=(
-                Section("Findings", "\n\n".join(findings(results))),
+                Section("Findings", found),
                 sample_section(results, model_parameters(folder.runs["answers"])),
                 accuracy_section(results),
                 sensitivity_section(results),
@@ -101,6 +102,7 @@ class RulebreakersStudy(Study):
                 example_section(results),
                 Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
+            answer=found,
             names=NAMES,
             paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
             "Spot in Large Language Models' Reasoning with Formal Logic.",

@@ -46,9 +46,10 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: no study was named, or anything that stops it.
     """
+    name = STUDY.name(arguments)
     from interp.studies.plan import find_study
 
-    run_study(arguments, find_study(STUDY.name(arguments)))
+    run_study(arguments, find_study(name))
 
 
 def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:

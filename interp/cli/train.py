@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: no task or no model was named, or anything that stops the training.
     """
+    training, keeping = _prepared(arguments)
     from interp.report.console import print_table
 
-    training, keeping = _prepared(arguments)
     if arguments.dry_run:
         print_table(_estimate_table(training.estimate()), title="Before training")
         return

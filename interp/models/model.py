@@ -53,6 +53,11 @@ class Model:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
         _ = self.kind
 
+    def __repr__(self) -> str:
+        parameters = self.hf.num_parameters()
+        made = f"{type(self.hf).__name__}, {parameters:,} parameters, {self.dtype} on {self.device}"
+        return f"Model({self.name!r}, {made})"
+
     @cached_property
     def kind(self) -> Kind:
         """How it reads prompts, and what its answers are.

@@ -1,4 +1,4 @@
-"""Exact patching of causal models, at a fraction of the cost of one forward pass a cell.
+"""Exact patching of causal models, at a fraction of the cost of one forward pass for each cell.
 
 What comes before the patched layer, and before the patched token, is as it is without the patch: a
 pass begins at that layer and at that token, after the base prompt's own keys and values.

@@ -20,6 +20,8 @@ _SMALLEST_P, _FINE_P = 0.0001, 0.001
 """P-values below the first are not told apart; those below the second have a fourth decimal."""
 _SMALLEST = 0.0005
 """Half of the last decimal place that is shown: smaller values would read as zero."""
+_LARGEST = 1e6
+"""From here on three digits are shown, as of a perplexity, and not ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,12 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
         return "∞" if number > 0 else "−∞"
     if p_value:
         return _p_text(number)
+    form = ",.3f"
     if 0 < abs(number) < _SMALLEST:
-        return _typographic(f"{number:.1e}")
-    return _typographic(f"{number:,.3f}")
+        form = ".1e"
+    elif abs(number) >= _LARGEST:
+        form = ".2e"
+    return _typographic(f"{number:{form}}")
 
 
 def _p_text(number: float) -> str:

@@ -22,7 +22,7 @@ TERMS: Mapping[str, str] = {
     "perplexity": "exponential of the mean negative log probability of a token of the prompt",
     "cluster": "prompts that share what they are about, and are one observation of a test",
     "low": "lower end of the 95% interval; the upper end is high",
-    "p holm": "p-value corrected by Holm's method within the family that its row names",
+    "p holm": "Holm-corrected p within the group of tests that the column family names",
     "organism": "a small packaged model that was trained to have a known cause of its answers; "
     "organism/NAME in tables is NAME in figures",
     "undefined": "a statistic without a value; the note of its row or table says why",

@@ -116,7 +116,7 @@ class Report:
     problems: tuple[str, ...] = ()
     """What is missing, such as unfinished shards: shown before everything else."""
     answer: str = ""
-    """What a command that writes the report also prints; mostly nothing."""
+    """What a command that runs the study also prints; mostly nothing."""
     paper: str = ""
     """What to cite beside interp, where the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)

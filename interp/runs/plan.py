@@ -138,7 +138,7 @@ def take_part(plan: Plan, number: int, open_runs: Callable[[], list[Run]]) -> li
     """
     names = list(plan.models)
     first, *rest = names[number % len(names) :] + names[: number % len(names)]
-    measurements = plan.measurements(plan.load(first))
+    measurements = _measurements(plan, first)
     runs = open_runs()
     measured = _measure(runs, measurements, plan.models[first])
     # Before the next model is loaded: two may not fit into memory.
@@ -160,10 +160,18 @@ def _measure_each(plan: Plan, runs: Sequence[Run], names: Sequence[str]) -> bool
     measured = False
     for name in names:
         if any(run.offers(name, plan.models[name]) for run in runs):
-            measurements = plan.measurements(plan.load(name))
+            measurements = _measurements(plan, name)
             measured |= _measure(runs, measurements, plan.models[name])
             del measurements
     return measured
+
+
+def _measurements(plan: Plan, name: str) -> list[Measurement]:
+    """Load a model, saying which of several it is, and bind what is measured of it."""
+    names = list(plan.models)
+    if len(names) > 1:
+        echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
+    return plan.measurements(plan.load(name))
 
 
 def _measure(

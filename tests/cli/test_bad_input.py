@@ -158,16 +158,25 @@ def test_a_file_where_a_folder_belongs_is_refused(capsys, tmp_path):
         assert "is a file" in refused(["attribute", "--out", str(tmp_path / name)], capsys)
 
 
-@pytest.mark.parametrize("wrong", [["--methods", "grad"], ["--limt", "5"], ["--model", "x" * 300]])
-def test_a_mistake_is_told_without_torch_or_pandas(wrong):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["attribute", "--methods", "grad"], "see python -m interp attribute --help"),
+        (["attribute", "--limt", "5"], "see python -m interp attribute --help"),
+        (["attribute", "--model", "x" * 300], "see python -m interp attribute --help"),
+        (["run"], "no study was named; expected one of"),
+        (["train"], "no task was named; expected one of"),
+    ],
+)
+def test_a_mistake_is_told_without_torch_or_pandas(arguments, message):
     shown = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "interp", "attribute", *wrong],
+        [sys.executable, "-X", "importtime", "-m", "interp", *arguments],
         capture_output=True,
         text=True,
         check=False,
     )
     assert shown.returncode == 2
-    assert "see python -m interp attribute --help" in shown.stderr
+    assert message in shown.stderr
     assert not re.search(r"\| +(torch|pandas|numpy)$", shown.stderr, re.MULTILINE)
 
 

@@ -14,6 +14,12 @@ def model():
     return make_tiny("llama", byte_level())
 
 
+def test_it_shows_itself_in_one_line(model):
+    shown = repr(model)
+    assert shown.startswith(f"Model({model.name!r}, {type(model.hf).__name__}, ")
+    assert shown.endswith(f"{model.hf.num_parameters():,} parameters, float32 on cpu)")
+
+
 def test_training_mode_and_gradients_come_back(model):
     model.hf.train()
     with model.measuring():

@@ -49,8 +49,26 @@ def test_a_row_per_position_and_a_column_per_model_with_its_own_layers():
 def test_many_prompts_about_few_entities_are_not_drawn():
     table = rows("a/one", 4, failed=80, entities=2)
     ax = probe_accuracy(table[table["position"] == "premise2"])
-    assert not any(len(line.get_xdata()) for line in ax.get_lines())
-    assert ax.texts[0].get_text() == "fewer than 50 prompts\nor 10 entities"
+    assert not ax.get_lines()
+    assert ax.get_legend() is None
+    assert is_remark_alone(ax)
+
+
+def test_a_panel_without_lines_says_so_in_its_middle_and_has_no_scale_of_layers():
+    table = pd.concat([rows("a/one", 4, failed=80), rows("a/two", 4, failed=80, entities=2)])
+    panels = probe_accuracy(table).figure.axes
+    assert [is_remark_alone(ax) for ax in panels] == [False, True, False, True]
+    assert [ax.get_xlabel() for ax in panels] == ["", "", "layer", ""]
+    assert {ax.get_ylim() for ax in panels} == {(0.2, 1.02)}
+
+
+def is_remark_alone(ax):
+    (remark,) = ax.texts
+    return (
+        remark.get_text() == "fewer than 50 prompts\nor 10 entities"
+        and remark.get_position() == (0.5, 0.5)
+        and not len(ax.get_xticks())
+    )
 
 
 def test_more_than_three_models_go_into_further_rows():

@@ -31,6 +31,16 @@ def record(folder):
     return json.loads((folder / "run.json").read_text())
 
 
+def test_each_of_several_models_is_counted_when_it_is_loaded(tmp_path, capsys):
+    run_in(tmp_path / "one", models=MODELS[:1])
+    assert "model 1" not in capsys.readouterr().err
+    run_in(tmp_path / "both")
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if line.startswith("model ")] == [
+        f"model {number} of 2: {name}" for number, name in enumerate(MODELS, 1)
+    ]
+
+
 def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
     (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
     # Another command runs from beginning to end before the first one merges its tables.

@@ -1,11 +1,15 @@
-"""A training task that a tiny model learns in a few steps."""
+"""A training task that a tiny model learns in a few steps, and records of trainings by hand."""
 
+import json
+from pathlib import Path
 from typing import ClassVar
 
 from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
+from interp.runs.schemas import read_record
+from interp.training.record import RECORD, TrainRecord
 from interp.training.run import Training
 from interp.training.spec import Keeping, TrainSpec
 
@@ -42,6 +46,31 @@ def question(number: int) -> Prompt:
 def train(start, out, *, spec, steps):
     """Train on the CPU, with a checkpoint every so many steps; give the record."""
     return Training(spec, str(start), CPU).run(Keeping(out=out, checkpoint_steps=steps))
+
+
+def write_training(folder: Path, *, task, options, model, finished="now") -> str:
+    """Make a model folder that holds nothing but the record of its training; give its name."""
+    record = {
+        "training": {
+            "task": task,
+            "options": options,
+            "model": model,
+            "origin": {},
+            "lessons": 1,
+            "data": "0" * 64,
+            "code": "0" * 64,
+        },
+        "too_long": 0,
+        "steps": 1,
+        "parameters": 1,
+        "history": [],
+        "finished": finished,
+    }
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / RECORD).write_text(json.dumps(record))
+    assert read_record(folder / RECORD, TrainRecord) is not None
+    return str(folder)
 
 
 def weights(folder):

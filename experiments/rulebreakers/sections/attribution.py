@@ -1,5 +1,9 @@
 """Score ratios, measured and published."""
 
+from collections.abc import Iterator
+
+import pandas as pd
+
 from interp.report.page import Section, TableItem
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.attribution import attribution, ratios
@@ -13,11 +17,9 @@ def attribution_section(results: Results) -> Section:
     """Tables 2 and 3, and the published figures of the same models."""
     table = attribution(results)
     both = measured_and_published(results)
-    compared = (
-        "The published figures of the models that the paper measured, and the difference."
-        if len(both)
-        else "None of this study's models is one that the paper measured."
-    )
+    inferred = "Which column is which method is inferred from the text of Section 6."
+    if both.empty:
+        inferred = f"None of this study's models is one that the paper measured. {inferred}"
     return Section(
         "Attribution",
         "Score of premise 2 over that of premise 1: of means over tokens (Table 2) and of sums "
@@ -38,12 +40,14 @@ def attribution_section(results: Results) -> Section:
                 "_ratio and _sd are mean and standard deviation over prompts, as published; "
                 "familiarity is the mean over the cities of the study.",
             ),
-            TableItem("published", "Measured and published", both, compared),
-            TableItem(
-                "published_tables",
-                "As published",
-                published_tables(),
-                "Which column is which method is inferred from the text of Section 6.",
-            ),
+            *_compared(both),
+            TableItem("published_tables", "As published", published_tables(), inferred),
         ),
     )
+
+
+def _compared(both: pd.DataFrame) -> Iterator[TableItem]:
+    """The table of the models that the paper measured as well, if there are any."""
+    if not both.empty:
+        note = "The published figures of the models that the paper measured, and the difference."
+        yield TableItem("published", "Measured and published", both, note)

@@ -1,37 +1,17 @@
-import json
-
 import pandas as pd
 import pytest
 
-from interp.runs.schemas import read_record
-from interp.training.record import RECORD, TrainRecord, training_of
+from interp.training.record import RECORD, training_of
 from interp_experiments.robustlr import figures
 from interp_experiments.robustlr.sizes import size_table, training_sizes
+from tests.support.training import write_training
 
 
-def trained(folder, *, theories, begun_as="small-encoder", train_set="All", finished="now"):
-    """A model folder with nothing but a record."""
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    record = {
-        "training": {
-            "task": "robustlr",
-            "options": {"theories": theories, "train_set": train_set},
-            "model": begun_as,
-            "origin": {},
-            "lessons": 1,
-            "data": "0" * 64,
-            "code": "0" * 64,
-        },
-        "too_long": 0,
-        "steps": 1,
-        "parameters": 1,
-        "history": [],
-        "finished": finished,
-    }
-    (folder / RECORD).write_text(json.dumps(record))
-    assert read_record(folder / RECORD, TrainRecord) is not None
-    return str(folder)
+def trained(folder, *, theories, train_set="All", finished="now"):
+    options = {"theories": theories, "train_set": train_set}
+    return write_training(
+        folder, task="robustlr", options=options, model="small-encoder", finished=finished
+    )
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from interp.report.page import write_report
 from interp.runs.execute import execute
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
+from interp.training.record import RECORD
 from interp_experiments.rulebench import figures, tables
 from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.layout import DATA, RULES
@@ -24,6 +25,7 @@ from interp_experiments.rulebench.tuning import Tuning, tunings
 from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
+from tests.support.training import write_training
 
 NO_FAILURES = pd.DataFrame(columns=["model", "error"])
 
@@ -202,35 +204,16 @@ def test_without_tuned_models_there_is_no_section_on_them():
 
 
 def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
-    record = {
-        "training": {
-            "task": "irft",
-            "options": {"data": "string-game"},
-            "model": "base",
-            "origin": {},
-            "lessons": 1,
-            "data": "0" * 64,
-            "code": "0" * 64,
-        },
-        "too_long": 0,
-        "steps": 1,
-        "parameters": 1,
-        "history": [],
-        "finished": "now",
-    }
-    names = {
-        "tuned": record,
-        "unfinished": {**record, "finished": None},
-        "robustlr": {**record, "training": {**record["training"], "task": "robustlr"}},
-        "damaged": {"training": 1},
-        "without": None,
-    }
-    for name, written in names.items():
-        (tmp_path / name).mkdir()
-        if written is not None:
-            (tmp_path / name / "train.json").write_text(json.dumps(written))
-    models = ["base", "org/model", DEFAULT, *(str(tmp_path / name) for name in names)]
-    assert tunings(models) == [Tuning(str(tmp_path / "tuned"), "base", "string-game")]
+    irft = {"task": "irft", "options": {"data": "string-game"}, "model": "base"}
+    tuned = write_training(tmp_path / "tuned", **irft)
+    unfinished = write_training(tmp_path / "unfinished", **irft, finished=None)
+    other = write_training(tmp_path / "robustlr", **{**irft, "task": "robustlr"})
+    damaged = write_training(tmp_path / "damaged", **irft)
+    (tmp_path / "damaged" / RECORD).write_text('{"training": 1}')
+    (tmp_path / "without").mkdir()
+    trained = [tuned, unfinished, other, damaged, str(tmp_path / "without")]
+    models = ["base", "org/model", DEFAULT, *trained]
+    assert tunings(models) == [Tuning(tuned, "base", "string-game")]
     assert tunings(models[1:]) == []
 
 

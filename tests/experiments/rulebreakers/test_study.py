@@ -105,12 +105,16 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert file.name in page
         pd.read_csv(file)
     assert all(name in page for name in ORGANISMS)
+    assert "None of this study&#39;s models is one that the paper measured." in page
+    assert "Measured and published" not in page
     # The same command again measures nothing, and writes the page anew.
     options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")}
     with few_resamples():
         assert main(["run", "rulebreakers", *options]) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
+    # What was found is also printed.
+    assert "\nConfirmatory: " in capsys.readouterr().out
 
 
 DECISIVE = {
