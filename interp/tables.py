@@ -404,9 +404,9 @@ PROMPTS = table(
 
 
 ACTIVATIONS = table(
-    "One row per vector of the safetensors files that `interp activations` writes: row `row` of "
-    "the tensor `tensor` in `file`. A place is a token, or the tokens whose mean the vector is; of "
-    "a mean `position`, `token`, `segment` and `role` are null. There is one more column for each "
+    "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
+    "in the safetensors file `file`. A place is a token, or the tokens whose mean the vector is; "
+    "of a mean `position`, `token`, `segment` and `role` are null. There is one more column for each "
     "factor of the data; a factor that has the name of another column is in the prompts table "
     "alone.",
     *_PLACE,
