@@ -405,9 +405,9 @@ PROMPTS = table(
 
 ACTIVATIONS = table(
     "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
-    "in the safetensors file `file`. A place is a token, or the tokens whose mean the vector is; of "
-    "a mean `position`, `token`, `segment` and `role` are null. There is one more column for each "
-    "factor of the data; a factor that has the name of another column is in the prompts table "
+    "in the safetensors file `file`. A place is a token, or the tokens whose mean the vector is; "
+    "of a mean `position`, `token`, `segment` and `role` are null. There is one more column for "
+    "each factor of the data; a factor that has the name of another column is in the prompts table "
     "alone.",
     *_PLACE,
     column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
