@@ -45,7 +45,7 @@ def _theories(recipe: TheoryRecipe) -> TrainSpec:
         theories=recipe.theories,
         held_out=recipe.held_out,
         epochs=recipe.epochs,
-        curriculum=True,
+        curriculum=0.5,
         warmup=recipe.warm_up,
         batch=recipe.prompts_per_step,
         learning_rate=recipe.learning_rate,

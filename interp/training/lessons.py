@@ -144,7 +144,7 @@ def steps_of(
     batch: int,
     epochs: int,
     seed: int,
-    curriculum: bool = False,
+    curriculum: float | None = None,
 ) -> list[list[int]]:
     """The lessons of each step by their places, in an order that the seed decides.
 
@@ -157,29 +157,33 @@ def steps_of(
         batch: lessons in a step.
         epochs: how often each lesson comes.
         seed: decides the order.
-        curriculum: in the first epoch short groups come before long ones, but for a random half
-            of their length. A group stays together, so that what tells its prompts apart is in
-            the gradient of one batch.
+        curriculum: in the first epoch short groups come before long ones, but for a random part
+            of their length, up to this share of it; None for no such order. A group stays
+            together, so that what tells its prompts apart is in the gradient of one batch.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
         rng = random.Random(f"order {seed} {epoch}")
-        if curriculum and epoch == 0:
-            steps += _cut(_short_first(lengths, groups, rng), batch)
+        if curriculum is not None and epoch == 0:
+            steps += _cut(_short_first(lengths, groups, curriculum, rng), batch)
         else:
             steps += _similar(lengths, batch, rng)
     return steps
 
 
-def _short_first(lengths: Sequence[int], groups: Sequence[str], rng: random.Random) -> list[int]:
+def _short_first(
+    lengths: Sequence[int], groups: Sequence[str], blur: float, rng: random.Random
+) -> list[int]:
+    """All places by groups, by the mean length of a group times 1 to 1 + blur."""
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
 
     def size(places: list[int]) -> float:
-        return sum(lengths[place] for place in places) / len(places) * (1 + 0.5 * rng.random())
+        return sum(lengths[place] for place in places) / len(places) * (1 + blur * rng.random())
 
-    return list(chain.from_iterable(sorted(members.values(), key=size)))
+    ordered = sorted(members.values(), key=size)
+    return list(chain.from_iterable(ordered))
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:

@@ -1,10 +1,12 @@
-"""`interp attribute --calibrated`, and the packaged file that it reads."""
+"""`interp attribute --calibrated`, the packaged file that it reads, and how that is made."""
 
 import pandas as pd
 import pytest
 
+from interp.analysis.faithfulness import ranking
 from interp.analysis.faithfulness.calibrated import Calibration
 from interp.cli import main
+from interp.studies.faithfulness import calibrate
 
 OPTIONS = ["attribute", "--model", "organism/phi3-shallow", "--device", "cpu", "--limit", "2"]
 
@@ -37,3 +39,26 @@ def test_scores_that_the_maps_were_not_fitted_on_are_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     assert main([*OPTIONS, "--calibrated", "--out", str(folder)]) == 2
     assert "give --target margin, or contrast" in capsys.readouterr().err
+
+
+def study(folder, *models):
+    methods = ["--methods", "input_gradient", "leave_one_out:donor"]
+    chosen = [*methods, "--no-soft", "--no-reinitialized", "--limit", "5", "--device", "cpu"]
+    assert main(["faithfulness", "--model", *models, *chosen, "--out", str(folder)]) == 0
+    return str(folder)
+
+
+def test_maps_are_made_from_a_study_and_tried_on_sealed_organisms(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(ranking, "RESAMPLES", 19)
+    fitted = study(tmp_path / "fitted", "organism/dose-0", "organism/dose-100")
+    sealed = study(tmp_path / "sealed", "organism/dose-50")
+    file = tmp_path / "maps.json"
+    capsys.readouterr()
+    assert calibrate.main([fitted, "--sealed", sealed, "--out", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "Calibration of organisms that the maps have not seen" in printed
+    assert "leave_one_out:donor" in printed
+    assert Calibration.read(file).organisms == ["organism/dose-0", "organism/dose-100"]
+    assert calibrate.main([fitted, "--sealed", fitted, "--out", str(tmp_path / "none")]) == 2
+    assert "the maps were fitted on organism/dose-0" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

@@ -39,7 +39,7 @@ def test_batches_hold_lessons_of_similar_length():
 def test_a_curriculum_begins_with_short_groups_and_keeps_them_together():
     groups = [str(place % 1000) for place in range(4000)]
     lengths = [4 + place % 1000 * 7 % 60 for place in range(4000)]
-    steps = steps_of(lengths, groups, batch=8, epochs=2, seed=0, curriculum=True)
+    steps = steps_of(lengths, groups, batch=8, epochs=2, seed=0, curriculum=0.5)
     places = [place for step in steps[:500] for place in step]
     assert Counter(places) == dict.fromkeys(range(4000), 1)
     assert all(place % 1000 == places[at // 4 * 4] % 1000 for at, place in enumerate(places))
@@ -49,6 +49,14 @@ def test_a_curriculum_begins_with_short_groups_and_keeps_them_together():
     assert steps[500:] == steps_of(lengths, groups, batch=8, epochs=2, seed=0)[500:]
     neighbours = np.diff([np.mean([lengths[p] for p in step]) for step in steps[:500]])
     assert (neighbours < 0).mean() > 0.3
+
+
+def test_a_strict_curriculum_goes_by_length_alone():
+    groups = [str(place % 1000) for place in range(4000)]
+    lengths = [4 + place % 1000 * 7 % 60 for place in range(4000)]
+    steps = steps_of(lengths, groups, batch=8, epochs=1, seed=0, curriculum=0.0)
+    places = [place for step in steps for place in step]
+    assert [lengths[place] for place in places] == sorted(lengths)
 
 
 def test_a_classifier_learns_the_class_of_the_answer():

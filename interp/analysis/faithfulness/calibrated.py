@@ -151,6 +151,42 @@ def _held_out(organism: str, rows: pd.DataFrame) -> HeldOut:
     )
 
 
+def sealed_table(calibration: Calibration, shares: pd.DataFrame) -> pd.DataFrame:
+    """The maps on organisms that they have not seen, best AUC first.
+
+    One row per method and score: these, organisms, prompts (in which a segment decides), error
+    (expected calibration error over these) and auc.
+
+    Args:
+        calibration: the maps.
+        shares: as in `fitted`, of other organisms.
+
+    Raises:
+        UserError: an organism that the maps were fitted on.
+    """
+    known = shares.dropna(subset=["share", "decides"])
+    seen = set(known["model"]) & set(calibration.organisms)
+    if seen:
+        raise UserError(
+            f"the maps were fitted on {', '.join(sorted(seen))}; give organisms of other seeds"
+        )
+    rows = []
+    for own in calibration.methods:
+        part = known[(known["method"] == own.method) & (known["score"] == own.score)]
+        probabilities, decides = own.map()(part["share"].to_numpy(float)), _arrays(part)[1]
+        rows.append(
+            {
+                "method": own.method,
+                "score": own.score,
+                "organisms": part["model"].nunique(),
+                "prompts": len(part),
+                "error": calibration_error(probabilities, decides),
+                "auc": area_under_curve(probabilities, decides),
+            }
+        )
+    return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
+
+
 def _arrays(rows: pd.DataFrame, column: str = "share") -> tuple[np.ndarray, np.ndarray]:
     return rows[column].to_numpy(float), rows["decides"].to_numpy(bool)
 

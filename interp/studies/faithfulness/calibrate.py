@@ -2,6 +2,7 @@
 
 DIR is a finished study of several organisms. A map says how often the segment of such a share is
 the one that was made to decide or, where a card does not say, has the larger Shapley value.
+With `--sealed` the maps are also tried on organisms that they have not seen.
 """
 
 import argparse
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.analysis.faithfulness.calibrated import FILE, Calibration, fitted
+from interp.analysis.faithfulness.calibrated import FILE, Calibration, fitted, sealed_table
 from interp.analysis.faithfulness.trials import trials_of
 from interp.errors import UserError
 from interp.files import write_whole
+from interp.report.console import print_table
 from interp.studies.faithfulness.results import check_measured, shares_of, tables_of
 from interp.studies.faithfulness.study import EFFECTS
 from interp.studies.folder import StudyFolder
@@ -28,10 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, default=FILE, metavar="FILE", help="default: the packaged file"
     )
+    parser.add_argument(
+        "--sealed", type=Path, metavar="DIR", help="a study of others, of which a table is printed"
+    )
     parsed = parser.parse_args(arguments)
     try:
-        text = calibrated(StudyFolder.read(parsed.folder)).model_dump_json(indent=1)
-        write_whole(parsed.out, partial(Path.write_text, data=f"{text}\n", encoding="utf-8"))
+        maps = calibrated(StudyFolder.read(parsed.folder))
+        if parsed.sealed is not None:
+            table = sealed_table(maps, _shares(StudyFolder.read(parsed.sealed)))
+            print_table(table, title="Calibration of organisms that the maps have not seen")
+        text = f"{maps.model_dump_json(indent=1)}\n"
+        write_whole(parsed.out, partial(Path.write_text, data=text, encoding="utf-8"))
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -48,9 +57,13 @@ def calibrated(folder: StudyFolder) -> Calibration:
     run = folder.runs[EFFECTS].record.run
     if run.compared is None:
         raise UserError(f"the system {run.system} compares no two segments to be calibrated")
+    return fitted(_shares(folder), system=run.system, segments=run.compared)
+
+
+def _shares(folder: StudyFolder) -> pd.DataFrame:
     models = folder.record.models
     shares = [shares_of(model, trials_of(tables_of(folder, model))) for model in models]
-    return fitted(pd.concat(shares, ignore_index=True), system=run.system, segments=run.compared)
+    return pd.concat(shares, ignore_index=True)
 
 
 if __name__ == "__main__":

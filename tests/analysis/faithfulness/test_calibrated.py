@@ -9,6 +9,7 @@ from interp.analysis.faithfulness.calibrated import (
     calibrated_shares,
     calibrated_table,
     fitted,
+    sealed_table,
 )
 from interp.errors import UserError
 
@@ -47,6 +48,18 @@ def test_a_map_finds_the_probability_and_its_error_is_that_of_other_organisms():
     assert [own.organism for own in method.held_out] == found.organisms
     assert method.error < 0.07
     assert 0.8 < method.auc < 0.95
+
+
+def test_maps_are_tried_on_organisms_that_they_have_not_seen():
+    found = fitted(shares(), system="rulebreakers", segments=SEGMENTS)
+    others = shares(organisms=2, seed=1).replace({"organism/0": "new/0", "organism/1": "new/1"})
+    others.loc[0, "share"] = np.nan
+    (row,) = sealed_table(found, others).to_dict("records")
+    assert (row["organisms"], row["prompts"]) == (2, 799)
+    assert row["error"] < 0.07
+    assert row["auc"] == pytest.approx(found.methods[0].auc, abs=0.05)
+    with pytest.raises(UserError, match="fitted on organism/0, organism/1; give organisms of"):
+        sealed_table(found, shares(organisms=2))
 
 
 def test_an_organism_unlike_the_others_has_a_large_error():
