@@ -88,6 +88,37 @@ def advice(
     return " ".join(filter(None, sentences))
 
 
+def across_models(worst: pd.DataFrame) -> str:
+    """One paragraph over several models: what methods are worth where they do worst.
+
+    Args:
+        worst: rows of `metric_table` with their model, one per method and score: the lowest value.
+    """
+    worst = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
+    leagues = worst["method"].map(league_of)
+    alone, coalitions = worst[leagues == MODEL], worst[leagues == COALITIONS]
+    sentences = []
+    if len(alone):
+        sure = alone[alone["low"] > alone["chance"]]
+        sentences.append(
+            f"Above a random order on every model: {_listed_with_models(sure)}."
+            if len(sure)
+            else "No method that reads the model alone is above a random order on every model. The "
+            f"best where it does worst is {_listed_with_models(alone.iloc[:1])}, the least "
+            f"{_listed_with_models(alone.iloc[-1:])}."
+        )
+    if len(coalitions):
+        sentences.append(
+            f"Of those that read donors' prompts, at worst: {_listed_with_models(coalitions)}."
+        )
+    return " ".join(["Over all models, by the top segment:", *sentences]) if sentences else ""
+
+
+def _listed_with_models(rows: pd.DataFrame) -> str:
+    found = zip(labels(rows), rows["value"], rows["model"], strict=True)
+    return ", ".join(f"{name} {value:.2f} ({model})" for name, value, model in found)
+
+
 def _trusted(rows: pd.DataFrame) -> str:
     trusted = rows[rows["verdict"] == TRUST]
     if rows.empty:
@@ -95,7 +126,9 @@ def _trusted(rows: pd.DataFrame) -> str:
     if trusted.empty:
         return "No method that reads the model alone is shown to be better than chance."
     others = f"; not distinguished from it: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
-    return f"Of the methods that read the model alone, trust {_listed(trusted.iloc[:1])}{others}."
+    (best,) = labels(trusted.iloc[:1])
+    value = with_interval(*trusted[["value", "low", "high"]].iloc[0].to_numpy(float))
+    return f"Of the methods that read the model alone, trust {best} {value}{others}."
 
 
 def _trivial(metrics: pd.DataFrame) -> str:
@@ -105,8 +138,8 @@ def _trivial(metrics: pd.DataFrame) -> str:
     if found.empty:
         return ""
     return (
-        f"Beware: without any look at the model {_listed(found)} are above a random order too, so "
-        "that this model alone cannot show that a method reads it."
+        f"Beware: what does not look at the model is above a random order too ({_listed(found)}), "
+        "so that this model alone cannot show that a method reads it."
     )
 
 
@@ -145,11 +178,8 @@ def _named(rows: pd.DataFrame, verdict: str, words: str) -> str:
 
 
 def _listed(rows: pd.DataFrame) -> str:
-    intervals = rows[["value", "low", "high"]].to_numpy(float)
-    return ", ".join(
-        f"{name} {with_interval(*numbers)}"
-        for name, numbers in zip(labels(rows), intervals, strict=True)
-    )
+    named = zip(labels(rows), rows["value"], strict=True)
+    return ", ".join(f"{name} {value:.2f}" for name, value in named)
 
 
 def with_interval(value: float, low: float, high: float) -> str:

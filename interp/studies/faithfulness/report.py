@@ -6,7 +6,7 @@ import pandas as pd
 
 from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.trials import CONTROL
-from interp.analysis.faithfulness.verdicts import ADVISING, labels, with_interval
+from interp.analysis.faithfulness.verdicts import ADVISING, across_models, labels, with_interval
 from interp.choices import ORACLE, RANDOM
 from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
@@ -30,7 +30,8 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: nothing can be judged yet.
     """
     results = read_results(folder)
-    answer = "\n\n".join(own.answer for own in results)
+    across = across_models(_worst(results)) if len(results) > 1 else ""
+    answer = "\n\n".join(filter(None, [across, *(own.answer for own in results)]))
     return Report(
         title="Faithfulness of attribution",
         text=f"{counted(len(results), 'model')}. {_TEXT}",
@@ -101,20 +102,25 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
     """What each method and control is worth where it does worst, if there are several models."""
     if len(results) < 2:
         return ()
-    table = _joined(results, "metrics")
-    table = table[table["metric"] == ADVISING[0]].dropna(subset=["value"])
-    table = table.assign(contender=labels(table))
-    worst = table.loc[table.groupby("contender", sort=False)["value"].idxmin()]
+    worst = _worst(results)
     columns = ["contender", "model", "value", "low", "high", "chance"]
     return (
         TableItem(
             "worst",
             "The top segment, on the model where a method finds it least often",
-            worst.sort_values("value", ascending=False)[columns],
+            worst.assign(contender=labels(worst))[columns],
             "Length and place may name the right segment of one model; a method that reads the "
             "models names that of each.",
         ),
     )
+
+
+def _worst(results: list[ModelResults]) -> pd.DataFrame:
+    """The rows of each contender's lowest value of the metric that advises first."""
+    table = _joined(results, "metrics")
+    table = table[table["metric"] == ADVISING[0]].dropna(subset=["value"]).reset_index(drop=True)
+    lowest = table.groupby(["method", "score"], sort=False)["value"].idxmin()
+    return table.loc[lowest].sort_values("value", ascending=False)
 
 
 def _share_section(results: list[ModelResults]) -> Section:

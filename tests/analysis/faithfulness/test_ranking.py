@@ -16,6 +16,7 @@ from interp.analysis.faithfulness.trials import CONTROL, Contender, Tables, dono
 from interp.analysis.faithfulness.verdicts import (
     REFUTED,
     TRUST,
+    across_models,
     advice,
     of_random_weights,
     verdict_table,
@@ -147,7 +148,7 @@ def test_verdicts_and_advice(tables):
     assert f"Refuted, since no better than chance and worse than the best: {GUESSES}" in text
     assert "Beware" not in text
     long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
-    assert "Beware: without any look at the model length" in advice("m", "p", table, long)
+    assert "is above a random order too (length" in advice("m", "p", table, long)
     assert of_random_weights(table, metrics.iloc[:0]) == ""
     own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
     warning = of_random_weights(table, own)
@@ -155,6 +156,20 @@ def test_verdicts_and_advice(tables):
     # Of one that is refuted nothing more is to be said.
     assert GUESSES not in warning
     assert text.index(KNOWS_TOO) > text.index("as the truth itself does")
+
+
+def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
+    metrics, _, _ = tables
+    worst = metrics[metrics["metric"] == "top_segment"].assign(model="m")
+    text = across_models(worst)
+    assert text.startswith("Over all models, by the top segment: Above a random order on every")
+    assert f"{KNOWS} 1.00 (m)" in text
+    assert GUESSES not in text
+    assert text.index(KNOWS_TOO) > text.index("Of those that read donors' prompts, at worst:")
+    text = across_models(worst.assign(low=0.0))
+    assert "No method that reads the model alone is above a random order on every model" in text
+    assert f"the least {GUESSES}" in text
+    assert across_models(worst.iloc[:0]) == ""
 
 
 def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
