@@ -1,1 +1,1 @@
-"""Prompts as tasks of other evaluation libraries, and as a described data set."""
+"""For other tools: prompts as tasks of other libraries, and activations as plain files."""
