@@ -54,8 +54,8 @@ class Activations(Spec):
             missing -= set(known)
             if not missing:
                 break
-        for name in sorted(missing):
-            raise UserError(unknown("segment or role", name, known))
+        if missing:
+            raise UserError(unknown("segment or role", min(missing), known))
         return prompts
 
     @classmethod
