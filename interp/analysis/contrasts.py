@@ -22,14 +22,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import binomtest
 
 from interp.analysis.corrections import holm
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import LEVEL, UPPER
-from interp.analysis.resampling import permutation_sums, random_sign_sums
+from interp.analysis.resampling import permutation_sums, random_sign_sums, share_as_far
 
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""
@@ -192,7 +191,7 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """Random signs of what each cluster adds to the difference of two shares that are equal."""
     both = _share(pd.concat([a, b]))
     added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
-    return _share_as_far(random_sign_sums(added, resamples=DRAWS), found)
+    return share_as_far(random_sign_sums(added, resamples=DRAWS), found)
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
@@ -207,13 +206,7 @@ def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     weights = np.column_stack([trials * first, trials * ~first])
     shares = sums["hits"].to_numpy(dtype=float) / trials
     drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=DRAWS)
-    return _share_as_far(drawn[:, 0] - drawn[:, 1], found)
-
-
-def _share_as_far(drawn: Float[np.ndarray, " draws"], found: float) -> float:
-    """The p-value: the share of draws, the data among them, at least as far from zero."""
-    as_far = int((np.abs(drawn) >= abs(found) * (1 - 1e-9)).sum())
-    return (1 + as_far) / (1 + len(drawn))
+    return share_as_far(drawn[:, 0] - drawn[:, 1], found)
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
@@ -244,7 +237,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         plain,
         low=max(plain.difference - half, 0.0),
         high=min(plain.difference + half, 1.0),
-        p=_share_as_far(widths, plain.difference),
+        p=share_as_far(widths, plain.difference),
         detectable=half + more,
     )
 

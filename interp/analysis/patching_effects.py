@@ -13,7 +13,7 @@ from jaxtyping import Float
 from interp.analysis.corrections import holm
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import percentile_interval
-from interp.analysis.resampling import bootstrap_sums, random_sign_sums
+from interp.analysis.resampling import bootstrap_sums, random_sign_sums, share_as_far
 from interp.analysis.spearman import spearman
 from interp.choices import CONTROL, COUNTERPART
 from interp.tables import NO_GAP
@@ -236,10 +236,8 @@ def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
     """
     if len(sums) < 2:
         return math.nan
-    observed = abs(sums.sum()) * (1 - 1e-12)
     for signs in (SIGNS // 10, SIGNS):
-        as_far = int((np.abs(random_sign_sums(sums, resamples=signs)) >= observed).sum())
-        p = (1 + as_far) / (1 + signs)
+        p = share_as_far(random_sign_sums(sums, resamples=signs), float(sums.sum()))
         if p > 0.02:
             break
     return p

@@ -10,6 +10,9 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
+ROUNDING = 1e-9
+"""By how much, of itself and in its own unit, rounding may change a statistic."""
+
 _DRAWN_AT_ONCE = 200
 """Resamples that are in memory as 64-bit numbers at a time."""
 
@@ -47,9 +50,11 @@ def share_as_far(resampled: Float[np.ndarray, " resamples"], observed: float) ->
     """The two-sided p-value of a permutation test around zero.
 
     The share of statistics at least as far from zero as the observed one, which counts as one of
-    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
+    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9). Sums in
+    another order are equal but for rounding: a statistic of 1e-17 is none.
     """
-    as_far = int((np.abs(resampled) >= abs(observed) * (1 - 1e-12)).sum())
+    least = abs(observed) * (1 - ROUNDING) - ROUNDING
+    as_far = int((np.abs(resampled) >= least).sum())
     return (1 + as_far) / (1 + len(resampled))
 
 

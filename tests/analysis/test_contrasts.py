@@ -103,6 +103,25 @@ def test_extremes_are_tested_as_extremes():
     assert np.mean(np.array(naive) <= 0.05) > 0.4
 
 
+def test_what_only_rounding_tells_apart_is_no_finding():
+    """Weighted sums of the same hits in another order differ by 1e-17 or so."""
+    rng = np.random.default_rng(7)
+    weights, hits = rng.random((40, 3)), rng.random((40, 3)) < 0.4
+    orders = ([0, 1, 2], [2, 0, 1])
+    one, other = (
+        sums(
+            [sum((weights * hits)[row, order]) for row in range(40)],
+            [sum(weights[row, order]) for row in range(40)],
+        )
+        for order in orders
+    )
+    other["hits"] += 1e-17 * np.arange(40)
+    found = difference(one, other)
+    assert 0 < abs(found.difference) < 1e-15
+    assert found.p == 1
+    assert spread({"one": one, "other": other})[1].p == 1
+
+
 def test_named_contrasts_are_corrected_and_others_are_not():
     pairs = study(rng=np.random.default_rng(2), effect=2.5)
     table = contrast_table(
