@@ -104,7 +104,7 @@ class LogicalFormsStudy(Study):
         correlations = perplexity_correlations(results)
         found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
         return Report(
-            title="LogicalForms",
+            title="Logical forms",
             text=(
                 f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
                 f"{main['form'].nunique()} forms under the same "

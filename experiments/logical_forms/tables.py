@@ -6,6 +6,7 @@ import pandas as pd
 from scipy.special import logit
 
 from interp.analysis.discrimination import discrimination_table
+from interp.analysis.proportions import proportions
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
@@ -14,9 +15,6 @@ from interp_experiments.logical_forms.results import Results, planted, typical_p
 
 SMALLEST_SHARE = 1e-6
 """Shares of an answer nearer to 0 or 1 count as this near, so that their log-odds are finite."""
-
-ACCURACIES = ("soft_accuracy", "hard_accuracy")
-"""The share of the correct answer in the probability of both, and greedy answers that are right."""
 
 FORM_CHANGES = [
     *(
@@ -69,17 +67,20 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     """The means of `accuracy` with 95% intervals, soft and hard.
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations.
+    n, interpretations. Those of hard accuracy, which is right or wrong, are intervals of
+    proportions: none ends below 0, and one without a right answer is no point.
     """
+    by = ["model", "factor", "level"]
     parts = []
     for factor in ("all", "modality", "argument_form"):
         chosen = rows if factor == "all" else rows[rows[factor].notna()]
         levels = "all" if factor == "all" else chosen[factor].astype(str)
         levelled = chosen.assign(factor=factor, level=levels)
-        for measure in ACCURACIES:
-            means = clustered_means(levelled, measure, by=["model", "factor", "level"])
-            means.insert(3, "measure", measure.replace("_", " "))
-            parts.append(means)
+        soft = clustered_means(levelled, "soft_accuracy", by=by)
+        hard = proportions(levelled, values=["hard_accuracy"], by=by, cluster=CLUSTER)
+        hard = hard.rename(columns={"share": "mean", "clusters": "interpretations"})
+        soft.insert(3, "measure", "soft accuracy")
+        parts += [soft, hard[list(soft.columns)].assign(measure="hard accuracy")]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -108,7 +109,7 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
     both = pd.concat(
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,
-    )
+    ).convert_dtypes()
     return both[["model", "source", *(c for c in both.columns if c not in ("model", "source"))]]
 
 
@@ -148,7 +149,7 @@ def by_form(results: Results) -> pd.DataFrame:
     parts = []
     for stage in ("questions", "nonsense"):
         groups = results.scores[stage].groupby(keys, observed=True, sort=False)
-        means = groups[[*ACCURACIES, "relative_positive"]].mean()
+        means = groups[["soft_accuracy", "hard_accuracy", "relative_positive"]].mean()
         means["perplexity"] = typical_perplexity(groups)
         ends = clustered_means(results.scores[stage], "soft_accuracy", by=keys).set_index(keys)
         for place, end in enumerate(("low", "high"), 1):

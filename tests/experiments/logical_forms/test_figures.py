@@ -41,6 +41,14 @@ def test_every_mean_of_a_table_has_an_interval(results):
     assert levels.groupby(["model", "measure"]).size().tolist() == [10] * 4
 
 
+def test_no_right_answer_has_an_interval_of_shares(results):
+    rows = results.scores["questions"].assign(hard_accuracy=False)
+    levels = tables.intervals(rows)
+    hard = levels[levels["measure"] == "hard accuracy"]
+    assert (hard["low"] == 0).all()
+    assert hard["high"].between(0.001, 0.5).all()
+
+
 def test_raw_means_are_drawn_beside_adjusted_ones():
     rows = made_up(1)
     apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
