@@ -8,7 +8,7 @@ from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.robustlr.cut import StatementMaker
-from interp_experiments.robustlr.prompts import GeneratedPrompts, Maker
+from interp_experiments.robustlr.prompts import Maker, made_by
 from interp_experiments.robustlr.training import SPLITS, TheoryMaker
 from interp_experiments.robustlr.words import Words
 
@@ -38,7 +38,7 @@ class RobustLRTraining(TrainSpec):
         """The statements of a split's theories; no theory is in two splits."""
         number = self.theories if split == "train" else self.held_out
         maker = self._maker(split, number)
-        return GeneratedPrompts.made_by(
+        return made_by(
             [maker],
             ALONE,
             system=f"robustlr-{self.train_set}",

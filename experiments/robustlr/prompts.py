@@ -2,15 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol
 
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.messages import ALONE, Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
-from interp.prompts.prompt_set import Decisive, Design, PromptSet
+from interp.prompts.prompt_set import Decisive, Outline, PromptSet
 from interp_experiments.robustlr.english import sentence
 from interp_experiments.robustlr.instances import Instance
 from interp_experiments.robustlr.language import Verdict
@@ -128,56 +127,38 @@ def _proof(instance: Instance) -> list[str]:
     return facts + [f"rule{n}" for n, one in enumerate(theory.rules, start=1) if one in needed]
 
 
-@dataclass(frozen=True)
-class GeneratedPrompts(PromptSet):
-    """The prompts of makers, of which a subset is chosen without making the others."""
+def made_by(
+    makers: Sequence[Maker],
+    messages: Messages,
+    *,
+    system: str,
+    seed: int,
+    description: dict[str, str],
+) -> PromptSet:
+    """All groups of the makers, in order; a subset is chosen without making the others."""
+    ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
+    remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
 
-    makers: tuple[Maker, ...] = ()
+    def build(number: int) -> Prompt:
+        place, index, member = _place(makers, ends, number)
+        return to_prompt(remembered(place, index)[member], messages)
 
-    @classmethod
-    def made_by(
-        cls,
-        makers: Sequence[Maker],
-        messages: Messages,
-        *,
-        system: str,
-        seed: int,
-        description: dict[str, str],
-    ) -> "GeneratedPrompts":
-        """All groups of the makers, in order."""
-        ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
-        remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
+    def outline(number: int) -> Outline:
+        place, index, _ = _place(makers, ends, number)
+        return Outline(makers[place].theory_id(index), {"set": makers[place].set})
 
-        def build(number: int) -> Prompt:
-            place, index, member = _place(makers, ends, number)
-            return to_prompt(remembered(place, index)[member], messages)
-
-        return cls(
-            system=system,
-            sides=tuple(dict.fromkeys(version for maker in makers for version in maker.versions)),
-            strata=STRATA,
-            build=build,
-            numbers=range(ends[-1]),
-            seed=seed,
-            description=description,
-            whole_groups=len(makers) == 1,
-            decisive=DECISIVE,
-            makers=tuple(makers),
-        )
-
-    @cached_property
-    def _design(self) -> Design:
-        """What `spread` has to know, from ids alone: no prompt is made for it."""
-        ends = list(accumulate(len(maker) * len(maker.versions) for maker in self.makers))
-        design = Design({}, {}, {}, {})
-        for number in self.numbers:
-            place, index, _ = _place(self.makers, ends, number)
-            maker = self.makers[place]
-            id_ = maker.theory_id(index)
-            design.cells[number] = (maker.set,)
-            design.members.setdefault(id_, []).append(number)
-            design.units[(id_,)] = [id_]
-        return design
+    return PromptSet(
+        system=system,
+        sides=tuple(dict.fromkeys(version for maker in makers for version in maker.versions)),
+        strata=STRATA,
+        build=build,
+        outline=outline,
+        numbers=range(ends[-1]),
+        seed=seed,
+        description=description,
+        whole_groups=len(makers) == 1,
+        decisive=DECISIVE,
+    )
 
 
 def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:

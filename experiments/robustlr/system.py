@@ -16,9 +16,9 @@ from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMa
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
-    GeneratedPrompts,
     Maker,
     demonstrations,
+    made_by,
     to_prompt,
 )
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
@@ -63,9 +63,7 @@ class EvaluationSets:
             "distractors": str(self.distractors),
         }
         makers = self._makers(seed)
-        return GeneratedPrompts.made_by(
-            makers, messages, system=self.name, seed=seed, description=description
-        )
+        return made_by(makers, messages, system=self.name, seed=seed, description=description)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """All generated instances in the authors' columns, and the set that each belongs to."""
@@ -98,7 +96,7 @@ class TrainingSet:
         """
         if data is not None:
             return EvaluationSets(self.name, shown=self.shown).prompts(seed=seed, data=data)
-        return GeneratedPrompts.made_by(
+        return made_by(
             [self._maker(seed, "test")],
             demonstrations() if self.shown else ALONE,
             system=self.name,
@@ -141,7 +139,7 @@ class EditPairs:
                     "base's; expected a contrast set (C-CS, D-CS or N-CS)"
                 )
             return read_set(self.name, prompts, seed=seed, data=data)
-        return GeneratedPrompts.made_by(
+        return made_by(
             self._makers(seed),
             ALONE,
             system=self.name,

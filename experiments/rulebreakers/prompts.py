@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, compose, placed
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import Outline, PromptSet
 from interp_experiments.rulebreakers.donors import EntityDonors
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.roles import sentence_roles
@@ -44,6 +44,7 @@ _CHOICES = {
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     """One of the ten prompts of an instance."""
+    outline = _outline(instance, phrasing)
     text, segments = compose(
         [
             (None, "Premises: "),
@@ -61,18 +62,9 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         text=text,
         segments=segments,
         answer=_CHOICES[phrasing.answers, instance.label],
-        pair_id=f"{instance.pair_id}/{phrasing.id}",
+        pair_id=outline.pair_id,
         side=SIDES[instance.label],
-        factors={
-            "rule": instance.rule,
-            "entity_group": instance.entity_group,
-            "category": instance.category,
-            "verb": instance.verb,
-            "entity_a": instance.entity_a,
-            "entity_b": instance.entity_b,
-            "name": instance.name,
-            "phrasing": phrasing.id,
-        },
+        factors=outline.factors,
         roles=placed(
             segments,
             sentence_roles(
@@ -89,20 +81,37 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     )
 
 
+def _outline(instance: Instance, phrasing: Phrasing) -> Outline:
+    return Outline(
+        pair_id=f"{instance.pair_id}/{phrasing.id}",
+        factors={
+            "rule": instance.rule,
+            "entity_group": instance.entity_group,
+            "category": instance.category,
+            "verb": instance.verb,
+            "entity_a": instance.entity_a,
+            "entity_b": instance.entity_b,
+            "name": instance.name,
+            "phrasing": phrasing.id,
+        },
+    )
+
+
 def prompt_set(
     instances: Sequence[Instance], *, seed: int, description: dict[str, str]
 ) -> PromptSet:
     """All instances in all ten phrasings: prompts 10 i to 10 i + 9 belong to instance i."""
 
-    def build(number: int) -> Prompt:
+    def asked(number: int) -> tuple[Instance, Phrasing]:
         index, phrasing = divmod(number, len(PHRASINGS))
-        return to_prompt(instances[index], PHRASINGS[phrasing])
+        return instances[index], PHRASINGS[phrasing]
 
     return PromptSet(
         system="rulebreakers",
         sides=SIDES,
         strata=STRATA,
-        build=build,
+        build=lambda number: to_prompt(*asked(number)),
+        outline=lambda number: _outline(*asked(number)),
         numbers=range(len(instances) * len(PHRASINGS)),
         seed=seed,
         description=description,

@@ -67,7 +67,7 @@ def _counterparts(prompts: PromptSet) -> dict[int, int]:
     """The number of the other prompt of each pair."""
     if prompts.donors is None:
         return {}
-    pairs = [pair for pair in prompts.numbers_by_group.values() if len(pair) == 2]
+    pairs = [pair for pair in prompts.groups() if len(pair) == 2]
     return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
 

@@ -1,33 +1,33 @@
 """A set of prompts: built when read, hashed, checked, and thinned evenly."""
 
 import hashlib
-import heapq
 import json
-import random
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice
-from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar, overload
+from itertools import islice
+from typing import NamedTuple, overload
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
+from interp.prompts.design import Cell, Design, Parts
 from interp.prompts.donors import DonorSource
 from interp.prompts.prompt import Prompt
 
-T = TypeVar("T", bound=Hashable)
-
-Cell = tuple[Hashable, ...]
-"""A combination of values, one for each stratum."""
-
 _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""
+
+
+class Outline(NamedTuple):
+    """What `spread` reads of a prompt."""
+
+    pair_id: str
+    factors: Mapping[str, str]
+    """Those, at least, that strata, unit and clusters name."""
 
 
 class Decisive(NamedTuple):
@@ -80,6 +80,9 @@ class PromptSet(Sequence[Prompt]):
     `spread` took some of them; 1 for combinations that are not listed."""
     donors: DonorSource | None = None
     """Where other texts for the segments of its prompts come from, if its system has any."""
+    outline: Callable[[int], Outline] | None = None
+    """The group and the factors of the prompt of a number, where `spread` should not build every
+    prompt of the set for them; None builds them."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -180,13 +183,13 @@ class PromptSet(Sequence[Prompt]):
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
         chosen = [
-            number
+            place
             for group in islice(self._design.order(seed), pairs)
-            for number in self._design.members[group]
+            for place in self._design.groups[group]
         ]
         return replace(
             self,
-            numbers=chosen,
+            numbers=[self.numbers[place] for place in chosen],
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
             weights=self._weights_of(chosen),
         )
@@ -196,36 +199,45 @@ class PromptSet(Sequence[Prompt]):
 
         Those of its stratum over the ones that were drawn.
         """
-        return self.weights.get(self._cell(prompt), 1.0)
+        cell = tuple(prompt.factors[name] for name in self.strata)
+        return self.weights.get(cell, 1.0)
 
-    def _weights_of(self, numbers: Sequence[int]) -> dict[Cell, float]:
-        cells = self._design.cells
-        held, drawn = Counter(cells.values()), Counter(cells[number] for number in numbers)
+    def _weights_of(self, places: Sequence[int]) -> dict[Cell, float]:
+        design = self._design
+        held, drawn = Counter(design.cell_of), Counter(design.cell_of[place] for place in places)
         return {
-            cell: self.weights.get(cell, 1.0) * held[cell] / count for cell, count in drawn.items()
+            design.cells[code]: self.weights.get(design.cells[code], 1.0) * held[code] / count
+            for code, count in drawn.items()
         }
 
-    def _cell(self, prompt: Prompt) -> Cell:
-        return tuple(prompt.factors[name] for name in self.strata)
-
     @cached_property
-    def _design(self) -> "Design":
+    def _design(self) -> Design:
         """What `spread` has to know of the prompts."""
-        design = Design({}, {}, {}, {})
-        for number, prompt in zip(self.numbers, self, strict=True):
-            design.cells[number] = self._cell(prompt)
-            if prompt.pair_id not in design.members:
-                unit = tuple(prompt.factors[name] for name in self.unit) or (prompt.pair_id,)
-                design.units.setdefault(unit, []).append(prompt.pair_id)
-                if self.clusters:
-                    design.clusters[unit] = tuple(prompt.factors[name] for name in self.clusters)
-            design.members.setdefault(prompt.pair_id, []).append(number)
-        return design
+        cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
+        cell_of, group_of, unit_of = array("l"), array("l"), array("l")
+        clusters: list[Cell] = []
+        for pair_id, factors in self._outlines():
+            cell = tuple(factors[name] for name in self.strata)
+            cell_of.append(cells.setdefault(cell, len(cells)))
+            group_of.append(groups.setdefault(pair_id, len(groups)))
+            if len(groups) == len(unit_of):
+                continue
+            unit = tuple(factors[name] for name in self.unit) or (pair_id,)
+            unit_of.append(units.setdefault(unit, len(units)))
+            if len(units) > len(clusters):
+                clusters.append(tuple(factors[name] for name in self.clusters) or unit)
+        return Design(list(cells), cell_of, Parts.of(group_of), Parts.of(unit_of), clusters)
 
-    @property
-    def numbers_by_group(self) -> Mapping[str, Sequence[int]]:
-        """The numbers of the prompts of each pair or group, by its id."""
-        return self._design.members
+    def _outlines(self) -> Iterator[Outline]:
+        if self.outline is not None:
+            return map(self.outline, self.numbers)
+        return (Outline(prompt.pair_id, prompt.factors) for prompt in self)
+
+    def groups(self) -> Iterator[list[int]]:
+        """The numbers of the prompts of each pair or group."""
+        design = self._design
+        for group in range(len(design.groups)):
+            yield [self.numbers[place] for place in design.groups[group]]
 
     def to_frame(self) -> pd.DataFrame:
         """The prompts table: see `interp.tables`."""
@@ -268,120 +280,3 @@ def prompt_record(prompt: Prompt) -> str:
         ],
         ensure_ascii=False,
     )
-
-
-@dataclass(frozen=True)
-class Design:
-    """The prompts of a set as `spread` sees them: members of groups, and groups of units."""
-
-    cells: dict[int, Cell]
-    """The combination of strata of each prompt, by number."""
-    members: dict[str, list[int]]
-    """The numbers of each group's prompts."""
-    units: dict[Cell, list[str]]
-    """The groups of each unit."""
-    clusters: dict[Cell, Cell]
-    """What each unit shares with others, if anything."""
-
-    def order(self, seed: int) -> Iterator[str]:
-        """All groups, in the order in which `spread` takes them."""
-        rng = random.Random(f"spread {seed}")
-        within = random.Random(f"spread within units {seed}")
-        drawn = _evenly(self._units_by_cell, rng, self.clusters)
-        first = list(islice(drawn, len(self._units_by_cell)))
-        for units in chain([first], ([unit] for unit in drawn)):
-            groups = [group for unit in units for group in self.units[unit]]
-            yield from _evenly(_by_cell(groups, self._cell_of_group), within)
-
-    @cached_property
-    def _units_by_cell(self) -> dict[Cell, list[Cell]]:
-        return _by_cell(self.units, self._cell_of_unit)
-
-    def _cell_of_group(self, group: str) -> Cell:
-        """The values of its members, which may differ in a stratum."""
-        return _joined([self.cells[number] for number in self.members[group]])
-
-    def _cell_of_unit(self, unit: Cell) -> Cell:
-        return _joined([self._cell_of_group(group) for group in self.units[unit]])
-
-
-def _joined(cells: Sequence[Cell]) -> Cell:
-    """All values of each stratum, as one value."""
-    return tuple(frozenset(values) for values in zip(*cells, strict=True))
-
-
-def _by_cell(items: Iterable[T], cell_of: Callable[[T], Cell]) -> dict[Cell, list[T]]:
-    cells: defaultdict[Cell, list[T]] = defaultdict(list)
-    for item in items:
-        cells[cell_of(item)].append(item)
-    return dict(cells)
-
-
-def _evenly(
-    cells: Mapping[Cell, Sequence[T]],
-    rng: random.Random,
-    clusters: Mapping[T, Hashable] = MappingProxyType({}),
-) -> Iterator[T]:
-    """All items, in an order whose every beginning is spread evenly over the cells' values.
-
-    Round by round each cell that still has items gives one, drawn at random from those whose
-    cluster was taken least often; within a round the cell comes next whose values were taken least
-    often so far.
-    """
-    queues = [_Queue(items, rng) for items in cells.values()]
-    values = _numbered(list(cells))
-    taken = np.zeros(values.max(initial=-1) + 1, dtype=np.int64)
-    turns: Counter[Hashable] = Counter()
-    waiting = list(range(len(queues)))
-    while waiting:
-        keys_of_round = [rng.random() for _ in waiting]
-        order = sorted(range(len(waiting)), key=keys_of_round.__getitem__)
-        rows = np.array([waiting[place] for place in order])
-        for place in _least_taken_first(values[rows], taken):
-            yield queues[rows[place]].pop(turns, clusters)
-        waiting = [row for row in waiting if queues[row].items]
-
-
-class _Queue(Generic[T]):
-    """The items of a cell in random order, those of clusters that had fewer turns before others."""
-
-    def __init__(self, items: Sequence[T], rng: random.Random) -> None:
-        self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
-        heapq.heapify(self.items)
-
-    def pop(self, turns: Counter[Hashable], clusters: Mapping[T, Hashable]) -> T:
-        """The next item; the turn of its cluster is counted."""
-        while True:
-            believed, key, place, item = heapq.heappop(self.items)
-            cluster = clusters.get(item, item)
-            # Turns only grow, so an entry that believes in fewer belongs further back.
-            if believed == turns[cluster]:
-                turns[cluster] += 1
-                return item
-            heapq.heappush(self.items, (turns[cluster], key, place, item))
-
-
-def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
-    """The values of each cell as numbers, (cell, stratum); no two strata share a number."""
-    numbers: dict[tuple[int, Hashable], int] = {}
-    rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]
-    return np.array(rows, dtype=np.int64, ndmin=2)
-
-
-_NEVER = np.iinfo(np.int64).max // 2
-"""A load that no row reaches; more can be added to it."""
-
-
-def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
-    """All rows of `values`: next comes the first of those whose values were taken least often.
-
-    How often is the sum of squares, so that no value runs ahead. `taken` is counted up.
-    """
-    loads = (taken[values] ** 2).sum(axis=1)
-    for _ in values:
-        row = int(loads.argmin())
-        yield row
-        for column, value in enumerate(values[row]):
-            loads[values[:, column] == value] += 2 * taken[value] + 1
-            taken[value] += 1
-        loads[row] = _NEVER

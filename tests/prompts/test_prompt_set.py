@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import interp
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.design import evenly
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet, _evenly
+from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.prompts import INSTANCE
 from tests.support.prompts import some_prompts
@@ -183,7 +184,7 @@ def test_a_factor_named_like_another_column_is_refused():
 
 
 def one_by_one(cells, rng):
-    """What `_evenly` does, told plainly and slowly: all cells are compared for each pair."""
+    """What `evenly` does, told plainly and slowly: all cells are compared for each pair."""
     for ids in cells.values():
         keys = {pair_id: rng.random() for pair_id in ids}
         ids.sort(key=keys.__getitem__, reverse=True)
@@ -212,7 +213,7 @@ def test_pairs_are_taken_in_the_order_of_the_plain_method(strata, seed):
             found.setdefault(cell, []).append(f"pair {number}")
         return found
 
-    fast = list(_evenly(cells(), random.Random(seed)))
+    fast = list(evenly(cells(), random.Random(seed)))
     assert fast == list(one_by_one(cells(), random.Random(seed)))
     assert sorted(fast) == sorted(f"pair {number}" for number in range(len(strata)))
 
@@ -221,7 +222,7 @@ def test_many_strata_are_spread_over_in_little_time():
     # The plain method compares 20,000 cells 2,000 times: minutes.
     cells = {(f"verb {n % 10_000}", f"phrasing {n // 10_000}"): [str(n)] for n in range(20_000)}
     started = time.process_time()
-    taken = [int(pair) for pair in islice(_evenly(cells, random.Random(0)), 2_000)]
+    taken = [int(pair) for pair in islice(evenly(cells, random.Random(0)), 2_000)]
     assert time.process_time() - started < 10
     assert len({number % 10_000 for number in taken}) == 2_000
     assert Counter(number // 10_000 for number in taken) == {0: 1_000, 1: 1_000}
@@ -233,6 +234,23 @@ def test_a_limit_is_drawn_from_the_whole_set_by_the_seed(full):
     assert set(one.numbers) != set(other.numbers)
     assert max(one.numbers) > len(full) * 0.9
     assert min(one.numbers) < len(full) * 0.1
+
+
+def test_an_outline_is_what_the_prompt_says_and_spares_building_it(full):
+    for number in range(0, len(full), 997):
+        prompt = full.build(number)
+        assert full.outline(number) == (prompt.pair_id, prompt.factors)
+    built = []
+
+    def build(number):
+        built.append(number)
+        return full.build(number)
+
+    chosen = dataclasses.replace(full, build=build).spread(5, seed=1)
+    assert not built
+    assert list(chosen.numbers) == list(
+        dataclasses.replace(full, outline=None).spread(5, seed=1).numbers
+    )
 
 
 def test_a_limit_beyond_the_set_is_the_set():

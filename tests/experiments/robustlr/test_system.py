@@ -129,8 +129,7 @@ def test_causal_models_answer_one_of_three():
 
 
 def test_models_of_other_kinds_read_prompts_without_demonstrations():
-    prompts = find_system("robustlr").prompts(seed=0, data=None)
-    (instance,) = prompts.makers[2].group(0)[:1]
+    instance = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)[0]
     asked = to_prompt(instance)
     scores = interp.score(text_to_text("t5"), [asked])
     assert set(scores.option_probabilities["option"]) == {"True", "False", "Unknown"}

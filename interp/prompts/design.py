@@ -1,0 +1,164 @@
+"""Which prompts of a set a limit takes: spread evenly over what was varied."""
+
+import heapq
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T", bound=Hashable)
+
+Cell = tuple[Hashable, ...]
+"""A combination of values, one for each stratum."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbered items, each in one numbered part."""
+
+    items: NDArray[np.int64]
+    """Part by part, in their order."""
+    ends: NDArray[np.int64]
+    """Where each part ends in `items`."""
+
+    @classmethod
+    def of(cls, part_of: Sequence[int]) -> "Parts":
+        """From the part of each item; no part is empty."""
+        parts = np.array(part_of, dtype=np.int64)
+        return cls(parts.argsort(kind="stable"), np.bincount(parts).cumsum())
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, part: int) -> list[int]:
+        start = self.ends[part - 1] if part else 0
+        items: list[int] = self.items[start : self.ends[part]].tolist()
+        return items
+
+
+@dataclass(frozen=True)
+class Design:
+    """The prompts of a set as `spread` sees them: prompts of groups, and groups of units.
+
+    All are numbers in arrays, since a set of hundreds of thousands stays in memory.
+    """
+
+    cells: Sequence[Cell]
+    """The combinations of strata."""
+    cell_of: Sequence[int]
+    """The combination of each prompt, by its place."""
+    groups: Parts
+    """The places of each group's prompts."""
+    units: Parts
+    """The groups of each unit."""
+    clusters: Sequence[Cell]
+    """What each unit shares with others, if anything."""
+
+    def order(self, seed: int) -> Iterator[int]:
+        """All groups, in the order in which `spread` takes them."""
+        rng = random.Random(f"spread {seed}")
+        within = random.Random(f"spread within units {seed}")
+        drawn = evenly(self._units_by_cell, rng, self.clusters.__getitem__)
+        first = list(islice(drawn, len(self._units_by_cell)))
+        for units in chain([first], ([unit] for unit in drawn)):
+            groups = [group for unit in units for group in self.units[unit]]
+            yield from evenly(_by_cell(groups, self._cell_of_group), within)
+
+    @cached_property
+    def _units_by_cell(self) -> dict[Cell, list[int]]:
+        return _by_cell(range(len(self.units)), self._cell_of_unit)
+
+    def _cell_of_group(self, group: int) -> Cell:
+        """The values of its members, which may differ in a stratum."""
+        return _joined([self.cells[self.cell_of[place]] for place in self.groups[group]])
+
+    def _cell_of_unit(self, unit: int) -> Cell:
+        return _joined([self._cell_of_group(group) for group in self.units[unit]])
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    """All values of each stratum, as one value."""
+    return tuple(frozenset(values) for values in zip(*cells, strict=True))
+
+
+def _by_cell(items: Iterable[T], cell_of: Callable[[T], Cell]) -> dict[Cell, list[T]]:
+    cells: defaultdict[Cell, list[T]] = defaultdict(list)
+    for item in items:
+        cells[cell_of(item)].append(item)
+    return dict(cells)
+
+
+def evenly(
+    cells: Mapping[Cell, Sequence[T]],
+    rng: random.Random,
+    cluster_of: Callable[[T], Hashable] = lambda item: item,
+) -> Iterator[T]:
+    """All items, in an order whose every beginning is spread evenly over the cells' values.
+
+    Round by round each cell that still has items gives one, drawn at random from those whose
+    cluster was taken least often; within a round the cell comes next whose values were taken least
+    often so far.
+    """
+    queues = [_Queue(items, rng) for items in cells.values()]
+    values = _numbered(list(cells))
+    taken = np.zeros(values.max(initial=-1) + 1, dtype=np.int64)
+    turns: Counter[Hashable] = Counter()
+    waiting = list(range(len(queues)))
+    while waiting:
+        keys_of_round = [rng.random() for _ in waiting]
+        order = sorted(range(len(waiting)), key=keys_of_round.__getitem__)
+        rows = np.array([waiting[place] for place in order])
+        for place in _least_taken_first(values[rows], taken):
+            yield queues[rows[place]].pop(turns, cluster_of)
+        waiting = [row for row in waiting if queues[row].items]
+
+
+class _Queue(Generic[T]):
+    """The items of a cell in random order, those of clusters that had fewer turns before others."""
+
+    def __init__(self, items: Sequence[T], rng: random.Random) -> None:
+        self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
+        heapq.heapify(self.items)
+
+    def pop(self, turns: Counter[Hashable], cluster_of: Callable[[T], Hashable]) -> T:
+        """The next item; the turn of its cluster is counted."""
+        while True:
+            believed, key, place, item = heapq.heappop(self.items)
+            cluster = cluster_of(item)
+            # Turns only grow, so an entry that believes in fewer belongs further back.
+            if believed == turns[cluster]:
+                turns[cluster] += 1
+                return item
+            heapq.heappush(self.items, (turns[cluster], key, place, item))
+
+
+def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
+    """The values of each cell as numbers, (cell, stratum); no two strata share a number."""
+    numbers: dict[tuple[int, Hashable], int] = {}
+    rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]
+    return np.array(rows, dtype=np.int64, ndmin=2)
+
+
+_NEVER = np.iinfo(np.int64).max // 2
+"""A load that no row reaches; more can be added to it."""
+
+
+def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
+    """All rows of `values`: next comes the first of those whose values were taken least often.
+
+    How often is the sum of squares, so that no value runs ahead. `taken` is counted up.
+    """
+    loads = (taken[values] ** 2).sum(axis=1)
+    for _ in values:
+        row = int(loads.argmin())
+        yield row
+        for column, value in enumerate(values[row]):
+            loads[values[:, column] == value] += 2 * taken[value] + 1
+            taken[value] += 1
+        loads[row] = _NEVER
