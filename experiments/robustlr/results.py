@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.errors import UserError
-from interp.report.run_report import run_finds
+from interp.report.run_tables import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from interp.errors import UserError
-from interp.report.run_report import run_finds
+from interp.report.run_tables import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebench.behaviour import behaviour

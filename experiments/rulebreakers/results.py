@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.accuracy import pairs_of, whole_pairs
 from interp.errors import UserError, shortened
-from interp.report.run_report import run_ratios
+from interp.report.run_tables import run_ratios
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES

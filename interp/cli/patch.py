@@ -44,7 +44,7 @@ def _compare(folder: Path, attributions: Path) -> None:
     """Print effects next to attribution scores, and write the tables and figures of both."""
     from interp.jobs import write_results
     from interp.report.console import print_table
-    from interp.report.results import scores_beside_effects
+    from interp.report.results_of_patches import scores_beside_effects
     from interp.runs.conclusion import concluding
     from interp.runs.folder import RunFolder
 

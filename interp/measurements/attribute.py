@@ -33,7 +33,7 @@ class Attribute(Spec):
     """How much of each answer comes from each segment of its prompt."""
 
     name: ClassVar[str] = "attribute"
-    results: ClassVar[str] = "interp.report.results:of_attributions"
+    results: ClassVar[str] = "interp.report.results_of_attributions:of_attributions"
     report: ClassVar[str] = "interp.report.run_report:report_of_run"
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS

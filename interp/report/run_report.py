@@ -13,21 +13,18 @@ from interp.analysis.accuracy import (
     whole_pairs,
 )
 from interp.analysis.attribution_table import attribution_table
-from interp.analysis.decisive import COLUMNS, decisive_table, finds
+from interp.analysis.decisive import decisive_table
 from interp.analysis.segments import (
-    RATIO_COLUMNS,
     TABLE_COLUMNS,
-    segment_ratios,
     segment_table,
     token_shares,
 )
-from interp.errors import UserError
-from interp.prompts.prompt_set import Decisive
 from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Item, Report, Section, TableItem
 from interp.report.prompts_table import prompts_item
+from interp.report.run_tables import run_finds, run_ratios
 from interp.runs.folder import RunFolder
 
 HEAT_MAP_PAIRS = 4
@@ -94,38 +91,6 @@ def headline(accuracies: pd.DataFrame) -> str:
     if len(texts) == 1:
         return f"Paired accuracy is {texts[0]}."
     return f"Paired accuracy is highest at {texts[-1]} and lowest at {texts[0]}."
-
-
-def run_ratios(run: RunFolder) -> pd.DataFrame:
-    """The ratio of the two segments that the run's system compares, of every prompt and method.
-
-    Raises:
-        UserError: the system compares none, or nothing is attributed yet.
-    """
-    ratio = run.record.run.ratio
-    if ratio is None:
-        raise UserError(
-            f"the prompts of {run.record.run.system} name no two segments to compare, so that "
-            f"{run.folder} has no score ratios; give a run of a system that does, such as "
-            "rulebreakers"
-        )
-    above, below = ratio
-    parts = run.parts("segment_scores", RATIO_COLUMNS)
-    return pd.concat([segment_ratios(part, (above, below)) for part in parts], ignore_index=True)
-
-
-def run_finds(run: RunFolder) -> pd.DataFrame:
-    """How methods rank the segments that decide, prompt by prompt.
-
-    Empty where the run's system does not know them, or nothing is attributed to others beside them.
-    """
-    known = run.record.run.decisive
-    if known is None or "segment_scores" not in run.tables():
-        return pd.DataFrame()
-    decisive = Decisive(known.factor, tuple(known.among))
-    parts = run.parts("segment_scores", COLUMNS)
-    prompts = run.table("prompts")
-    return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
 
 
 def run_record(run: RunFolder) -> dict[str, object]:

@@ -26,6 +26,15 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
     return summary
 
 
+def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
+    """The most frequent errors of each model, and a line on each."""
+    failed = rows[rows["error"] != ""]
+    return {
+        str(model): {"errors": note_errors(str(model), rows["error"], "prompts")}
+        for model, rows in failed.groupby("model", sort=False)
+    }
+
+
 def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     """A line on each of the most frequent errors; returns how often each occurred.
 

@@ -13,7 +13,7 @@ import interp
 from interp.attribution.registry import method_names
 from interp.cli import find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
-from interp.report.run_report import run_ratios
+from interp.report.run_tables import run_ratios
 from interp.runs.folder import RunFolder
 from tests.analysis.test_attribution_table import COLUMNS
 
