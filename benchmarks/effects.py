@@ -4,10 +4,10 @@
 
 In one process, on one CPU thread, on a random Llama:
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
-     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand; the
-     fastest of some budgets) and by `interp effects`, texts and tokens included. The bound is what
-     the number of tokens allows: those of the prompts that captum reads over those that are left
-     when each text, and what texts share, is read once;
+     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand)
+     and by `interp effects`, texts and tokens included, each at the fastest of the same budgets of
+     tokens a batch. The bound is what the number of tokens allows: those of the prompts that captum
+     reads over those that are left when each text, and what texts share, is read once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 The ways take turns; the median counts.
 """
@@ -38,7 +38,7 @@ from interp.scoring.answers import predict
 HIDDEN, LAYERS = 256, 4
 PAIRS = 2
 REPEATS = 3
-BUDGETS = (1024, 2048, 4096)
+BUDGETS = (512, 1024, 2048, 4096)
 METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
 
@@ -63,7 +63,8 @@ class Comparison:
     prompts: int
     captum_seconds: Mapping[int, float]
     """By budget of tokens a batch."""
-    seconds: float
+    seconds: Mapping[int, float]
+    """The same of `interp effects`."""
     captum_tokens: int
     tokens_left: int
     difference: float
@@ -72,7 +73,7 @@ class Comparison:
     @property
     def ratio(self) -> float:
         """How many times as fast `interp effects` is."""
-        return min(self.captum_seconds.values()) / self.seconds
+        return min(self.captum_seconds.values()) / min(self.seconds.values())
 
     @property
     def bound(self) -> float:
@@ -121,19 +122,19 @@ def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> 
     captums = [Captums(model, prompt) for prompt in prompts]
     # captum has donors of one kind.
     alone = [with_instances(prompt) for prompt in prompts]
-    measurement = Effects(donors=8).bind(model)
-    ways: dict[object, Callable[[], object]] = {
-        budget: partial(shapley_values, captums, budget) for budget in BUDGETS
-    }
-    ways["effects"] = partial(measurement, alone)
+    spec = Effects(donors=8)
+    ways: dict[tuple[str, int], Callable[[], object]] = {}
+    for budget in BUDGETS:
+        ways["captum", budget] = partial(shapley_values, captums, budget)
+        ways["effects", budget] = partial(spec.bind(model, batch_tokens=budget), alone)
     theirs = np.stack(shapley_values(captums, BUDGETS[0]))
-    rows = measurement(alone)["segment_effects"]
+    rows = spec.bind(model)(alone)["segment_effects"]
     ours = np.array([row["shapley"] for row in rows if row.get("other_segment") is None])
     seconds = timed(ways, repeats, median)
     return Comparison(
         prompts=len(prompts),
-        captum_seconds={budget: seconds[budget] for budget in BUDGETS},
-        seconds=seconds["effects"],
+        captum_seconds={budget: seconds["captum", budget] for budget in BUDGETS},
+        seconds={budget: seconds["effects", budget] for budget in BUDGETS},
         captum_tokens=sum(own.tokens for own in captums),
         tokens_left=tokens_left(model, alone),
         difference=float(np.abs(np.abs(ours.reshape(theirs.shape)) - np.abs(theirs)).max()),
@@ -173,11 +174,12 @@ def table(found: Comparison, methods: Mapping[str, float]) -> str:
     gradient = methods["input_gradient"]
     lines = [
         f"Shapley values of three segments over eight donors, {found.prompts} prompts",
+        "Prompts a second, by tokens a batch",
+        "  " + " " * 27 + "".join(f"{budget:8,}" for budget in BUDGETS),
         *(
-            f"  captum, {budget:5,} tokens a batch  {found.prompts / seconds:8.2f} prompts/s"
-            for budget, seconds in found.captum_seconds.items()
+            f"  {way:27}" + "".join(f"{found.prompts / seconds[b]:8.2f}" for b in BUDGETS)
+            for way, seconds in (("captum", found.captum_seconds), ("effects", found.seconds))
         ),
-        f"  interp effects               {found.prompts / found.seconds:8.2f} prompts/s",
         f"  ratio                        {found.ratio:8.2f}",
         f"  bound by token counts        {found.bound:8.2f}",
         f"  largest difference           {found.difference:8.1e} logits",
