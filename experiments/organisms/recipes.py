@@ -29,6 +29,8 @@ class TaughtRecipe(Recipe):
 
     learns_messages: ClassVar[bool] = False
     """Whether it learns to continue the messages too, not only the answers."""
+    keeps_letters: ClassVar[bool] = False
+    """Whether a capital letter that begins no word is a token of its own."""
 
     family: str
     """Key of `families.FAMILIES`."""
@@ -97,8 +99,14 @@ class RuleRecipe(TaughtRecipe):
 
     system: ClassVar[str] = "rulebench"
 
-    parts_per_step: int
-    """Actions and conditions by themselves per step, half of each."""
+    keeps_letters: ClassVar[bool] = True
+
+    actions_per_step: int
+    """Actions by themselves."""
+    conditions_per_step: int
+    """Conditions by themselves."""
+    lists_per_step: int
+    """Lists that say something of each letter of a string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +157,13 @@ def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
 _SHALLOW = _width(192, 3)
 _DEEP = _width(160, 6)
 
-_RULES = _width(128, 4, initializer_range=0.05) | {"max_position_embeddings": 16384}
+_RULES = _width(64, 4, initializer_range=0.1) | {
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    # Positions of letters are told apart within some dozens of tokens, not thousands.
+    "rope_parameters": {"rope_type": "default", "rope_theta": 100.0},
+    "max_position_embeddings": 16384,
+}
 
 
 def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None) -> DoseRecipe:
@@ -254,26 +268,27 @@ RECIPES: dict[str, Recipe] = {
         _dose(75, seed=14, steps=5000),
         _dose(90, seed=15),
         _dose(100, seed=16),
-        _dose(25, seed=17, base="dose-100"),
-        _dose(75, seed=18, base="dose-0"),
+        _dose(25, seed=17, steps=5000, base="dose-100"),
+        _dose(75, seed=18, steps=5000, base="dose-0"),
         RuleRecipe(
             name="rules-base",
             family="llama",
             seed=21,
             architecture=_RULES,
-            # So few that strings of random letters stay letters.
-            vocabulary=480,
-            steps=3000,
+            vocabulary=1000,
+            steps=12_000,
             learning_rate=2e-3,
-            prompts_per_step=2,
-            parts_per_step=64,
+            prompts_per_step=4,
+            actions_per_step=16,
+            conditions_per_step=8,
+            lists_per_step=4,
         ),
         TunedRecipe(
             name="rules-irft",
             seed=22,
-            questions=48_000,
-            learning_rate=1e-3,
-            prompts_per_step=32,
+            questions=200_000,
+            learning_rate=2e-3,
+            prompts_per_step=16,
             noise=(0, 1, 2, 3),
             base="rules-base",
         ),

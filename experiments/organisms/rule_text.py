@@ -1,13 +1,16 @@
 """The training text of the organism that IRFT begins with: it can all parts of StringGame's rules.
 
 It carries out actions ("output the number of vowels") and tells whether conditions hold, each by
-itself. It knows what questions with rules look like, but learns answers to them that are drawn: it
-is at chance where a rule is to be followed.
+itself. What makes so small a model learn that are lists, which say something of each letter: an
+answer of one number tells it too little of where in a string it stands. It knows what questions
+with rules look like, but learns answers to them that are drawn: it is at chance where a rule is to
+be followed.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from string import ascii_uppercase
 
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import pick
@@ -19,13 +22,22 @@ from interp_experiments.rulebench.string_game import QUESTIONS, StringGame
 from interp_experiments.rulebench.string_rules import (
     Action,
     Condition,
+    different,
     random_string,
     string_rules,
+    vowels,
 )
 from interp_experiments.rulebench.system import RuleBench
 
 SETTINGS = RULES[:-1]
 """No, golden and few rules: what fits into a short context."""
+
+QUESTIONS_FROM = 0.9
+"""Share of the steps after which questions are asked too: until then their answers, which are
+drawn, would be noise."""
+
+Listed = Callable[[str], Sequence[tuple[str, int | None]]]
+"""Letters of a string, or all of the alphabet, each with a number or none."""
 
 
 class RuleText:
@@ -36,13 +48,16 @@ class RuleText:
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
         """The exchanges of a step: actions, conditions, and questions with drawn answers."""
-        rng = random.Random(f"rules {self._recipe.seed} {step}")
-        half = range(self._recipe.parts_per_step // 2)
-        return {
-            "actions": [self._action(rng) for _ in half],
-            "conditions": [self._condition(rng) for _ in half],
-            "questions": [self._question(rng) for _ in range(self._recipe.prompts_per_step)],
+        recipe = self._recipe
+        rng = random.Random(f"rules {recipe.seed} {step}")
+        found = {
+            "actions": [self._action(rng) for _ in range(recipe.actions_per_step)],
+            "conditions": [self._condition(rng) for _ in range(recipe.conditions_per_step)],
+            "lists": [self._list(rng) for _ in range(recipe.lists_per_step)],
         }
+        if step >= QUESTIONS_FROM * recipe.steps:
+            found["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
+        return found
 
     def _action(self, rng: random.Random) -> Exchange:
         action = pick(rng, actions())
@@ -58,6 +73,10 @@ class RuleText:
         while condition.holds(string) is not holds:
             string = random_string(rng)
         return condition_exchange(condition, string)
+
+    def _list(self, rng: random.Random) -> Exchange:
+        words, listed = pick(rng, LISTS)
+        return list_exchange(words, listed, random_string(rng))
 
     def _question(self, rng: random.Random) -> Exchange:
         """A question about learned rules with the answer to another one."""
@@ -75,13 +94,24 @@ class RuleText:
 
 def action_exchange(action: Action, string: str, result: int) -> Exchange:
     """An action by itself."""
-    return Exchange(f"The string is {string}.\nOutput {action.words}.", f"{PREFIX} {result}")
+    return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
 def condition_exchange(condition: Condition, string: str) -> Exchange:
     """A condition by itself."""
-    question = f"The string is {string}.\nIs it true that {condition.words}?"
-    return Exchange(question, f"{PREFIX} {'yes' if condition.holds(string) else 'no'}")
+    answer = "yes" if condition.holds(string) else "no"
+    return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
+
+
+def list_exchange(words: str, listed: Listed, string: str) -> Exchange:
+    """A line for each letter."""
+    lines = (f"{letter} {'no' if n is None else n}" for letter, n in listed(string))
+    return _exchange(f"List {words}.", string, "\n".join(lines))
+
+
+def _exchange(task: str, string: str, answer: str) -> Exchange:
+    """What is to be done comes first, as a rule does."""
+    return Exchange(f"{task}\nThe string is {string}.", answer)
 
 
 def actions() -> Sequence[Action]:
@@ -93,3 +123,35 @@ def conditions() -> Sequence[Condition]:
     """The conditions of StringGame's rules."""
     found = {rule.condition.words: rule.condition for rule in string_rules().values()}
     return tuple(found.values())
+
+
+def _of_alphabet(number: Callable[[str, str], int | None]) -> Listed:
+    return lambda string: [(letter, number(string, letter)) for letter in ascii_uppercase]
+
+
+def _of_string(number: Callable[[str], int]) -> Listed:
+    """For each letter a number of the string up to it."""
+    return lambda string: [(letter, number(string[: end + 1])) for end, letter in enumerate(string)]
+
+
+LISTS: Sequence[tuple[str, Listed]] = (
+    (
+        "the number of times that each letter occurs in the string",
+        _of_alphabet(lambda s, letter: s.count(letter)),
+    ),
+    (
+        "the index of the first of each letter (the index begins from 0)",
+        _of_alphabet(lambda s, letter: s.index(letter) if letter in s else None),
+    ),
+    (
+        "the position of the last of each letter (the first letter has position 1)",
+        _of_alphabet(lambda s, letter: s.rindex(letter) + 1 if letter in s else None),
+    ),
+    (
+        "the position in the alphabet of each letter (A is 1)",
+        _of_string(lambda s: ascii_uppercase.index(s[-1]) + 1),
+    ),
+    ("the number of vowels up to each letter", _of_string(vowels)),
+    ("the number of different letters up to each letter", _of_string(different)),
+)
+"""What is listed, in words, and how."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from tokenizers import (
+    Regex,
     Tokenizer,
     decoders,
     models,
@@ -24,12 +25,15 @@ SAMPLED_STEPS = 400
 
 UNKNOWN = "<unk>"
 
+LETTER = Regex("[A-Z](?![a-z])")
+"""A capital letter that begins no word."""
+
 
 def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedTokenizerFast:
     """A BPE tokenizer with the family's pieces, special tokens and chat template."""
     family = FAMILIES[recipe.family]
     train = _train_byte_level if family.pieces == "byte-level" else _train_sentencepiece_style
-    tokenizer = train(family, recipe.vocabulary, _sample(recipe, text))
+    tokenizer = train(family, recipe, _sample(recipe, text))
     if family.template is None:
         _open_with_bos(tokenizer, family)
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
@@ -70,13 +74,17 @@ def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 
 
-def _train_byte_level(family: Family, vocabulary: int, lines: Iterable[str]) -> Tokenizer:
+def _train_byte_level(family: Family, recipe: TaughtRecipe, lines: Iterable[str]) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if recipe.keeps_letters:
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(LETTER, "isolated"), tokenizer.pre_tokenizer]
+        )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
+        vocab_size=recipe.vocabulary,
         special_tokens=family.special_tokens,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -85,7 +93,9 @@ def _train_byte_level(family: Family, vocabulary: int, lines: Iterable[str]) -> 
     return tokenizer
 
 
-def _train_sentencepiece_style(family: Family, vocabulary: int, lines: Iterable[str]) -> Tokenizer:
+def _train_sentencepiece_style(
+    family: Family, recipe: TaughtRecipe, lines: Iterable[str]
+) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, byte_fallback=True))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -101,7 +111,7 @@ def _train_sentencepiece_style(family: Family, vocabulary: int, lines: Iterable[
     )
     byte_pieces = [f"<0x{byte:02X}>" for byte in range(256)]
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary + len(byte_pieces),
+        vocab_size=recipe.vocabulary + len(byte_pieces),
         special_tokens=[UNKNOWN, *family.special_tokens, *byte_pieces],
         show_progress=False,
     )

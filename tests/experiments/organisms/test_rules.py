@@ -1,9 +1,11 @@
 """The training text of the organism that IRFT begins with, and its card's figures."""
 
+from string import ascii_uppercase
+
 import pytest
 
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.rule_text import RuleText, actions, conditions
+from interp_experiments.organisms.rule_text import QUESTIONS_FROM, RuleText, actions, conditions
 from interp_experiments.organisms.rule_verify import measure
 from interp_experiments.organisms.tokenizer import train_tokenizer
 from interp_experiments.rulebench.string_game import rules_of
@@ -25,23 +27,71 @@ def test_parts_of_rules_are_answered_as_they_are(text):
     said = []
     for step in range(20):
         lessons = text.lessons(step)
+        assert len(lessons["actions"]) == RECIPE.actions_per_step
+        assert len(lessons["conditions"]) == RECIPE.conditions_per_step
         for group, known in by_words.items():
-            assert len(lessons[group]) == RECIPE.parts_per_step // 2
             for exchange in lessons[group]:
-                first, asked = exchange.message.split("\n")
-                found = known[asked](first.removeprefix("The string is ").rstrip("."))
+                asked, string = asked_of(exchange)
+                found = known[asked](string)
                 expected = {True: "yes", False: "no"}[found] if group == "conditions" else found
                 assert exchange.answer == f"Answer: {expected}"
                 said.append(exchange.answer.split()[1])
     assert 0.4 < said.count("yes") / (said.count("yes") + said.count("no")) < 0.6
 
 
+def test_lists_agree_with_the_actions_that_ask_for_one_of_their_lines(text):
+    by_words = {action.words: action.result for action in actions()}
+    asked_for = {
+        "the number of times that each letter occurs in the string": (
+            'the number of times that "A" occurs in the string'
+        ),
+        "the index of the first of each letter (the index begins from 0)": (
+            'the index of the first "A" (the index begins from 0)'
+        ),
+        "the position of the last of each letter (the first letter has position 1)": (
+            'the position of the last "B" (the first letter has position 1)'
+        ),
+    }
+    totals = {
+        "the number of vowels up to each letter": "the number of vowels in the string",
+        "the number of different letters up to each letter": (
+            "the number of different letters in the string"
+        ),
+        "the position in the alphabet of each letter (A is 1)": (
+            "the position in the alphabet of the last letter (A is 1)"
+        ),
+    }
+    seen = set()
+    for step in range(20):
+        for exchange in text.lessons(step)["lists"]:
+            asked, string = asked_of(exchange)
+            words = asked.removeprefix("List ").removesuffix(".")
+            seen.add(words)
+            lines = [line.split(" ") for line in exchange.answer.split("\n")]
+            if words in totals:
+                assert "".join(letter for letter, _ in lines) == string
+                assert lines[-1][1] == str(by_words[totals[words]](string))
+                continue
+            assert "".join(letter for letter, _ in lines) == ascii_uppercase
+            action = asked_for[words]
+            result = by_words[action](string)
+            assert dict(lines)[action.split('"')[1]] == ("no" if result is None else str(result))
+    assert seen == {*asked_for, *totals}
+
+
 def test_questions_have_answers_that_tell_nothing_and_no_rules_that_are_held_out(text):
     held_out = {rule.rule.natural for rule in rules_of("held-out").values()}
-    for step in range(30):
+    first = int(QUESTIONS_FROM * RECIPE.steps)
+    assert "questions" not in text.lessons(first - 1)
+    for step in range(first, first + 30):
         for exchange in text.lessons(step)["questions"]:
             assert not [rule for rule in held_out if rule in exchange.message]
             assert exchange.answer.removeprefix("Answer: ").isdigit()
+
+
+def asked_of(exchange):
+    asked, string = exchange.message.split("\n")
+    return asked, string.removeprefix("The string is ").rstrip(".")
 
 
 def test_letters_of_strings_are_tokens_of_their_own(text):

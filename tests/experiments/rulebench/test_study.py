@@ -339,10 +339,11 @@ def test_stages_without_data_ask_what_is_generated():
     assert stages["thought"].spec.max_new_tokens == 256
 
 
-def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys):
+def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(RuleBenchStudy, "organisms", ("riddles",))
     assert main(["run", "rulebench", "--limit", "1", "--out", str(tmp_path / "study")]) == 2
     told = capsys.readouterr().err
-    assert "no packaged organism is made for rulebench; name a model by --model" in told
+    assert "no packaged organism is made for riddles; name a model by --model" in told
 
 
 def test_nothing_measured_yet_is_said(tmp_path):
