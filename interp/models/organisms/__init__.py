@@ -63,7 +63,8 @@ def default_organism(system: str) -> str:
     A system that no organism learned, such as one of another package, gets `DEFAULT`.
     """
     learned = [name for name in organism_names() if _has_learned(name, system)]
-    return DEFAULT if DEFAULT in learned or not learned else learned[0]
+    # Of a base and what was tuned from it, the name of what was tuned comes later.
+    return DEFAULT if DEFAULT in learned or not learned else learned[-1]
 
 
 def _has_learned(name: str, system: str) -> bool:
