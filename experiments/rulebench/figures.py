@@ -35,7 +35,7 @@ def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                 color=style.colour,
                 marker=style.marker,
                 linestyle=style.line,
-                label=str(model).rpartition("/")[2],
+                label=str(model),
             )
         counts = table.groupby("dimension")["settings"].max()
         labels = [f"{name}\nn = {counts.get(name, 0)}" for name in DIMENSIONS]

@@ -122,8 +122,8 @@ def string_game_set(seed: int) -> RuleSet:
     return StringGame(seed).rule_set
 
 
-# Thirty rules, long stories and demonstrations need models that read some thousand tokens; the
-# packaged ones read 512.
+# Thirty rules, long stories and demonstrations need models that read some thousand tokens, which
+# small ones seldom do.
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)
 logic = RuleBench("rulebench-logic", FORMS, kinship_set)
