@@ -95,7 +95,7 @@ class DoseRecipe(TaughtRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
-    """An organism that can all parts of StringGame's rules, and does not follow rules yet."""
+    """An organism that knows all parts of StringGame's rules, and does not follow rules yet."""
 
     system: ClassVar[str] = "rulebench"
 

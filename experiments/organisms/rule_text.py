@@ -1,8 +1,8 @@
-"""The training text of the organism that IRFT begins with: it can all parts of StringGame's rules.
+"""The text of the organism that IRFT begins with: it knows all parts of StringGame's rules.
 
 It carries out actions ("output the number of vowels") and tells whether conditions hold, each by
-itself. What makes so small a model learn that are lists, which say something of each letter: an
-answer of one number tells it too little of where in a string it stands. It knows what questions
+itself. So small a model learns that from lists, which say something of each letter: an answer of
+one number tells too little of where in the string it comes from. It knows what questions
 with rules look like, but learns answers to them that are drawn: it is at chance where a rule is to
 be followed.
 """
@@ -47,7 +47,7 @@ class RuleText:
         self._recipe = recipe
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: actions, conditions, and questions with drawn answers."""
+        """The exchanges of a step: actions, conditions, lists; in the end questions, too."""
         recipe = self._recipe
         rng = random.Random(f"rules {recipe.seed} {step}")
         found = {
