@@ -10,6 +10,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -87,8 +88,9 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
-    """The prompts of some games by their texts."""
-    return {p.text: p for game in games for row in game.prompts for p in row}
+    """The prompts of some games by their texts, without segments: only answers to them are read."""
+    mixtures = {p.text: p for game in games for row in game.prompts for p in row}
+    return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
 
 
 def option_logits(predictions: Predictions) -> list[Logits]:
