@@ -15,6 +15,7 @@ from itertools import chain
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from interp.attribution.coalitions import Coalitions
 from interp.attribution.games import Values, interactions, leave_one_out, shapley_values
@@ -96,12 +97,14 @@ def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
 def option_logits(predictions: Predictions) -> list[Logits]:
     """The logit of each option of each prompt, in fp64; of several tokens their log-sum-exp."""
     values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
-    found: list[Logits] = []
-    for own, answers in zip(values, predictions.answers, strict=True):
-        parts = torch.split(own, [len(tokens) for tokens in answers.of.values()])
-        logits = (float(part.logsumexp(0)) for part in parts)
-        found.append(dict(zip(answers.of, logits, strict=True)))
-    return found
+    parts = [
+        part
+        for own, answers in zip(values, predictions.answers, strict=True)
+        for part in torch.split(own, [len(tokens) for tokens in answers.of.values()])
+    ]
+    padded = pad_sequence(parts, batch_first=True, padding_value=-math.inf)
+    logits = iter(padded.logsumexp(1).tolist())
+    return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
 
 
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
