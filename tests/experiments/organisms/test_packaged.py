@@ -43,8 +43,8 @@ def test_each_has_a_recipe():
 def test_they_are_small():
     sizes = [size(organism_folder(name)) for name in organism_names()]
     assert max(sizes) < 5 * MEBIBYTE
-    # The wheel is to stay below 40 MB.
-    assert sum(sizes) < 30 * MEBIBYTE
+    # The wheel is to stay below 40 MB, of which the code takes less than two.
+    assert sum(sizes) < 36 * MEBIBYTE
 
 
 @pytest.mark.parametrize("name", NAMES)
