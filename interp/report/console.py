@@ -21,6 +21,9 @@ _LONGEST_TEXT = 40
 _SHORTEST_WRAPPED = 12
 """Columns up to which texts are never wrapped."""
 
+_EDGE = 1
+"""Columns that a table takes beside those of its columns."""
+
 _ROOM = 24
 """Columns that names leave for figures, at least: two or three figures."""
 
@@ -77,7 +80,7 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
     """The columns of each part that a table is printed in."""
     widths = {name: _width(texts[name]) for name in texts.columns}
     names = list(texts.columns[: _names_in_front(texts)])
-    room = width - sum(widths[name] for name in names)
+    room = width - _EDGE - sum(widths[name] for name in names)
     part: list[str] = []
     for name in texts.columns[len(names) :]:
         if part and sum(widths[other] for other in (*part, name)) > room:

@@ -61,7 +61,8 @@ def quick(name="llama-shallow", **changes):
     if isinstance(RECIPES[name], DoseRecipe):
         changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
     if isinstance(RECIPES[name], RuleRecipe):
-        changes = {"parts_per_step": 2} | changes
+        few = {"actions_per_step": 1, "conditions_per_step": 1, "lists_per_step": 1}
+        changes = few | changes
     architecture = dict(RECIPES[name].architecture) | SMALL
     if name == "gemma2":
         architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
