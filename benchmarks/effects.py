@@ -36,9 +36,9 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 
 HIDDEN, LAYERS = 256, 4
-PAIRS = 2
+PAIRS = 4
 REPEATS = 3
-BUDGETS = (512, 1024, 2048, 4096)
+BUDGETS = (512, 1024, 1536, 2048)
 METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
 
