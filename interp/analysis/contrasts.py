@@ -42,6 +42,9 @@ SHUFFLES = 999
 LEAST_CLUSTERS = 10
 """Clusters below which there is no test."""
 
+ROUNDING = 1e-12
+"""Differences of shares up to this size are none but for rounding."""
+
 MODEL = "model"
 """The factor of contrasts between models."""
 
@@ -191,7 +194,7 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """Random signs of what each cluster adds to the difference of two shares that are equal."""
     both = _share(pd.concat([a, b]))
     added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
-    return share_as_far(random_sign_sums(added, resamples=DRAWS), found)
+    return share_as_far(random_sign_sums(added, resamples=DRAWS), found, rounding=ROUNDING)
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
@@ -206,7 +209,7 @@ def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     weights = np.column_stack([trials * first, trials * ~first])
     shares = sums["hits"].to_numpy(dtype=float) / trials
     drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=DRAWS)
-    return share_as_far(drawn[:, 0] - drawn[:, 1], found)
+    return share_as_far(drawn[:, 0] - drawn[:, 1], found, rounding=ROUNDING)
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
@@ -237,7 +240,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         plain,
         low=max(plain.difference - half, 0.0),
         high=min(plain.difference + half, 1.0),
-        p=share_as_far(widths, plain.difference),
+        p=share_as_far(widths, plain.difference, rounding=ROUNDING),
         detectable=half + more,
     )
 

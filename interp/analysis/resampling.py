@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
-ROUNDING = 1e-9
-"""By how much, of itself and in its own unit, rounding may change a statistic."""
+_ROUNDING = 1e-9
+"""Share of a statistic that rounding may change."""
 
 _DRAWN_AT_ONCE = 200
 """Resamples that are in memory as 64-bit numbers at a time."""
@@ -46,14 +46,21 @@ def permutation_sums(
     return np.concatenate(parts)
 
 
-def share_as_far(resampled: Float[np.ndarray, " resamples"], observed: float) -> float:
+def share_as_far(
+    resampled: Float[np.ndarray, " resamples"], observed: float, *, rounding: float = 0.0
+) -> float:
     """The two-sided p-value of a permutation test around zero.
 
     The share of statistics at least as far from zero as the observed one, which counts as one of
-    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9). Sums in
-    another order are equal but for rounding: a statistic of 1e-17 is none.
+    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
+
+    Args:
+        resampled: the statistic of each draw.
+        observed: the statistic of the data.
+        rounding: what rounding alone may give where nothing differs, in the statistic's unit: sums
+            of shares in another order differ by 1e-17. Zero where values may be as small as that.
     """
-    least = abs(observed) * (1 - ROUNDING) - ROUNDING
+    least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
     return (1 + as_far) / (1 + len(resampled))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from interp.analysis.intervals import UPPER, Z, percentile_interval
-from interp.analysis.resampling import bootstrap_sums, random_sign_sums
+from interp.analysis.resampling import bootstrap_sums, random_sign_sums, share_as_far
 
 
 def test_the_draws_are_those_of_one_multinomial_sample():
@@ -37,3 +37,14 @@ def test_the_level_is_that_of_the_documents():
     assert UPPER == 0.975
     assert pytest.approx(1.959964, abs=1e-6) == Z
     assert percentile_interval(np.arange(1001.0)) == pytest.approx((25.0, 975.0))
+
+
+def test_a_test_of_small_numbers_is_that_of_large_ones():
+    """Probabilities of whole names may be 1e-12: the unit of a statistic has no part in its p."""
+    values = np.random.default_rng(2).normal(0.6, 1, size=30)
+    found = [
+        share_as_far(random_sign_sums(values * unit, resamples=999), float(values.sum() * unit))
+        for unit in (1.0, 1e-12, 1e12)
+    ]
+    assert found[0] < 0.05
+    assert found[1:] == [found[0]] * 2
