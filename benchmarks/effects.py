@@ -7,7 +7,7 @@ In one process, on one CPU thread, on a random Llama:
      perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand)
      and by `interp effects`, texts and tokens included, each at the fastest of the same budgets of
      tokens a batch. The bound is what the number of tokens allows: those of the prompts that captum
-     reads over those that are left when each text, and what texts share, is read once;
+     reads over those that are left when whatever any texts begin with is read once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 The ways take turns; the median counts.
 """
@@ -30,7 +30,7 @@ from interp.measurements.effects import Effects
 from interp.measurements.segment_effects import option_logits
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
-from interp.reading.prefixes import families
+from interp.reading.prefixes import tokens_once
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
@@ -38,7 +38,7 @@ from interp.scoring.answers import predict
 HIDDEN, LAYERS = 256, 4
 PAIRS = 4
 REPEATS = 3
-BUDGETS = (512, 1024, 1536, 2048)
+BUDGETS = (512, 1024, 2048, 4096, 8192)
 METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
 
@@ -151,12 +151,12 @@ def with_instances(prompt: Prompt) -> Prompt:
 
 
 def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
-    """Tokens of each text once, and of what texts share once."""
+    """Tokens of the texts, when whatever any of them begin with is read once."""
     read: list[TokenizedPrompt] = []
     for prompt in prompts:
         game = Coalitions(prompt, donors_of(prompt, "instance"))
         read += tokenize(model, list({p.text: p for row in game.prompts for p in row}.values()))
-    return sum(map(len, read)) - sum(family.saved for family in families(read))
+    return tokens_once(prompt.token_ids for prompt in read)
 
 
 def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> Mapping[str, float]:

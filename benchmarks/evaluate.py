@@ -6,7 +6,7 @@ In one process, on one CPU thread, same model, same prompts (the ten phrasings o
 pairs), last-position logits in both: seconds from tokenized prompts to the rows of the answers
 table, by plain batches of several budgets and as `interp.score` does it. The ways take turns; the
 median counts. The bound is what the number of tokens allows: those of all prompts over those that
-are left when what a family shares is read once.
+are left when whatever any prompts begin with is read once.
 """
 
 import sys
@@ -20,7 +20,7 @@ from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.core import Measurement
 from interp.measurements.evaluate import Evaluate
 from interp.reading.budget import CPU_BATCH_TOKENS
-from interp.reading.prefixes import families
+from interp.reading.prefixes import tokens_once
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
 from interp_experiments.rulebreakers.instances import generate
@@ -79,7 +79,7 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
         layers=layers,
         prompts=len(prompts),
         tokens=tokens,
-        tokens_left=tokens - sum(family.saved for family in families(prompts)),
+        tokens_left=tokens_once(prompt.token_ids for prompt in prompts),
         plain_seconds={budget: seconds[budget] for budget in PLAIN_BUDGETS},
         shared_seconds=seconds["shared"],
         difference=largest_difference(answers["shared"], answers[CPU_BATCH_TOKENS]),

@@ -15,7 +15,6 @@ from itertools import chain
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from interp.attribution.coalitions import Coalitions
 from interp.attribution.games import Values, interactions, leave_one_out, shapley_values
@@ -96,14 +95,11 @@ def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
 
 def option_logits(predictions: Predictions) -> list[Logits]:
     """The logit of each option of each prompt, in fp64; of several tokens their log-sum-exp."""
+    tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
     values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
-    parts = [
-        part
-        for own, answers in zip(values, predictions.answers, strict=True)
-        for part in torch.split(own, [len(tokens) for tokens in answers.of.values()])
-    ]
-    padded = pad_sequence(parts, batch_first=True, padding_value=-math.inf)
-    logits = iter(padded.logsumexp(1).tolist())
+    starts = np.cumsum([0, *map(len, tokens[:-1])])
+    with np.errstate(invalid="ignore"):  # what is not finite is an error of its prompt
+        logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
     return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
 
 

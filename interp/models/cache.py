@@ -1,5 +1,6 @@
 """Keys and values of earlier tokens: the one place that knows how transformers caches are built."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -38,14 +39,15 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
     return Cache(layers=layers)
 
 
-def gathered(flat: KeyValues, source: Int[Tensor, "row column"]) -> Cache:
+def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
     """A cache whose rows take each column from a token of several prompts.
 
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
         source: the token in each column.
+        kept: whether the cache holds the keys and values of what is read behind it.
     """
-    return Cache(layers=[_GatheredLayer(keys, values, source) for keys, values in flat])
+    return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
 
 def flattened(cache: Any) -> KeyValues:
@@ -53,6 +55,15 @@ def flattened(cache: Any) -> KeyValues:
     return [
         (keys.transpose(1, 2).flatten(0, 1), values.transpose(1, 2).flatten(0, 1))
         for keys, values in key_values(cache)
+    ]
+
+
+def joined(stretches: Sequence[KeyValues]) -> KeyValues:
+    """Flattened keys and values of several passes, one after the other."""
+    layers = zip(*stretches, strict=True)
+    return [
+        (torch.cat([keys for keys, _ in layer]), torch.cat([values for _, values in layer]))
+        for layer in layers
     ]
 
 
@@ -78,9 +89,10 @@ class _GatheredLayer(DynamicLayer):
         keys: Float[Tensor, "token head size"],
         values: Float[Tensor, "token head value_size"],
         source: Int[Tensor, "row column"],
+        kept: bool,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # transformers gives it no types
-        self._keys, self._values, self._source = keys, values, source
+        self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
         """The number of columns that precede those that are read."""
@@ -89,7 +101,9 @@ class _GatheredLayer(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *unused: Any, **also_unused: Any
     ) -> tuple[Tensor, Tensor]:
-        """Keys and values of all columns, (row, head, column, size); nothing is kept."""
+        """Keys and values of all columns, (row, head, column, size)."""
+        if self._kept:
+            self.keys, self.values, self.is_initialized = key_states, value_states, True
         return (
             torch.cat([self._gathered(self._keys), key_states], -2),
             torch.cat([self._gathered(self._values), value_states], -2),

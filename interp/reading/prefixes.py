@@ -1,10 +1,10 @@
 """Prompts that begin with the same tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from interp.reading.tokens import TokenizedPrompt
+Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Family:
     members: tuple[int, ...]
     """Indices of the prompts, in the order of their tokens."""
     shared: int
-    """Tokens that all of them begin with; each prompt has at least one more."""
+    """Tokens that all of them begin with."""
 
     @property
     def saved(self) -> int:
@@ -32,17 +32,23 @@ class _Stretch:
     saved: int
 
 
-def families(prompts: Sequence[TokenizedPrompt]) -> list[Family]:
+def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as families, each prompt in one of them; a family may be a single prompt.
 
     In the order of their tokens, neighbours that share most are joined first. What is joined
     becomes one family where that saves more tokens than the families on either side.
+
+    Args:
+        prompts: the tokens of each.
+        rest: the fewest tokens that a prompt has behind what its family shares.
     """
-    tokens = [prompt.token_ids for prompt in prompts]
-    order = sorted(range(len(tokens)), key=tokens.__getitem__)
-    shared = [_shared(tokens[one], tokens[other]) for one, other in pairwise(order)]
+    order = sorted(range(len(prompts)), key=prompts.__getitem__)
+    shared = [
+        min(shared_tokens(prompts[a], prompts[b]), len(prompts[a]) - rest, len(prompts[b]) - rest)
+        for a, b in pairwise(order)
+    ]
     alone = [
-        _Stretch(at, at + 1, (Family((index,), len(tokens[index]) - 1),), 0)
+        _Stretch(at, at + 1, (Family((index,), len(prompts[index]) - rest),), 0)
         for at, index in enumerate(order)
     ]
     starting = {stretch.start: stretch for stretch in alone}
@@ -53,10 +59,17 @@ def families(prompts: Sequence[TokenizedPrompt]) -> list[Family]:
     return [family for stretch in starting.values() for family in stretch.families]
 
 
-def _shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Tokens that both begin with, at least one left to either."""
-    length = min(len(one), len(other)) - 1
-    return next((n for n in range(length) if one[n] != other[n]), length)
+def shared_tokens(one: Tokens, other: Tokens) -> int:
+    """The number of tokens that both begin with."""
+    both = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
+
+
+def tokens_once(prompts: Iterable[Tokens]) -> int:
+    """The tokens of the prompts, when what any of them begin with is counted once."""
+    ordered = sorted(prompts)
+    again = sum(shared_tokens(one, other) for one, other in pairwise(ordered))
+    return sum(map(len, ordered)) - again
 
 
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:

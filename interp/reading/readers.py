@@ -119,6 +119,18 @@ class CausalReader:
         )
         return flattened(cache)
 
+    def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
+        """Keys and values of the columns behind `past`, which keeps them, as of `read_prefixes`."""
+        start = past.get_seq_length()
+        self.model.hf.base_model(
+            input_ids=batch.token_ids[:, start:],
+            attention_mask=batch.attention_mask,
+            position_ids=batch.position_ids[:, start:],
+            past_key_values=past,
+            use_cache=True,
+        )
+        return flattened(past)
+
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """Tokens as the tokenizer holds them."""
         return _tokens(self.model, answers)

@@ -1,34 +1,41 @@
 """Batches of prompts that begin alike, laid out so that what they share can be read once.
 
-1. Prompts are sorted into families (`interp.reading.prefixes`). Where sharing saves too little,
-   they go into plain batches.
+1. Prompts are sorted into families that begin alike (`interp.reading.prefixes`), and each of these
+   into families that share more, as long as that saves enough. Where it never does, prompts go into
+   plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
 3. Its prompts are cut into parts that are run one after the other behind the same prefixes: of
    about as many tokens after the prefix, so that few are read twice.
+4. The prefixes of a batch are laid out in the same way if they begin alike themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from interp.models.model import Model
-from interp.reading.prefixes import Family, families
+from interp.reading.prefixes import Family, Tokens, families, shared_tokens
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, safe_width
 
 SAVED_SHARE = 0.1
-"""Share of a family's tokens that must be saved for it to be read in two steps. Prompts of which
+"""Share of a family's tokens that must be saved for these to be read in two steps. Prompts of which
 13% was saved were scored 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
 
 PREFIX_SHARE = 0.25
 """Share of the budget that the prefixes of a batch may take. On a CPU the speed is the same, within
-the noise, from an eighth to a half."""
+the noise, from a quarter to a half; from an eighth it is 0.9 of it."""
 
-PASS_TOKENS = 128
-"""Tokens that may be read twice to spare one more forward pass. On a CPU the speed is the same,
-within the noise, from 16 to 512."""
+PASS_TOKENS = 32
+"""Tokens that may be read twice to spare one more forward pass. On a CPU a pass costs about as much
+as so many tokens, 3 ms at hidden 256, 4 layers, one thread."""
+
+CPU_PART_TOKENS = 512
+"""Tokens that a part reads at most on a CPU, since what more of them need leaves its cache. Behind
+a prefix, a token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of
+about 512, at hidden 256, 4 layers, one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +46,23 @@ class Part:
     end: int
     """Half-open range of rows."""
     read: int
-    """Tokens at the end of each prompt that are read; those before are in its family's prefix."""
+    """Tokens at the end of each prompt that are read; those before are in its prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
     """A batch that can be read as any other, or prefix by prefix and then part by part."""
 
-    prefix_ids: Int[Tensor, "family prefix"]
-    """The tokens that each family shares, padded on the right."""
-    family: Int[Tensor, " batch"]
-    """The row of `prefix_ids` that each prompt begins with."""
+    prefixes: "Prefixes"
+    """What the prompts begin with."""
+    prefix: Int[Tensor, " batch"]
+    """The row of `prefixes` that each prompt begins with."""
     parts: tuple[Part, ...]
     """Stretches of the prompts that cover them all."""
+
+
+Prefixes = Int[Tensor, "prefix token"] | SharedBatch
+"""Prefixes to be read whole, padded on the right, or prefixes that begin alike themselves."""
 
 
 def shared_batches(
@@ -64,90 +75,158 @@ def shared_batches(
 
     Yields the indices of each batch's prompts with the batch.
     """
-    sharing = [family for family in families(prompts) if _pays(family, prompts, batch_tokens)]
-    others = set(range(len(prompts))).difference(*(family.members for family in sharing))
-    alone = sorted(others)
+    found = list(_families(prompts, range(len(prompts)), 0, batch_tokens))
+    alone = sorted(index for family in found if not family.shared for index in family.members)
     for indices, batch in batches(model, [prompts[i] for i in alone], batch_tokens=batch_tokens):
         yield [alone[index] for index in indices], batch
-    # Prefixes of a batch are about equally long.
-    sharing.sort(key=lambda family: (family.shared, family.members))
+    sharing = [family for family in found if family.shared]
     for chunk in _chunks(sharing, prompts, batch_tokens):
         yield _shared_batch(model, prompts, chunk, batch_tokens)
 
 
-def _pays(family: Family, prompts: Sequence[TokenizedPrompt], batch_tokens: int) -> bool:
-    lengths = [len(prompts[index]) for index in family.members]
-    fits = family.shared + max(lengths) <= batch_tokens
-    return fits and family.saved >= SAVED_SHARE * sum(lengths)
+def _families(
+    prompts: Sequence[TokenizedPrompt], members: Sequence[int], shared: int, batch_tokens: int
+) -> Iterator[Family]:
+    """Prompts that share their first tokens, in families that share more where that pays."""
+    rests = [prompts[index].token_ids[shared:] for index in members]
+    others: list[int] = []
+    for family in families(rests):
+        own = tuple(members[i] for i in family.members)
+        more = shared + family.shared
+        left = [len(rests[i]) for i in family.members]
+        fits = more + shared + max(left) <= batch_tokens
+        if fits and family.saved >= SAVED_SHARE * sum(left):
+            yield from _families(prompts, own, more, batch_tokens)
+        else:
+            others += own
+    if others:
+        yield Family(tuple(others), shared)
 
 
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """Families of one batch, shortest prefixes first."""
+    """Families of one batch: neighbours in the order of their prefixes, since these share most.
+
+    The prefixes take their share of the budget where each token is read once; where each prefix is
+    read whole, they fit into the budget beside the longest prompt.
+    """
     chunk: list[Family] = []
-    widest = 0
-    for family in sharing:
-        own = max(len(prompts[index]) for index in family.members)
-        prefixes = (len(chunk) + 1) * family.shared
-        full = prefixes > PREFIX_SHARE * batch_tokens
-        if chunk and (full or prefixes + max(widest, own) > batch_tokens):
+    tokens = widest = longest = 0
+    before: Tokens = ()
+    for family in sorted(sharing, key=lambda family: _prefix(prompts, family)):
+        prefix = _prefix(prompts, family)
+        new = len(prefix) - shared_tokens(before, prefix)
+        length = max(len(prompts[index]) for index in family.members)
+        whole = (len(chunk) + 1) * max(widest, len(prefix))
+        full = tokens + new > PREFIX_SHARE * batch_tokens
+        if chunk and (full or whole + max(longest, length) > batch_tokens):
             yield chunk
-            chunk, widest = [], 0
+            chunk, tokens, widest, longest, new = [], 0, 0, 0, len(prefix)
         chunk.append(family)
-        widest = max(widest, own)
+        tokens, widest, longest = tokens + new, max(widest, len(prefix)), max(longest, length)
+        before = prefix
     if chunk:
         yield chunk
 
 
+def _prefix(prompts: Sequence[TokenizedPrompt], family: Family) -> Tokens:
+    """The tokens that a family shares."""
+    return prompts[family.members[0]].token_ids[: family.shared]
+
+
 def _shared_batch(
-    model: Model, prompts: Sequence[TokenizedPrompt], chunk: Sequence[Family], batch_tokens: int
+    model: Model,
+    prompts: Sequence[TokenizedPrompt],
+    chunk: Sequence[Family],
+    batch_tokens: int,
+    *,
+    kept: bool = False,
 ) -> tuple[list[int], SharedBatch]:
+    """The prompts of some families as one batch.
+
+    Args:
+        model: reads them.
+        prompts: of which these are some.
+        chunk: the families.
+        batch_tokens: how many tokens may be held.
+        kept: whether the keys and values of these prompts are held as well, being prefixes.
+    """
+    beginnings = [
+        replace(
+            prompts[family.members[0]], token_ids=_prefix(prompts, family), segments={}, roles={}
+        )
+        for family in chunk
+    ]
+    order, prefixes = _prefixes(model, beginnings, batch_tokens)
+    row_of = {number: row for row, number in enumerate(order)}
     rows = [
-        (len(prompts[index]) - family.shared, len(prompts[index]), number, index)
+        (len(prompts[index]) - family.shared, len(prompts[index]), row_of[number], index)
         for number, family in enumerate(chunk)
         for index in family.members
     ]
     rows.sort()
     suffixes, lengths, numbers, indices = (list(column) for column in zip(*rows, strict=True))
-    prefix_ids = _prefix_ids(model, prompts, chunk)
     batch = pad(model, [prompts[index] for index in indices])
+    held = stored_tokens(prefixes) + kept * len(rows) * max(suffixes)
     return indices, SharedBatch(
         batch.prompts,
         batch.token_ids,
         batch.attention_mask,
         batch.position_ids,
-        prefix_ids=prefix_ids,
-        family=torch.tensor(numbers, device=model.device),
-        parts=tuple(_parts(suffixes, lengths, room=batch_tokens - prefix_ids.numel())),
+        prefixes=prefixes,
+        prefix=torch.tensor(numbers, device=model.device),
+        parts=tuple(_parts(suffixes, lengths, room=batch_tokens - held, device=model.device)),
     )
 
 
-def _prefix_ids(
-    model: Model, prompts: Sequence[TokenizedPrompt], chunk: Sequence[Family]
-) -> Int[Tensor, "family prefix"]:
-    width = safe_width(max(family.shared for family in chunk), model.device)
+def _prefixes(
+    model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
+) -> tuple[list[int], Prefixes]:
+    """How to read what prompts begin with, and which of the prefixes is in each row."""
+    whole = _padded_on_the_right(model, prefixes)
+    common = families([prefix.token_ids for prefix in prefixes], rest=0)
+    if sum(family.saved for family in common) > PASS_TOKENS:
+        order, shared = _shared_batch(model, prefixes, common, batch_tokens, kept=True)
+        if stored_tokens(shared) + PASS_TOKENS < whole.numel():
+            return order, shared
+    return list(range(len(prefixes))), whole
+
+
+def _padded_on_the_right(
+    model: Model, prefixes: Sequence[TokenizedPrompt]
+) -> Int[Tensor, "prefix token"]:
+    width = safe_width(max(map(len, prefixes)), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
-    rows = [
-        prompts[family.members[0]].token_ids[: family.shared]
-        + (padding_id,) * (width - family.shared)
-        for family in chunk
-    ]
+    rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
     return torch.tensor(rows, device=model.device)
 
 
-def _parts(suffixes: Sequence[int], lengths: Sequence[int], *, room: int) -> Iterator[Part]:
+def stored_tokens(prefixes: Prefixes) -> int:
+    """Tokens whose keys and values are held when prefixes have been read, padding included."""
+    if isinstance(prefixes, Tensor):
+        return prefixes.numel()
+    read = sum((part.end - part.start) * part.read for part in prefixes.parts)
+    return stored_tokens(prefixes.prefixes) + read
+
+
+def _parts(
+    suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
+) -> Iterator[Part]:
     """Cut rows, in the order of their suffixes, where one more pass costs less than the padding.
 
     No prompt is shorter than what its part reads, so that no padding is ever read.
     """
+    most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0
     for row in range(1, len(suffixes)):
         together = lengths[start : row + 1]
         read_twice = (row - start) * (suffixes[row] - suffixes[row - 1])
         if (
             read_twice > PASS_TOKENS
+            or suffixes[row - 1] == 0 < suffixes[row]
             or suffixes[row] > min(together)
+            or len(together) * suffixes[row] > most
             or len(together) * max(together) > room
         ):
             yield Part(start, row, suffixes[row - 1])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -211,17 +212,17 @@ def safe_width(width: int, device: torch.device) -> int:
 def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
     """A batch on the model's device. Padding is masked and never read."""
     width = safe_width(max(len(prompt) for prompt in prompts), model.device)
-    padding_id = model.tokenizer.pad_token_id or 0
     left = model.padding_side == "left"
-    rows, mask = [], []
-    for prompt in prompts:
-        own, missing = list(prompt.token_ids), width - len(prompt)
-        rows.append([padding_id] * missing + own if left else own + [padding_id] * missing)
-        mask.append([0] * missing + [1] * len(own) if left else [1] * len(own) + [0] * missing)
-    attention_mask = torch.tensor(mask, device=model.device)
+    token_ids = np.full((len(prompts), width), model.tokenizer.pad_token_id or 0)
+    mask = np.zeros_like(token_ids)
+    for row, prompt in enumerate(prompts):
+        own = slice(width - len(prompt), width) if left else slice(len(prompt))
+        token_ids[row, own] = prompt.token_ids
+        mask[row, own] = 1
+    attention_mask = torch.from_numpy(mask).to(model.device)
     return Batch(
         prompts=tuple(prompts),
-        token_ids=torch.tensor(rows, device=model.device),
+        token_ids=torch.from_numpy(token_ids).to(model.device),
         attention_mask=attention_mask,
         position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
         padding_side=model.padding_side,

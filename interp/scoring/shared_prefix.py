@@ -1,8 +1,7 @@
 """Answers to prompts that begin alike, whose shared tokens are read once.
 
-1. The prefixes of a batch's families are run in one pass. They are padded on the right, where no
-   token before sees the padding, so that nothing is masked.
-2. Part by part, the rest of each prompt is run behind the keys and values of its family. Rows stay
+1. The prefixes of a batch are run: in one pass, or in parts behind what they share themselves.
+2. Part by part, the rest of each prompt is run behind the keys and values of its prefix. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
 3. The logits of the last position give the rows of the tables.
 """
@@ -12,12 +11,13 @@ from collections.abc import Iterator
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from torch.nn import functional
 
-from interp.models.cache import gathered, holds_key_values_alone
+from interp.models.cache import KeyValues, gathered, holds_key_values_alone, joined
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.reading.readers import CausalReader
-from interp.reading.shared_batches import Part, SharedBatch
+from interp.reading.shared_batches import Part, Prefixes, SharedBatch
 from interp.reading.tokens import Batch, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import AnswerRows, Predictions, answer_tables, predict
@@ -45,12 +45,35 @@ def predict_parts(
 
     Use it within `model.measuring()`.
     """
-    prefixes = CausalReader(model).read_prefixes(batch.prefix_ids)
+    states, places = _read_prefixes(CausalReader(model), batch.prefixes)
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
-        source = _source(batch, part, columns=prompts.token_ids.shape[1] - part.read)
-        past = gathered(prefixes, source)
+        past = gathered(states, _source(batch, part, places))
         yield prompts, predict(model, prompts, answer_tokens, past=past)
+
+
+def _read_prefixes(
+    reader: CausalReader, prefixes: Prefixes
+) -> tuple[KeyValues, Int[Tensor, "prefix position"]]:
+    """Keys and values of the prefixes' tokens, and which of them is at each position."""
+    if isinstance(prefixes, Tensor):
+        places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
+        return reader.read_prefixes(prefixes), places
+    states, places = _read_prefixes(reader, prefixes.prefixes)
+    missing = prefixes.token_ids.shape[1] - places.shape[1]
+    own = functional.pad(places[prefixes.prefix], (0, missing))
+    found, stored = [states], len(states[0][0])
+    for part in prefixes.parts:
+        if not part.read:  # what other prefixes begin with, read already
+            continue
+        rest = _prompts_of(prefixes, part)
+        past = gathered(states, _source(prefixes, part, places), kept=True)
+        found.append(reader.read_behind(rest, past))
+        new = torch.arange(stored, stored + len(rest.prompts) * part.read, device=own.device)
+        positions = rest.position_ids[:, -part.read :]
+        own[part.start : part.end].scatter_(1, positions, new.view(positions.shape))
+        stored += len(new)
+    return joined(found), own
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
@@ -73,12 +96,12 @@ def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
     return Batch(prompts, *(tensor[part.start : part.end, -width:] for tensor in columns))
 
 
-def _source(batch: SharedBatch, part: Part, columns: int) -> Int[Tensor, "row column"]:
+def _source(
+    batch: SharedBatch, part: Part, places: Int[Tensor, "prefix position"]
+) -> Int[Tensor, "row column"]:
     """The prefix token in each of the columns that are not read again.
 
-    Padding columns get their family's first token, which the attention mask hides.
+    Padding columns get their prefix's first token, which the attention mask hides.
     """
-    rows = slice(part.start, part.end)
-    end = batch.position_ids.shape[1] - part.read
-    positions = batch.position_ids[rows, end - columns : end]
-    return batch.family[rows, None] * batch.prefix_ids.shape[1] + positions
+    positions = _prompts_of(batch, part).position_ids[:, : -part.read]
+    return places[batch.prefix[part.start : part.end]].gather(1, positions)

@@ -3,24 +3,15 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.reading.chat import ChatText
-from interp.reading.prefixes import families
-from interp.reading.tokens import TokenizedPrompt
-from tests.support.prompts import some_prompts
+from interp.reading.prefixes import families, tokens_once
 
 token_lists = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=0, max_size=12
 )
 
 
-def as_prompts(token_ids):
-    prompt = some_prompts(2)[0]
-    chat = ChatText("", 0, templated=False)
-    return [TokenizedPrompt(prompt, chat, tuple(ids), {}) for ids in token_ids]
-
-
-def found(*token_ids):
-    return {(family.members, family.shared) for family in families(as_prompts(token_ids))}
+def found(*token_ids, rest=1):
+    return {(family.members, family.shared) for family in families(token_ids, rest=rest)}
 
 
 def test_prompts_that_begin_alike_are_a_family_whatever_their_order():
@@ -50,9 +41,14 @@ def test_a_prompt_that_another_begins_with_keeps_its_last_token():
     assert found((1, 2), (1, 2, 3, 4)) == {((0, 1), 1)}
 
 
+def test_all_of_a_prompt_may_be_shared_where_nothing_need_be_left():
+    assert found((1, 2), (1, 2, 3, 4), rest=0) == {((0, 1), 2)}
+    assert found((5, 6), (1, 2, 3), rest=0) == {((0,), 2), ((1,), 3)}
+
+
 def test_prompts_of_which_each_begins_the_next_take_no_deep_recursion():
     count = 2_000
-    (*_, last) = families(as_prompts([(1,) * length for length in range(1, count)]))
+    (*_, last) = families([(1,) * length for length in range(1, count)])
     assert last.shared > count / 3
 
 
@@ -62,7 +58,7 @@ def test_no_prompts_are_no_families():
 
 @given(token_lists)
 def test_each_prompt_is_in_one_family_that_it_begins_like(token_ids):
-    found = families(as_prompts(token_ids))
+    found = families(token_ids)
     members = [index for family in found for index in family.members]
     assert sorted(members) == list(range(len(token_ids)))
     for family in found:
@@ -74,10 +70,16 @@ def test_each_prompt_is_in_one_family_that_it_begins_like(token_ids):
 @given(token_lists)
 def test_no_stretch_of_prompts_would_save_more_as_one_family(token_ids):
     """Brute force over all stretches in the order of tokens."""
-    saved = sum(family.saved for family in families(as_prompts(token_ids)))
+    saved = sum(family.saved for family in families(token_ids))
     ordered = sorted(token_ids)
     for start, end in combinations(range(len(ordered) + 1), 2):
         stretch = ordered[start:end]
         longest = min(map(len, stretch)) - 1
         shared = next(n for n in range(longest, -1, -1) if len({ids[:n] for ids in stretch}) == 1)
         assert saved >= shared * (len(stretch) - 1)
+
+
+@given(token_lists)
+def test_tokens_counted_once_are_the_distinct_beginnings(token_ids):
+    beginnings = {ids[:length] for ids in token_ids for length in range(1, len(ids) + 1)}
+    assert tokens_once(token_ids) == len(beginnings)

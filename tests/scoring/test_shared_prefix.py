@@ -10,6 +10,7 @@ from transformers import Phi3Config
 
 import interp
 from interp.measurements.evaluate import Evaluate
+from interp.reading import shared_batches as layout
 from interp.reading.chat import ChatText
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
@@ -120,7 +121,7 @@ def test_a_prefix_longer_than_the_sliding_window_agrees(phrasings):
     model = tiny_model("gemma2")
     prompts = tokenize(model, phrasings)
     ((_, batch),) = shared_batches(model, prompts, batch_tokens=10**6)
-    assert batch.prefix_ids.shape[1] > model.hf.config.sliding_window
+    assert batch.prefixes.token_ids.shape[1] > model.hf.config.sliding_window
     assert largest_difference(model, prompts, batch_tokens=10**6) < 1e-5
 
 
@@ -136,11 +137,17 @@ def trees(draw):
 
 
 @settings(max_examples=60)
-@given(token_ids=trees(), batch_tokens=st.integers(1, 200))
-def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens):
+@given(
+    token_ids=trees(),
+    batch_tokens=st.integers(1, 200),
+    pass_tokens=st.sampled_from([0, layout.PASS_TOKENS]),
+)
+def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens, pass_tokens):
     model = tiny_model("mistral", dtype=torch.float64)
     prompts = made(token_ids)
-    logits, _ = read_in_parts(model, prompts, batch_tokens=batch_tokens)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "PASS_TOKENS", pass_tokens)
+        logits, _ = read_in_parts(model, prompts, batch_tokens=batch_tokens)
     torch.testing.assert_close(logits, read_whole(model, prompts).float(), rtol=0, atol=2.4e-7)
 
 
@@ -148,23 +155,26 @@ def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens):
 def test_no_more_than_the_budget_is_held(batch_tokens, phrasings):
     """Tokens of the prefixes and, at its full length, of the pass behind them, as they are run."""
     model = make_tiny("llama", byte_level())
-    prefixes, held = 0, []
+    prefixes, held, levels = 0, [], set()
 
-    def count(module, arguments, options):
+    def count(module, arguments, options, output):
         nonlocal prefixes
         rows, read = options["input_ids"].shape
         past = options["past_key_values"]
-        columns = 0 if past is None else past.get_seq_length()
-        if past is not None and not columns:
-            prefixes = rows * read
-        held.append(rows * (columns + read) + (prefixes if columns else 0))
+        columns = 0 if past is None else options["attention_mask"].shape[1] - read
+        if not columns:
+            prefixes = 0
+        held.append(prefixes + rows * (columns + read))
+        if past is not None and past.layers[0].is_initialized:
+            prefixes += rows * read
+            levels.add("behind" if columns else "first")
 
-    handle = model.hf.base_model.register_forward_pre_hook(count, with_kwargs=True)
+    handle = model.hf.base_model.register_forward_hook(count, with_kwargs=True)
     try:
         interp.score(model, phrasings, batch_tokens=batch_tokens)
     finally:
         handle.remove()
-    assert prefixes
+    assert levels == ({"first"} if batch_tokens == 150 else {"first", "behind"})
     assert max(held) <= batch_tokens
 
 
@@ -179,6 +189,26 @@ def test_fewer_than_half_of_the_tokens_are_read(phrasings):
     finally:
         handle.remove()
     assert sum(read) < sum(map(len, tokenize(model, phrasings))) / 2
+
+
+def test_each_token_of_a_tree_of_prompts_is_read_once(monkeypatch):
+    """Three levels: a trunk, two branches with three prompts each, two prompts at the trunk."""
+    monkeypatch.setattr(layout, "PASS_TOKENS", 0)
+    trunk = tuple(range(20, 50))
+    branches = [(*trunk, *range(first, first + 20)) for first in (60, 100)]
+    leaves = [(*branch, *range(n, n + 5)) for branch in branches for n in (130, 140, 150)]
+    prompts = made([*leaves, (*trunk, *range(160, 165)), (*trunk, *range(170, 175))])
+    model = tiny_model("llama", dtype=torch.float64, attn="eager")
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=10**6)
+    assert batch.prefixes.prefixes.tolist() == [list(trunk)]
+    # The trunk is itself a prefix, of which nothing is left to read.
+    assert [(part.start, part.end, part.read) for part in batch.prefixes.parts] == [
+        (0, 1, 0),
+        (1, 3, 20),
+    ]
+    assert [(part.start, part.end, part.read) for part in batch.parts] == [(0, 8, 5)]
+    assert layout.stored_tokens(batch.prefixes) == len(trunk) + 2 * 20
+    assert largest_difference(model, prompts, batch_tokens=10**6) < 1e-6
 
 
 def test_rows_come_in_the_order_of_the_prompts(phrasings):
