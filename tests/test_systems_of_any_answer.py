@@ -174,7 +174,7 @@ def test_accuracy_of_groups_of_unequal_size_by_hand():
             "correct": [True, True, False, True, True, True],
         }
     )
-    values = accuracies(answers, prompts, SIDES)
+    values = accuracies(answers, prompts)
     assert values["paired_accuracy"] == pytest.approx(2 / 3)
     assert [values[f"{side}_accuracy"] for side in SIDES] == [1.0, 1.0, 0.5]
     table = accuracy_by(answers, prompts, factors=[], sides=SIDES).set_index("measure")

@@ -82,7 +82,7 @@ def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
 def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
     frame = prompts.to_frame()
     answers = score(model, prompts).to_frame()
-    accuracy = accuracies(answers, frame, prompts.sides)
+    accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
     rulebreakers = joined[joined["side"] == prompts.sides[0]]
     grounded = {(fact.pair.category, fact.pair.entity_b): fact.grounded for fact in facts}

@@ -10,21 +10,21 @@ from interp.analysis.weighted import weighted_mean
 from interp.errors import UserError
 
 
-def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]) -> pd.Series:
+def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     """Accuracies of one model.
 
     Args:
         answers: the model's rows of the answers table.
         prompts: the prompts table, with prompt_id, pair_id, side and weight.
-        sides: names of the sides of a pair.
 
     Returns:
         paired_accuracy (1): share of pairs with both sides correct, or of groups with all members
-        correct; one {side}_accuracy for each side (2, 3): share of its prompts that are correct;
-        prompts: how many there are. Each prompt counts by its weight: the shares are those of the
-        whole data set where a sample took more of one stratum than of another. A prompt whose most
-        probable token is no answer, or that has an error, counts as wrong. What only a generated
-        text answers is not judged here: where nothing is, the accuracy is NaN.
+        correct; one {side}_accuracy for each side (2, 3), in the order of the prompts: share of its
+        prompts that are correct; prompts: how many there are. Each prompt counts by its weight: the
+        shares are those of the whole data set where a sample took more of one stratum than of
+        another. A prompt whose most probable token is no answer, or that has an error, counts as
+        wrong. What only a generated text answers is not judged here: where nothing is, the accuracy
+        is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
@@ -33,6 +33,7 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, .
     judged = judged.assign(correct=is_correct(judged))
     pairs = judged.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
     values = {"paired_accuracy": _share(pairs)}
+    sides = prompts["side"].unique()
     values |= {f"{side}_accuracy": _share(judged[judged["side"] == side]) for side in sides}
     return pd.Series({**values, "prompts": len(joined)}, dtype=object)
 
@@ -42,13 +43,10 @@ def _share(rows: pd.DataFrame) -> float:
     return weighted_mean(*(rows[name].to_numpy(dtype=float) for name in ("correct", "weight")))
 
 
-def accuracy_table(
-    answers: pd.DataFrame, prompts: pd.DataFrame, sides: tuple[str, ...]
-) -> pd.DataFrame:
+def accuracy_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per model: model, paired_accuracy, accuracy of each side, prompts."""
     rows = {
-        model: accuracies(rows, prompts, sides)
-        for model, rows in answers.groupby("model", sort=False)
+        model: accuracies(rows, prompts) for model, rows in answers.groupby("model", sort=False)
     }
     return pd.DataFrame(rows).T.rename_axis("model").reset_index().infer_objects()
 

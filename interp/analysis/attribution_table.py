@@ -44,10 +44,7 @@ def column_name(method: str) -> str:
 
 
 def attribution_table(
-    ratios: pd.DataFrame,
-    answers: pd.DataFrame,
-    prompts: pd.DataFrame,
-    sides: tuple[str, ...],
+    ratios: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per model, in the column order of the published tables.
 
@@ -67,7 +64,6 @@ def attribution_table(
         ratios: what `interp.analysis.segments.segment_ratios` gives.
         answers: rows of the answers table.
         prompts: the prompts table.
-        sides: names of the sides of a pair.
 
     Raises:
         UserError: ratios of several targets.
@@ -88,7 +84,7 @@ def attribution_table(
         _by_model(weighed[weighed["method"] == method], "ratio", _ROBUST, column_name(method))
         for method in methods
     ]
-    accuracy = accuracy_table(answers, prompts, sides)
+    accuracy = accuracy_table(answers, prompts)
     table = accuracy[["model"]].join(pd.concat(statistics, axis="columns"), on="model")
     table = table.join(accuracy.drop(columns="model"))
     return table.join(pd.concat(robust, axis="columns"), on="model")

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.attribution.reading import embed
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, mixed
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
 
 
@@ -29,7 +29,7 @@ def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batc
         token_ids[row, batch.unpadded(row)] = torch.tensor(
             counterfactual_tokens(model, prompt), device=token_ids.device
         )
-    return embed(model, token_ids)
+    return reader_of(model).embed(token_ids)
 
 
 def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:

@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.attribution.reading import embed, predict_from
 from interp.attribution.segment_game import SegmentGame
 from interp.attribution.targets import log_odds
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, in_chunks
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions
+from interp.scoring.answers import Predictions, predict
 from interp.scoring.many import read_all
 
 Embeddings = Float[Tensor, "row token size"]
@@ -54,7 +54,7 @@ class ExplainedPrompt:
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
         """The embeddings of the prompt, e."""
-        return embed(self.model, self.batch.token_ids)
+        return reader_of(self.model).embed(self.batch.token_ids)
 
     @property
     def rows(self) -> int:
@@ -70,7 +70,7 @@ class ExplainedPrompt:
             attention_mask=self.batch.attention_mask.expand(rows, -1),
             position_ids=self.batch.position_ids.expand(rows, -1),
         )
-        return self._of(predict_from(self.model, batch, self._answer_tokens, embeddings))
+        return self._of(predict(self.model, batch, self._answer_tokens, embeddings=embeddings))
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
         """The target of other prompts, without a gradient; what they share is read once."""

@@ -17,16 +17,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.attribution.reading import embed, predict_from
 from interp.attribution.targets import objective
 from interp.models.attention_rows import answer_attention
 from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
 from interp.models.hooks import watched
 from interp.models.model import Model
 from interp.models.sites import View, layer_count, locate
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions
+from interp.scoring.answers import Predictions, predict
 
 Need = Literal["input_gradient", "attention_rows", "attention_maps", "heads"]
 """What a pass keeps only for methods that name it."""
@@ -97,8 +97,8 @@ def shared_pass(
         if "attention_rows" in needs:
             rows = stack.enter_context(answer_attention(model))
         opened = stack.enter_context(_opened(model, needs))
-        embeddings = embed(model, batch.token_ids).requires_grad_(differentiated)
-        predictions = predict_from(model, batch, answer_tokens, embeddings)
+        embeddings = reader_of(model).embed(batch.token_ids).requires_grad_(differentiated)
+        predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
         gradient = None
         if differentiated:
             attributed = objective(target, batch, predictions)

@@ -69,7 +69,7 @@ class Scores(Answered):
 
     def summary(self) -> pd.DataFrame:
         """One row: paired accuracy, accuracy of each side, number of prompts."""
-        return accuracy_table(self.answers, self.prompts, _sides(self.prompts))
+        return accuracy_table(self.answers, self.prompts)
 
     def _repr_html_(self) -> str | None:
         # Without prompts there is nothing to sum up, and the notebook shows the plain text.
@@ -140,8 +140,7 @@ class Attributions(Answered):
         """
         if self.ratio is None:
             return self.segments()
-        sides = _sides(self.prompts)
-        return attribution_table(self.ratios(), self.answers, self.prompts, sides)
+        return attribution_table(self.ratios(), self.answers, self.prompts)
 
     def segments(self) -> pd.DataFrame:
         """One row per model, method and segment: mean score and share, over the prompts."""
@@ -179,7 +178,3 @@ class Attributions(Answered):
         title = f"{compared}: mean and standard deviation over prompts"
         table = notebook_html([(title, self.summary())])
         return table if self.tokens is None else table + self.heat_map().html
-
-
-def _sides(prompts: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(prompts["side"].unique())

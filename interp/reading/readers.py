@@ -34,7 +34,7 @@ class Reader(Protocol):
     """
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """The input embeddings of tokens, as the model scales them."""
+        """The input embeddings of tokens, as the model scales them, without a gradient."""
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -204,7 +204,7 @@ class TextToTextReader:
 
 def _embedded(embedding: Any, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
     embeddings: Tensor = embedding(token_ids)
-    return embeddings
+    return embeddings.detach()
 
 
 def _tokens(model: Model, answers: Sequence[int]) -> list[str | None]:

@@ -1,7 +1,5 @@
 """The small tables of answers and of generated texts."""
 
-import pandas as pd
-
 from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.report.results import Measured, Results
 from interp.report.summary import errors_by_model, summarize
@@ -11,7 +9,7 @@ def of_answers(run: Measured) -> Results:
     """Accuracy, one row per model."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
-    table = accuracy_table(answers, prompts, sides_of(prompts))
+    table = accuracy_table(answers, prompts)
     summary = summarize(answers, answers[answers["error"] != ""])
     return Results({"accuracy_table": table}, [("Accuracy", table)], summary)
 
@@ -20,13 +18,8 @@ def of_completions(run: Measured) -> Results:
     """Accuracy of generated texts, and what they answer, one row per model."""
     completions = run.table("completions")
     prompts = run.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
-    accuracy = accuracy_table(completions, prompts, sides_of(prompts))
+    accuracy = accuracy_table(completions, prompts)
     outcomes = outcome_table(completions)
     tables = {"accuracy_table": accuracy, "outcome_table": outcomes}
     shown = [("Accuracy", accuracy), ("What the texts answer", outcomes)]
     return Results(tables, shown, errors_by_model(completions))
-
-
-def sides_of(prompts: pd.DataFrame) -> tuple[str, ...]:
-    """What the members of groups are called, in the order of the prompts."""
-    return tuple(prompts["side"].unique())

@@ -12,7 +12,6 @@ from interp.analysis.segments import TABLE_COLUMNS, segment_table
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.results import Results
-from interp.report.results_of_answers import sides_of
 from interp.report.run_tables import run_finds, run_ratios
 from interp.report.summary import summarize
 from interp.runs.folder import RunFolder
@@ -47,10 +46,10 @@ def _by_model(run: RunFolder, answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.D
     if run.record.run.ratio is None:
         columns = ["model", "prompt_id", "error"]
         parts = run.parts("segment_scores", columns, filters=[("error", "!=", "")])
-        table = accuracy_table(answers, prompts, sides_of(prompts))
+        table = accuracy_table(answers, prompts)
         return table, pd.concat([answers[answers["error"] != ""], *parts])
     ratios = run_ratios(run)
-    table = attribution_table(ratios, answers, prompts, sides_of(prompts))
+    table = attribution_table(ratios, answers, prompts)
     return table, pd.concat([rows[rows["error"] != ""] for rows in (answers, ratios)])
 
 

@@ -42,16 +42,15 @@ def report_of_run(run: RunFolder) -> Report:
     generated = "completions" in run.tables()
     prompts, answers = run.table("prompts"), run.table("completions" if generated else "answers")
     prompts = whole_pairs(prompts, answers)
-    sides = tuple(prompts["side"].unique())
     answers = answers[answers["prompt_id"].isin(prompts["prompt_id"])]
     note = "" if generated else "; ".join(notes_without_answer(answers))
     items: list[Item] = []
     ratio = run.record.run.ratio
     if ratio is not None and "segment_scores" in run.tables():
-        table = attribution_table(run_ratios(run), answers, prompts, sides)
+        table = attribution_table(run_ratios(run), answers, prompts)
         items.append(TableItem("attribution_table", ratio_title(ratio), table, note))
     else:
-        table = accuracy_table(answers, prompts, sides)
+        table = accuracy_table(answers, prompts)
         items.append(TableItem("accuracy_table", "Accuracy", table, note))
     if "segment_scores" in run.tables():
         table = segment_table(run.table("segment_scores", TABLE_COLUMNS))
@@ -71,7 +70,7 @@ def report_of_run(run: RunFolder) -> Report:
     return Report(
         title=f"{origin.measurement} {origin.system}",
         text=f"{counted(len(prompts), 'prompt')}, {counted(len(run.record.models), 'model')}. "
-        f"{headline(accuracy_table(answers, prompts, sides))}",
+        f"{headline(accuracy_table(answers, prompts))}",
         sections=(Section("Results", items=tuple(items)), shown),
         record=run_record(run),
         problems=tuple(missing_shards(run)),

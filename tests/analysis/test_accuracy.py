@@ -33,7 +33,7 @@ def tables(correct):
 
 def test_accuracies_by_hand():
     answers, prompts = tables([(True, True), (False, True), (True, False), (False, True)])
-    values = accuracies(answers, prompts, SIDES)
+    values = accuracies(answers, prompts)
     assert values["paired_accuracy"] == 0.25
     assert values["rulebreaker_accuracy"] == 0.5
     assert values["non_rulebreaker_accuracy"] == 0.75
@@ -42,7 +42,7 @@ def test_accuracies_by_hand():
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_paired_accuracy_lies_between_its_bounds(correct):
-    values = accuracies(*tables(correct), SIDES)
+    values = accuracies(*tables(correct))
     one, other = values["rulebreaker_accuracy"], values["non_rulebreaker_accuracy"]
     assert max(0.0, one + other - 1) - 1e-9 <= values["paired_accuracy"] <= min(one, other) + 1e-9
 
@@ -50,15 +50,13 @@ def test_paired_accuracy_lies_between_its_bounds(correct):
 def test_the_order_of_answers_does_not_matter():
     answers, prompts = tables([(True, True), (False, True), (True, False)])
     shuffled = answers.sample(frac=1.0, random_state=3)
-    pd.testing.assert_series_equal(
-        accuracies(answers, prompts, SIDES), accuracies(shuffled, prompts, SIDES)
-    )
+    pd.testing.assert_series_equal(accuracies(answers, prompts), accuracies(shuffled, prompts))
 
 
 def test_one_row_a_model_in_the_order_of_the_answers():
     answers, prompts = tables([(True, True), (False, True)])
     both = pd.concat([answers.assign(model="z"), answers.assign(model="a", correct=False)])
-    table = accuracy_table(both, prompts, SIDES)
+    table = accuracy_table(both, prompts)
     assert table["model"].tolist() == ["z", "a"]
     assert table["paired_accuracy"].tolist() == [0.5, 0.0]
     assert table["prompts"].tolist() == [4, 4]
@@ -67,7 +65,7 @@ def test_one_row_a_model_in_the_order_of_the_answers():
 def test_a_prompt_that_was_answered_twice_is_refused():
     answers, prompts = tables([(True, True)])
     with pytest.raises(pd.errors.MergeError):
-        accuracies(pd.concat([answers, answers]), prompts, SIDES)
+        accuracies(pd.concat([answers, answers]), prompts)
 
 
 def by(answers, prompts, *, factors=(), cluster=None):
@@ -123,7 +121,7 @@ def test_the_cluster_may_be_a_factor_too():
 def test_without_factors_they_are_the_accuracies(correct):
     answers, prompts = tables(correct)
     table = by(answers, prompts).set_index("measure")["accuracy"]
-    values = accuracies(answers, prompts, SIDES)
+    values = accuracies(answers, prompts)
     assert table["paired"] == pytest.approx(values["paired_accuracy"])
     for side in SIDES:
         assert table[side] == pytest.approx(values[f"{side}_accuracy"])

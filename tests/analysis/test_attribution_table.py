@@ -56,7 +56,7 @@ def tables():
 
 
 def test_the_table_by_hand(tables):
-    table = attribution_table(*tables, SIDES)
+    table = attribution_table(*tables)
     assert list(table.columns) == COLUMNS
     (row,) = table.to_dict("records")
     assert row["gradient_ratio"] == 2.0  # the undefined ratio is left out
@@ -73,7 +73,7 @@ def test_the_table_by_hand(tables):
 
 def test_prompts_count_by_their_weight(tables):
     ratios, answers, prompts = tables
-    weighed = attribution_table(ratios, answers, prompts.assign(weight=[3.0, 3.0, 1.0, 1.0]), SIDES)
+    weighed = attribution_table(ratios, answers, prompts.assign(weight=[3.0, 3.0, 1.0, 1.0]))
     (row,) = weighed.to_dict("records")
     assert row["gradient_ratio"] == pytest.approx((3 * 1 + 3 * 2 + 3) / 7)
     assert row["paired_accuracy"] == row["rulebreaker_accuracy"] == 0.75
@@ -86,7 +86,7 @@ def test_prompts_count_by_their_weight(tables):
 def test_a_method_that_was_not_run_is_empty(tables):
     ratios, answers, prompts = tables
     only = ratios[ratios["method"] == "attention"]
-    table = attribution_table(only, answers, prompts, SIDES)
+    table = attribution_table(only, answers, prompts)
     assert list(table.columns) == COLUMNS
     assert table[["gradient_ratio", "gradient_geometric", "gradient_median"]].isna().all(axis=None)
     assert table["attention_ratio"].tolist() == [4.0]
@@ -94,9 +94,9 @@ def test_a_method_that_was_not_run_is_empty(tables):
 
 def test_one_prompt_moves_the_mean_and_is_told(tables):
     ratios, answers, prompts = tables
-    usual = attribution_table(ratios, answers, prompts, SIDES).iloc[0]
+    usual = attribution_table(ratios, answers, prompts).iloc[0]
     ratios.loc[7, "ratio"] = 4000.0
-    moved = attribution_table(ratios, answers, prompts, SIDES).iloc[0]
+    moved = attribution_table(ratios, answers, prompts).iloc[0]
     assert moved["attention_ratio"] > 200 * usual["attention_ratio"]
     assert moved["attention_largest_share"] > 0.99
     assert moved["attention_median"] == usual["attention_median"]
@@ -105,7 +105,7 @@ def test_one_prompt_moves_the_mean_and_is_told(tables):
 def test_other_methods_follow_under_their_names(tables):
     ratios, answers, prompts = tables
     ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
-    table = attribution_table(ratios, answers, prompts, SIDES)
+    table = attribution_table(ratios, answers, prompts)
     assert table["captum:occlusion_ratio"].tolist() == [2.0]
     assert table["captum:occlusion_unnormalized_sd"].tolist() == [0.5]
     assert table["gradient_ratio"].isna().all()
@@ -115,4 +115,4 @@ def test_several_targets_are_refused(tables):
     ratios, answers, prompts = tables
     both = pd.concat([ratios, ratios.assign(target="gold")])
     with pytest.raises(UserError, match="of the targets predicted, gold; expected one"):
-        attribution_table(both, answers, prompts, SIDES)
+        attribution_table(both, answers, prompts)

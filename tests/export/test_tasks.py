@@ -23,7 +23,7 @@ def expected(organism):
     prompts = interp.load_prompts(limit=PAIRS)
     scores = interp.score(organism, prompts)
     table = prompts.to_frame()
-    values = accuracies(scores.answers, table, tuple(table["side"].unique()))
+    values = accuracies(scores.answers, table)
     return values.drop("prompts"), scores.answers.set_index("prompt_id")["answer"].to_dict()
 
 

@@ -24,11 +24,11 @@ from torch import Tensor, nn
 
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import SegmentScores, TokenScores
-from interp.attribution.reading import embed
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
+from interp.reading.readers import reader_of
 
 Embedding = Float[Tensor, " size"]
 
@@ -189,7 +189,8 @@ def mean_embedding(model: Model) -> Embedding:
     """The mean of the vocabulary's embeddings, as the model scales them."""
     vocabulary = torch.arange(model.hf.config.get_text_config().vocab_size, device=model.device)
     chunks = torch.split(vocabulary, VOCABULARY_ROWS)
-    total = torch.stack([embed(model, ids).double().sum(0) for ids in chunks]).sum(0)
+    embed = reader_of(model).embed
+    total = torch.stack([embed(ids).double().sum(0) for ids in chunks]).sum(0)
     return (total / len(vocabulary)).to(model.hf.dtype)
 
 

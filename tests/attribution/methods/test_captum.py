@@ -161,15 +161,15 @@ def test_passes_keep_to_the_budget_and_shrink_when_memory_ends(method, monkeypat
     _, expected = by_method(model, [prompt], [method])
     width = len(expected.tokens)
     sizes = []
-    predict_from = explained_module.predict_from
+    predict = explained_module.predict
 
-    def small(model, batch, answer_tokens, embeddings):
+    def small(model, batch, answer_tokens, *, embeddings):
         sizes.append(len(embeddings))
         if len(embeddings) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return predict_from(model, batch, answer_tokens, embeddings)
+        return predict(model, batch, answer_tokens, embeddings=embeddings)
 
-    monkeypatch.setattr(explained_module, "predict_from", small)
+    monkeypatch.setattr(explained_module, "predict", small)
     _, got = by_method(model, [prompt], [method], batch_tokens=16 * width)
     if method != "input_x_gradient":
         assert max(sizes) == 16
