@@ -23,14 +23,13 @@ import torch
 from numpy.typing import NDArray
 
 import interp
-from benchmarks.side_by_side import machine, random_llama, timed
+from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
 from interp.attribution.coalitions import Coalitions
 from interp.measurements.attribute import Attribute
 from interp.measurements.effects import Effects
 from interp.measurements.segment_effects import option_logits
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
-from interp.reading.prefixes import tokens_once
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict

@@ -16,11 +16,10 @@ from statistics import median
 
 import torch
 
-from benchmarks.side_by_side import machine, random_llama, timed
+from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
 from interp.measurements.core import Measurement
 from interp.measurements.evaluate import Evaluate
 from interp.reading.budget import CPU_BATCH_TOKENS
-from interp.reading.prefixes import tokens_once
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
 from interp_experiments.rulebreakers.instances import generate

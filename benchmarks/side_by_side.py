@@ -4,10 +4,10 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
-from itertools import product
+from itertools import pairwise, product
 from typing import TypeVar
 
 import torch
@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 
 import interp
 from interp.models.organisms import DEFAULT, organism_folder
+from interp.reading.prefixes import Tokens, shared_tokens
 
 K = TypeVar("K", bound=Hashable)
 
@@ -78,3 +79,10 @@ def timed(
         ways[way]()
         times[way].append(time.perf_counter() - start)
     return {way: summary(taken) for way, taken in times.items()}
+
+
+def tokens_once(prompts: Iterable[Tokens]) -> int:
+    """The tokens of the prompts, when what any of them begin with is counted once."""
+    ordered = sorted(prompts)
+    again = sum(shared_tokens(one, other) for one, other in pairwise(ordered))
+    return sum(map(len, ordered)) - again

@@ -1,6 +1,6 @@
 """Prompts that begin with the same tokens."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,13 +63,6 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
     """The number of tokens that both begin with."""
     both = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
-
-
-def tokens_once(prompts: Iterable[Tokens]) -> int:
-    """The tokens of the prompts, when what any of them begin with is counted once."""
-    ordered = sorted(prompts)
-    again = sum(shared_tokens(one, other) for one, other in pairwise(ordered))
-    return sum(map(len, ordered)) - again
 
 
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:

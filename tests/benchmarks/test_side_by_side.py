@@ -1,4 +1,7 @@
-from benchmarks.side_by_side import machine, timed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.side_by_side import machine, timed, tokens_once
 
 
 def test_ways_take_turns():
@@ -11,3 +14,9 @@ def test_ways_take_turns():
 def test_the_line_about_the_machine_names_the_versions_of_peers():
     assert ", torch " in machine()
     assert machine("pandas").rpartition(", ")[2].startswith("pandas ")
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=7).map(tuple), max_size=12))
+def test_tokens_counted_once_are_the_distinct_beginnings(prompts):
+    beginnings = {ids[:length] for ids in prompts for length in range(1, len(ids) + 1)}
+    assert tokens_once(prompts) == len(beginnings)

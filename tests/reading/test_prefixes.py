@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.reading.prefixes import families, tokens_once
+from interp.reading.prefixes import families
 
 token_lists = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=0, max_size=12
@@ -77,9 +77,3 @@ def test_no_stretch_of_prompts_would_save_more_as_one_family(token_ids):
         longest = min(map(len, stretch)) - 1
         shared = next(n for n in range(longest, -1, -1) if len({ids[:n] for ids in stretch}) == 1)
         assert saved >= shared * (len(stretch) - 1)
-
-
-@given(token_lists)
-def test_tokens_counted_once_are_the_distinct_beginnings(token_ids):
-    beginnings = {ids[:length] for ids in token_ids for length in range(1, len(ids) + 1)}
-    assert tokens_once(token_ids) == len(beginnings)
