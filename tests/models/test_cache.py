@@ -1,6 +1,6 @@
 import torch
 
-from interp.models.cache import behind, empty, flattened, gathered, key_values
+from interp.models.cache import behind, empty, flattened, gathered, joined, key_values
 from tests.support.tiny import tiny_model
 
 
@@ -16,6 +16,21 @@ def test_keys_and_values_are_expanded_for_one_layer_at_a_time():
         torch.testing.assert_close(all_values[row, :, :2], values[columns].transpose(0, 1))
     torch.testing.assert_close(all_keys[:, :, 2:], new_keys)
     assert layer.get_mask_sizes(1) == (3, 0)
+
+
+def test_what_is_read_behind_is_kept_on_demand():
+    """Of two prompts that share three tokens: those of the passes in their order, each once."""
+    model = tiny_model("llama")
+    ids = torch.tensor([[40, 41, 42, 50, 51], [40, 41, 42, 60, 61]])
+    first = flattened(filled(model, ids[:1, :3]))
+    past = gathered(first, torch.arange(3).expand(2, -1), kept=True)
+    with torch.no_grad():
+        model.hf(input_ids=ids[:, 3:], past_key_values=past, use_cache=True)
+    whole = flattened(filled(model, ids))
+    places = [0, 1, 2, 3, 4, 8, 9]
+    for found, expected in zip(joined([first, flattened(past)]), whole, strict=True):
+        for states, of_all in zip(found, expected, strict=True):
+            torch.testing.assert_close(states, of_all[places], rtol=0, atol=1e-5)
 
 
 def filled(model, ids):
