@@ -49,8 +49,9 @@ def run(
         what: what is measured, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
         models: from `load_model`, or names that are loaded one after the other.
-        prompts: from `load_prompts`, or any sequence of prompts. Without them they are loaded as
-            the options of `PromptSource` say: system, data, limit, seed.
+        prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
+            them they are loaded as the options of `PromptSource` say: system, data, limit, seed,
+            template.
         options: those of `PromptSource`, `Loading` (dtype, device ...), `Running` (batch_tokens
             ...) and `Execution` (out, executor, workers ...), under the names of the flags. With
             `out` results go to a run folder, where the same call resumes; a measurement without it
@@ -73,8 +74,9 @@ def run(
         running=running,
     )
     given = {model.name: model for model in chosen if isinstance(model, Model)}
-    if isinstance(what, Spec) and prompts is not None:
+    if prompts is not None:
         _check_prompts(prompts)
+        _check_source(what, source)
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.load(source) if prompts is None else what.arranged(prompts)
@@ -285,6 +287,21 @@ def _check_prompts(prompts: object) -> None:
                 "each prompt an id of its own"
             )
         ids.add(prompt.id)
+
+
+def _check_source(what: Spec | Study, source: PromptSource) -> None:
+    """Refuse prompts that were given beside other ones."""
+    if isinstance(what, Study):
+        raise UserError(
+            f"prompts were given, but the study {what.name} loads its own; leave them out, and say "
+            "by data, limit and seed which it takes"
+        )
+    if source.model_fields_set:
+        names = ", ".join(sorted(source.model_fields_set))
+        raise UserError(
+            f"both prompts and {names} were given; leave one of the two out: prompts are measured "
+            "as they are, the others say which ones to load"
+        )
 
 
 def _described(value: object) -> str:

@@ -22,6 +22,9 @@ control."""
 ALL = "all"
 """The role of all tokens together, where a prompt is patched as a whole."""
 
+RESERVED = (TEMPLATE, LAST, POOLED, ALL)
+"""Names that no segment or role of a prompt can have."""
+
 ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "oracle",
     "reversed",

@@ -63,7 +63,18 @@ class Job(Options):
 
     @classmethod
     def of(cls, what: Spec | Study, **rest: Any) -> "Job":
-        """The job of a measurement or a study."""
+        """The job of a measurement or a study.
+
+        Raises:
+            UserError: a study of its own systems was given another.
+        """
+        source: PromptSource = rest.get("prompts", PromptSource())
+        if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
+            raise UserError(
+                f"the study {what.name} loads prompts of its own, and was given the system "
+                f"{source.system!r}; leave it out, or run a study of any system, such as "
+                "faithfulness"
+            )
         kind: Kind = "measurement" if isinstance(what, Spec) else "study"
         return cls(kind=kind, name=what.name, options=what.as_json(), **rest)
 

@@ -12,7 +12,7 @@ SYSTEMS = "interp.systems"
 """Entry points of this group name an object that follows `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
-"""Entry points of this group name an object that follows `interp.studies.Study`."""
+"""Entry points of this group name subclasses of `interp.studies.plan.Study`."""
 
 MEASUREMENTS = "interp.measurements"
 """Entry points of this group name specs, subclasses of `interp.measurements.spec.Spec`."""

@@ -73,9 +73,11 @@ def residual_stream(
 
 def _places(batch: Batch, positions: Sequence[str]) -> Int[Tensor, "batch position"]:
     """The column of each position in the padded batch."""
+    # What is padded on the right begins at the first column.
+    starts = [batch.unpadded(row).start or 0 for row in range(len(batch.prompts))]
     return torch.tensor(
         [
-            [batch.unpadded(row).start + _place(prompt, position) for position in positions]
+            [starts[row] + _place(prompt, position) for position in positions]
             for row, prompt in enumerate(batch.prompts)
         ]
     )

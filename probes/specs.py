@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The position of the last prompt token, which predicts the answer."""
+"""The position of the last prompt token, at which causal models give the answer."""
 
 ENTITIES = ("entity_a", "entity_b")
 """The factors by which linear probes are held out."""

@@ -4,6 +4,8 @@ import pytest
 import transformers
 
 import interp
+from interp.prompts.mixing import with_donors
+from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
 
@@ -63,3 +65,26 @@ def test_loading_draws_no_bars_where_nobody_watches(capfd):
     transformers.utils.logging.enable_progress_bar()
     interp.load_model("organism/llama-shallow", device="cpu")
     assert "Loading weights" not in capfd.readouterr().err
+
+
+def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
+    for options in ({"limit": 1}, {"system": "robustlr", "seed": 3}):
+        names = ", ".join(sorted(options))
+        with pytest.raises(interp.UserError, match=f"both prompts and {names} were given"):
+            interp.run(interp.Evaluate(), models=organism, prompts=pair, **options)
+    with pytest.raises(interp.UserError, match="the study faithfulness loads its own"):
+        interp.run(interp.study("faithfulness"), models=organism, prompts=pair)
+
+
+def test_a_study_of_its_own_systems_takes_no_other(organism):
+    with pytest.raises(interp.UserError, match="was given the system 'robustlr'"):
+        interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")
+
+
+def test_a_measurement_keeps_the_tables_that_its_kind_does_not_know(organism):
+    soft = interp.run(
+        interp.measurement("soft-keeping", methods=("input_gradient",)),
+        models=organism,
+        prompts=with_donors(some_prompts(1), count=2),
+    )
+    assert len(soft.tables["soft_keeping"])

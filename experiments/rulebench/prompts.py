@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
@@ -40,7 +41,8 @@ class Asked(NamedTuple):
 class Questions:
     """Every item of some sets under every setting that there is for it.
 
-    A set without counterfactual version, or with rules that are not in logic, has no such prompts.
+    A set without counterfactual version, or with rules that are not in logic, has no such prompts;
+    a choice between the answers of both versions is asked of items that are in both.
     """
 
     rule_sets: Sequence[RuleSet]
@@ -57,7 +59,17 @@ class Questions:
         return to_prompt(*self.asked[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
-        """All prompts; a group is an item under all settings."""
+        """All prompts; a group is an item under all settings.
+
+        Raises:
+            UserError: the sets lack what the settings ask for.
+        """
+        if not self.asked:
+            names = ", ".join(rule_set.name for rule_set in self.rule_sets)
+            raise UserError(
+                f"the system {system} has nothing to ask of {names}: it compares versions or forms "
+                "of rules of which these have one alone; give other data, or take another system"
+            )
         sides = tuple(setting.name for setting in self.settings)
         shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
         groups = {asked.group for asked in self.asked}
@@ -80,8 +92,11 @@ class Questions:
             key: version is not None and all(rule.logic for rule in version.rules.values())
             for key, version in versions.items()
         }
+        in_both = items[False].keys() & items[True].keys()
         for id_ in sorted({*items[False], *items[True]}):
             for setting in self.settings:
+                if setting.choice and id_ not in in_both:
+                    continue
                 version = versions[setting.counterfactual]
                 item = items[setting.counterfactual].get(id_)
                 if version and item and (in_logic[setting.counterfactual] or not setting.logic):

@@ -56,7 +56,7 @@ def comparison_table(
         measures: what is compared.
         cluster: the column of the clusters within which pairs are correlated.
     """
-    both = a.merge(b.drop(columns=cluster), on="pair_id", suffixes=("_a", "_b"))
+    both = a.merge(b[["pair_id", *measures]], on="pair_id", suffixes=("_a", "_b"))
     return pd.DataFrame([_row(both, measure, cluster) for measure in measures])
 
 

@@ -71,6 +71,8 @@ def _levels(pairs: pd.DataFrame, contrast: Contrast) -> list[tuple[str, pd.DataF
 
 def _compared(contrast: Contrast, levels: Sequence[str]) -> Iterator[tuple[str, str, float | None]]:
     """Two levels, and the quantile of the range if they are extremes of several."""
+    if len(levels) < 2:
+        return
     if contrast.levels is None and contrast.factor != MODEL:
         # The range of k independent means has this quantile, in standard errors of one mean.
         quantile = float(studentized_range.ppf(LEVEL, len(levels), np.inf)) / np.sqrt(2)

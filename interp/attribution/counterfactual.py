@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, mixed
 from interp.reading.readers import reader_of
@@ -22,7 +23,7 @@ def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batc
     """Embeddings of the batch's tokens, those of segments exchanged for their donors'.
 
     Raises:
-        UserError: a prompt without donors.
+        UserError: a prompt without a donor of another instance.
     """
     token_ids = batch.token_ids.clone()
     for row, prompt in enumerate(batch.prompts):
@@ -33,10 +34,17 @@ def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batc
 
 
 def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
-    """The prompt's tokens, those of segments exchanged for their donor's."""
+    """The prompt's tokens, those of segments exchanged for their donor's.
+
+    Raises:
+        UserError: it has no donor of another instance.
+    """
     donors = donors_of(prompt.prompt, "instance")
     if not donors:
-        return list(prompt.token_ids)
+        raise UserError(
+            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
+            "counterfactual baseline takes; choose methods without one, such as input_gradient"
+        )
     names = tuple(donors[0].segments)
     given = (tokenize(model, [mixed(prompt.prompt, donor)])[0] for donor in donors)
     nearest = _nearest(prompt, given, names)

@@ -78,7 +78,9 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     """
     config = configuration(arguments)
     known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
-    check_config(config, [*known, "models", "study"])
+    # A command that takes the name of a study has an argument for it.
+    chosen = [name for name in ("study",) if hasattr(arguments, name)]
+    check_config(config, [*known, "models", *chosen])
     models: dict[str, Any] = {}
     if "models" in config:
         models = {"models": _names(config["models"])}

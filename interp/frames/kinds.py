@@ -47,7 +47,8 @@ def result_of(spec: Spec, tables: Mapping[str, pd.DataFrame], origin: Origin) ->
         origin: where the prompts come from.
     """
     for own, kind in _KINDS.items():
-        if isinstance(spec, own):
+        # A measurement derived from one of these may fill tables that the kind has no place for.
+        if isinstance(spec, own) and tables.keys() <= {field.name for field in fields(kind)}:
             return kind(**_held(kind, tables, origin))
     measured = {name: table for name, table in tables.items() if name != "prompts"}
     return Tables(spec, tables["prompts"], measured, origin.seed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from interp import texts
-from interp.choices import ALL, LAST, POOLED, TEMPLATE, VectorSite
+from interp.choices import RESERVED, VectorSite
 from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
@@ -47,7 +47,7 @@ class Activations(Spec):
         Raises:
             UserError: none has one of them.
         """
-        known = dict.fromkeys((ALL, LAST, POOLED, TEMPLATE))
+        known = dict.fromkeys(RESERVED)
         missing = set(self.roles or ()) - set(known)
         for prompt in prompts if missing else ():
             known |= dict.fromkeys((*prompt.segments, *prompt.roles))

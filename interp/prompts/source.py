@@ -57,19 +57,29 @@ class PromptSource(Options):
         return self
 
     def load(self) -> "PromptSet":
-        """The prompts.
+        """The prompts, drawn and checked.
+
+        Raises:
+            UserError: an unknown system, or data that cannot be read.
+        """
+        from interp.prompts.systems import find_system
+
+        default: int | None = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
+        prompts = self.drawn(self.whole(), default)
+        prompts.check()
+        return prompts
+
+    def whole(self) -> "PromptSet":
+        """All prompts that there are to draw from, not yet checked.
 
         Raises:
             UserError: an unknown system, or data that cannot be read.
         """
         from interp.prompts.own.pairs import OwnPairs
-        from interp.prompts.systems import find_system, load_prompts
+        from interp.prompts.systems import find_system
 
-        if self.template:
-            own = OwnPairs(self.template).prompts(seed=self.seed, data=self.data)
-            return self.drawn(own, OwnPairs.default_limit)
-        default: int | None = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
-        return load_prompts(self.system, limit=self.pairs(default), seed=self.seed, data=self.data)
+        system = OwnPairs(self.template) if self.template else find_system(self.system)
+        return system.prompts(seed=self.seed, data=self.data)
 
     def pairs(self, default: int | None) -> int | None:
         """How many pairs are taken; None for all."""

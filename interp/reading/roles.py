@@ -7,12 +7,10 @@ the last token, where the answer is read, by itself.
 
 from collections.abc import Mapping
 
-from interp.choices import ALL, LAST, POOLED, TEMPLATE
+from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
 from interp.errors import UserError
 from interp.prompts.prompt import Span
 from interp.reading.tokens import TokenizedPrompt
-
-_RESERVED = (TEMPLATE, LAST, POOLED, ALL)
 
 
 def token_segments(prompt: TokenizedPrompt) -> list[str]:
@@ -57,11 +55,11 @@ def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
 
 
 def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
-    for name in _RESERVED:
+    for name in RESERVED:
         if name in spans:
             raise UserError(
                 f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name reserved for "
-                f"tokens of every prompt; name it anything but {', '.join(_RESERVED)}"
+                f"tokens of every prompt; name it anything but {', '.join(RESERVED)}"
             )
     labels = [TEMPLATE] * len(prompt)
     for name in sorted(spans, key=lambda name: spans[name][0] - spans[name][1]):

@@ -138,7 +138,8 @@ def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
     rows = shares[shares["prompt_id"] == prompt_id]
     if rows.empty:
         raise UserError(
-            f"prompt {prompt_id!r} has no token scores by {method!r}; measure it with token scores"
+            f"prompt {prompt_id!r} has no token scores by {method!r}: it failed, or its tokens "
+            "were not kept; choose another, or attribute with keep_tokens"
         )
     return rows.sort_values("position")
 

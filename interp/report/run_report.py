@@ -135,8 +135,13 @@ def missing_shards(run: RunFolder) -> list[str]:
 def heat_maps(
     run: RunFolder, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
 ) -> list[HeatMapItem]:
-    """Token heat maps of the first pairs, by model that has answers, and method."""
-    chosen = list(islice(_pairs(prompts), pairs))
+    """Token heat maps of the first pairs, by model that has answers, and method.
+
+    Without pairs that failed: those of no model are passed over.
+    """
+    measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
+    lacking = prompts.loc[~measured, "pair_id"]
+    chosen = list(islice(_pairs(prompts[~prompts["pair_id"].isin(lacking)]), pairs))
     shown = [id_ for _, rows in chosen for id_ in rows["prompt_id"]]
     shares = token_shares(
         run.table("token_scores", prompts=shown), run.table("tokens", prompts=shown)
@@ -149,6 +154,7 @@ def heat_maps(
         )
         for pair_id, rows in chosen
         for model, scores in shares.groupby("model", sort=False)
+        if set(rows["prompt_id"]) <= set(scores["prompt_id"])
         for method in scores["method"].unique()
     ]
 

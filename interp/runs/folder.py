@@ -139,7 +139,8 @@ class RunFolder:
         Args:
             name: of the table.
             columns: those to read; all if not given.
-            prompts: ids of the prompts whose rows to read; all if not given.
+            prompts: ids of the prompts whose rows to read; all if not given. The prompts table
+                is read whole.
 
         Raises:
             UserError: the run has no such table, or a file of it is damaged.
@@ -159,7 +160,8 @@ class RunFolder:
         Args:
             name: of the table.
             columns: those to read; all if not given.
-            filters: column, operator and value, as pyarrow takes them, of the rows to read.
+            filters: column, operator and value, as pyarrow takes them, of the rows to read; the
+                prompts table is read whole.
 
         Raises:
             UserError: the run has no such table, or a file of it is damaged.

@@ -117,7 +117,7 @@ class AnswerTokenizer:
         The likeliest way first, see `openings`. Left out are ways that begin with a token of white
         space alone, as the "▁" of tokenizers that set one before every word: it may begin anything.
         """
-        ways = (self._behind(chat, opening, form) for opening in self.openings(chat))
+        ways = (self.behind(chat, opening, form) for opening in self.openings(chat))
         return tuple(
             dict.fromkeys(
                 way for way in ways if str(self._model.tokenizer.decode([way[0]])).strip()
@@ -138,14 +138,8 @@ class AnswerTokenizer:
             likely.append(" ")
         return tuple(dict.fromkeys([*likely, ""]))
 
-    def _ends_in_text(self, chat: ChatText) -> bool:
-        """Whether a prompt ends neither in white space nor in a token without text."""
-        markers = self._model.tokenizer.added_tokens_decoder.values()
-        marked = chat.text.endswith(tuple(marker.content for marker in markers))
-        return not (marked or chat.text[-1].isspace())
-
-    def _behind(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
-        """The tokens of a form behind a prompt and an opening."""
+    def behind(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
+        """The tokens of a text behind the prompt of a causal model and an opening."""
         tokenizer = self._model.tokenizer
         encoded = tokenizer(
             chat.text + opening + (form.lstrip() if opening else form),
@@ -164,6 +158,12 @@ class AnswerTokenizer:
             # The form merged with the end of the prompt: take it as it is written alone.
             return tuple(tokenizer(form, add_special_tokens=False)["input_ids"])
         return tuple(token for token, _ in behind)
+
+    def _ends_in_text(self, chat: ChatText) -> bool:
+        """Whether a prompt ends neither in white space nor in a token without text."""
+        markers = self._model.tokenizer.added_tokens_decoder.values()
+        marked = chat.text.endswith(tuple(marker.content for marker in markers))
+        return not (marked or chat.text[-1].isspace())
 
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
         for one, other in combinations(tokens.of, 2):

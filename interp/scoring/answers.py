@@ -190,12 +190,16 @@ def token_logits(
 
 
 def error_row(model: Model, prompt: Prompt, error: str) -> Row:
-    """The row of a prompt that could not be scored: it counts as wrong."""
+    """The row of a prompt that could not be scored.
+
+    It counts as wrong, but where only a generated text gives the answer.
+    """
+    judged = prompt.answer.judged_at_once
     return {
         "model": model.name,
         "prompt_id": prompt.id,
-        "answer": "",
-        "correct": False,
+        "answer": "" if judged else None,
+        "correct": False if judged else None,
         "error": error,
     }
 

@@ -29,8 +29,9 @@ from transformers import (
 )
 
 from interp.errors import UserError
-from interp.models.kinds import CLASSIFIER
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.reading.target import decoder_prefix
 from interp.reading.tokens import Batch
 
 Finished = Literal["eos", "stop", "length"]
@@ -89,18 +90,23 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
     if model.kind is CLASSIFIER:
         raise UserError(f"{model.name} is a {model.kind.name}, which writes no texts")
     _check_room(model, batch, decoding)
-    # A text-to-text model's output begins with the token that starts its decoder.
-    start = 1 if model.hf.config.is_encoder_decoder else batch.token_ids.shape[1]
+    prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
+    # A text-to-text model's output begins with what its decoder read.
+    start = len(prefix) or batch.token_ids.shape[1]
     stopping = _StopStrings(model, decoding.stop, start=start, rows=len(batch.prompts))
     processors: list[Any] = [_Sampling(batch, decoding)] if decoding.temperature else []
-    settings, hf = _settings(model, decoding), _generating(model)
+    settings, hf = _settings(model, decoding, prefix), _generating(model)
+    inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
+    if prefix:
+        decoded = torch.tensor([prefix], device=batch.token_ids.device)
+        inputs["decoder_input_ids"] = decoded.expand(len(batch.prompts), -1)
     with _only(model, settings), _sound_attention(batch):
         sequences = hf.generate(
             batch.token_ids,
             generation_config=settings,
             logits_processor=LogitsProcessorList(processors),
             stopping_criteria=StoppingCriteriaList([stopping] if decoding.stop else []),
-            **model.taken({"attention_mask": batch.attention_mask}),
+            **inputs,
         )
     return [
         _generated(model, tokens[:length], decoding)
@@ -141,8 +147,8 @@ def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
         )
 
 
-def _settings(model: Model, decoding: Decoding) -> GenerationConfig:
-    tokenizer, own = model.tokenizer, getattr(model.hf, "generation_config", None)
+def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> GenerationConfig:
+    tokenizer = model.tokenizer
     padding = tokenizer.pad_token_id
     return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
         max_new_tokens=decoding.max_new_tokens,
@@ -150,7 +156,8 @@ def _settings(model: Model, decoding: Decoding) -> GenerationConfig:
         eos_token_id=end_tokens(model) or None,
         pad_token_id=0 if padding is None else padding,
         bos_token_id=tokenizer.bos_token_id,
-        decoder_start_token_id=getattr(own, "decoder_start_token_id", None),
+        # Without it, transformers would put another token before the prefix.
+        decoder_start_token_id=prefix[0] if prefix else None,
     )
 
 

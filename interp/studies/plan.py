@@ -87,7 +87,9 @@ class StudyPlan(Plan):
             UserError: data that cannot be read.
         """
         pairs = source.pairs(study.default_limit)
-        chosen = {"limit": pairs, "seed": source.seed, "data": source.data}
+        chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
+        if source.template:
+            chosen["template"] = list(source.template)
         return cls(
             folder=folder,
             stages={folder / stage.name: stage for stage in study.stages(source)},

@@ -63,8 +63,8 @@ class Lessons(NamedTuple):
 
     @property
     def longest(self) -> Lesson:
-        """The lesson with the most tokens."""
-        return max(self.lessons, key=lambda lesson: len(lesson.token_ids) + len(lesson.target))
+        """The lesson of which most is read, and of those the one of which most is written."""
+        return max(self.lessons, key=lambda lesson: (len(lesson.token_ids), len(lesson.target)))
 
 
 def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Lessons:
@@ -121,20 +121,10 @@ def _class(model: Model, prompt: Prompt) -> int:
 
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
     """The tokens of an answer behind the prompt of a causal model, and what ends its turn."""
-    chat = tokenized.chat
-    opening = AnswerTokenizer(model).openings(chat)[0]
-    encoded = model.tokenizer(
-        chat.text + opening + (answer.lstrip() if opening else answer),
-        add_special_tokens=not chat.templated,
-        return_offsets_mapping=True,
-    )
-    ids: list[int] = [
-        token
-        for token, (start, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-        if end > max(start, len(chat.text))
-    ]
+    reader = AnswerTokenizer(model)
+    ids = reader.behind(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
     end = model.tokenizer.eos_token_id
-    return ids if end is None else [*ids, end]
+    return list(ids) if end is None else [*ids, end]
 
 
 def steps_of(

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
+import pytest
 import torch
 
 from interp.attribution.counterfactual import counterfactual_embeddings, counterfactual_tokens
+from interp.errors import UserError
 from interp.prompts.mixing import mixed, with_donors
 from interp.reading.tokens import pad, tokenize
 from tests.support.prompts import some_prompts
@@ -52,3 +56,12 @@ def test_batches_have_the_embeddings_of_each_prompt():
     for row, prompt in enumerate(tokenized):
         expected = table[torch.tensor(counterfactual_tokens(model, prompt))]
         torch.testing.assert_close(found[row, batch.unpadded(row)], expected)
+
+
+def test_a_prompt_without_a_donor_of_another_instance_is_refused():
+    model = tiny_model("llama")
+    (prompt, _), *_ = prompts_and_donors(model, pairs=1)
+    donors = tuple(donor for donor in prompt.prompt.donors if donor.kind != "instance")
+    (bare,) = tokenize(model, [replace(prompt.prompt, donors=donors)])
+    with pytest.raises(UserError, match="no donor from another instance"):
+        counterfactual_tokens(model, bare)

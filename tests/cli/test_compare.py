@@ -3,9 +3,11 @@ import shutil
 import pandas as pd
 import pytest
 
+import interp
 from interp.analysis.comparison import comparison_table
 from interp.analysis.contrasts import mcnemar
 from interp.cli import main
+from interp.prompts.own.pairs import EXAMPLE
 
 MODELS = ("organism/llama-deep", "organism/gemma2")
 EVALUATE = ["evaluate", "--device", "cpu", "--limit"]
@@ -51,6 +53,23 @@ def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
     code, _, err = compared(capsys, folder, "--model", *models)
     assert code == 0
     assert "intervals and p take interpretation as the unit" in err
+
+
+def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
+    EXAMPLE.to_csv(tmp_path / "own.csv", index=False)
+    folder = tmp_path / "run"
+    asked = ["--data", str(tmp_path / "own.csv"), "--device", "cpu", "--out", str(folder)]
+    assert main(["evaluate", *asked, "--model", *MODELS]) == 0
+    code, _, err = compared(capsys, folder, "--model", *MODELS)
+    assert code == 0
+    assert "intervals and p take pair_id as the unit" in err
+    answers = pd.read_parquet(folder / "answers.parquet")
+    share = answers[answers["model"] == MODELS[0]].groupby("prompt_id")["correct"].all().mean()
+    pairs = interp.load_prompts("pairs", data=str(tmp_path / "own.csv"))
+    table = interp.run(interp.Evaluate(), models=MODELS, prompts=pairs).compare(*MODELS)
+    sides = table.set_index("measure").loc[["follows", "does_not"]]
+    assert sides["accuracy_a"].mean() == pytest.approx(share)
+    assert sides["pairs"].tolist() == sides["clusters"].tolist() == [4, 4]
 
 
 @pytest.mark.parametrize(

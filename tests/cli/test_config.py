@@ -143,3 +143,15 @@ def test_every_option_has_a_flag_that_gives_it():
     )
     assert Loading(**given(parsed, Loading, {})) == Loading(chat_template=False, dtype="float16")
     assert PromptSource(**given(parsed, PromptSource, {})) == PromptSource(limit="all")
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "message"),
+    [
+        (["evaluate"], {"study": "faithfulness"}, "unknown option 'study'"),
+        (["run", "rulebreakers"], {"system": "robustlr"}, "was given the system 'robustlr'"),
+    ],
+)
+def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):
+    assert main([*command, "--config", config(**values)]) == 2
+    assert message in capsys.readouterr().err

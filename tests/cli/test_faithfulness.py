@@ -7,6 +7,7 @@ import pytest
 
 from interp.analysis.faithfulness import ranking
 from interp.cli import main
+from interp.prompts.own.pairs import EXAMPLE
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor
 from interp.studies.faithfulness.study import METHODS, Faithfulness
@@ -111,3 +112,13 @@ def test_all_methods_are_at_least_twelve():
     assert Faithfulness(methods="all").methods == METHODS
     assert len(set(METHODS)) >= 12
     assert "shapley" not in METHODS
+
+
+def test_pairs_of_ones_own_are_judged_in_their_template(tmp_path):
+    EXAMPLE.to_csv(tmp_path / "own.csv", index=False)
+    source = {"data": str(tmp_path / "own.csv"), "template": ("{premise2} {premise1} {question}",)}
+    stages = Faithfulness(methods=("attention",)).stages(PromptSource(**source))
+    for stage in stages:
+        first = stage.prompts[0]
+        assert first.text.index(first.segment_text("premise2")) == 0
+        assert "\n" not in first.text

@@ -76,3 +76,8 @@ def test_a_study_of_such_answers_finds_no_smaller_differences():
     # Rules are compared within entities, which a plan does not count on.
     assert 0.7 < rule < 1.05
     assert 0.9 < group < 1.15
+
+
+def test_a_factor_with_one_level_compares_nothing(capsys):
+    assert main(["plan", "--limit", "1"]) == 0
+    assert "best - worst" not in capsys.readouterr().out

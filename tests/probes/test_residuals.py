@@ -13,6 +13,7 @@ from interp.runs.conclusion import concluding
 from interp.runs.run import Run
 from interp_probes.residuals import residual_stream
 from interp_probes.specs import Residuals
+from tests.support.other_kinds import classifier
 from tests.support.tiny import CONFIGS, tiny_model
 
 
@@ -89,3 +90,16 @@ def test_unknown_positions_are_named(organism, prompts):
         Residuals(positions=["premise9"]).bind(organism)(prompts[:1])
     with pytest.raises(UserError, match="no position given"):
         Residuals(positions=[]).bind(organism)
+
+
+def test_a_classifiers_streams_are_those_of_transformers(prompts):
+    """Its prompts are padded on the right."""
+    model = classifier("bert", classes=("Yes", "No", "True", "False"))
+    vectors = collect(Residuals().bind(model, batch_tokens=900), prompts)["residuals"]
+    vectors = vectors.set_index(["prompt_id", "position", "layer"])["vector"]
+    for prompt in prompts:
+        tokenized, hidden = by_transformers(model, prompt)
+        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
+        for position, place in places.items():
+            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
+            np.testing.assert_allclose(ours, hidden[:, place].numpy(), rtol=1e-3, atol=1e-4)

@@ -8,6 +8,8 @@ import pytest
 from interp.cli import main
 from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
+from interp.prompts.own.pairs import EXAMPLE
+from interp.report.page import HeatMapItem
 from interp.report.run_report import headline, report_of_run
 from interp.runs.folder import RunFolder
 
@@ -105,3 +107,15 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
         "templated": False,
     }
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
+
+
+def test_pairs_that_failed_have_no_heat_maps(tmp_path):
+    file, folder = tmp_path / "own.csv", tmp_path / "run"
+    # One pair that is longer than what the model reads comes first.
+    long = EXAMPLE.replace("All sparrows are birds.", "All sparrows are birds. " * 400)
+    long.to_csv(file, index=False)
+    asked = ["--data", str(file), "--keep-tokens", "--fail-on-error", "0.5", "--device", "cpu"]
+    assert main(["attribute", *asked, "--out", str(folder)]) == 0
+    results, _ = report_of_run(RunFolder.read(folder)).sections
+    maps = [item for item in results.items if isinstance(item, HeatMapItem)]
+    assert [item.title.rpartition(": ")[2] for item in maps] == ["2", "2", "3", "3", "4", "4"]

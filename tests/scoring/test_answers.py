@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import interp
+from interp.prompts.answers import FreeText
 from interp.reading.tokens import tokenize
-from interp.scoring.answers import option_shares, token_logits
+from interp.scoring.answers import error_row, option_shares, token_logits
 from tests.support.answers import with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -131,3 +132,10 @@ def test_measuring_leaves_the_model_as_it_was(prompts):
     assert model.hf.training
     assert {name: p.requires_grad for name, p in model.hf.named_parameters()} == state
     assert all(parameter.grad is None for parameter in model.hf.parameters())
+
+
+def test_a_failed_prompt_that_only_a_text_answers_is_not_judged():
+    judged, free = some_prompts(1)
+    free = dataclasses.replace(free, answer=FreeText((free.answer.gold,)))
+    rows = [error_row(tiny_model("llama"), prompt, "why") for prompt in (judged, free)]
+    assert [(row["answer"], row["correct"]) for row in rows] == [("", False), (None, None)]

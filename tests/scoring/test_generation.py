@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 from collections import Counter
 
@@ -16,6 +17,7 @@ from interp.scoring.generation import Decoding, generate, inverse_cdf
 from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts
 from tests.support.organisms import DECODERS
+from tests.support.other_kinds import text_to_text
 from tests.support.systems import numbers, three_options
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -227,3 +229,20 @@ def test_a_text_to_text_model_generates_from_its_own_start():
         own = hf.generate(torch.tensor([row]), max_new_tokens=6, do_sample=False)[0, 1:]
         assert text.token_ids == tuple(own.tolist())
         assert text.finished == "length"
+
+
+def test_a_text_begins_behind_what_scores_read():
+    """Bart's decoder is started with two tokens, the second of which the checkpoint may force."""
+    model = text_to_text("bart")
+    own = copy.deepcopy(model.hf.generation_config)
+    own.forced_bos_token_id = model.tokenizer.bos_token_id
+    # Its last token would be forced, too: one more than the five that are compared.
+    own.num_beams, own.max_new_tokens = 1, 7
+    tokenized = tokenize(model, list(numbers.prompts(seed=0, data=None)))
+    with model.measuring():
+        said = generate(model, pad(model, tokenized), Decoding(max_new_tokens=5))
+    for prompt, text in zip(tokenized, said, strict=True):
+        ids = torch.tensor([prompt.token_ids])
+        tokens = model.hf.generate(ids, generation_config=own)[0].tolist()
+        assert tokens[1] == own.forced_bos_token_id
+        assert text.token_ids == tuple(tokens[2:7])

@@ -8,9 +8,11 @@ from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.reading.tokens import tokenize
-from interp.training.lessons import IGNORED, read_lessons, steps_of, to_batch
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.training.lessons import IGNORED, Lesson, Lessons, read_lessons, steps_of, to_batch
 from tests.support.other_kinds import classifier, text_to_text
-from tests.support.tiny import tiny_model
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
 from tests.support.training import Colours, question
 
 QUESTIONS = [question(number) for number in range(9)]
@@ -126,3 +128,21 @@ def test_the_digest_is_of_tokens_and_answers():
     other = question(0)
     object.__setattr__(other, "answer", question(6).answer)
     assert digest != read_lessons(model, Colours(), [other, *QUESTIONS[1:]]).digest()
+
+
+def test_behind_a_prompt_that_ends_in_a_blank_the_answer_is_the_one_that_is_scored():
+    model = make_tiny("llama", byte_level("{{ messages[0]['content'] }} ANSWER: "))
+    lesson = read_lessons(model, Colours(), QUESTIONS[:1]).lessons[0]
+    (asked,) = tokenize(model, QUESTIONS[:1])
+    assert asked.chat.templated and asked.chat.text.endswith(" ")
+    assert tuple(lesson.token_ids[: len(asked)]) == asked.token_ids
+    assert int(lesson.target[0]) in AnswerTokenizer(model)(asked).of["red"]
+
+
+def test_the_longest_lesson_is_the_one_of_which_most_is_read():
+    def lesson(read, written):
+        return Lesson(np.zeros(read, np.int32), np.zeros(written, np.int32), "")
+
+    # Of a causal model, what is read holds what is to be written.
+    lessons = Lessons([lesson(102, 2), lesson(99, 5), lesson(102, 4)], 0)
+    assert lessons.longest is lessons.lessons[2]

@@ -123,6 +123,11 @@ class KernelShap:
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit; near the exact ones, which `shapley` gives."""
+        game = explained.game
+        if len(game.segments) == 1:
+            # captum draws the sizes of coalitions from those between none and all: here of none.
+            without, whole = game.values([0, 1]).tolist()
+            return SegmentScores({game.segments[0]: whole - without})
         return _by_surrogate(captum.attr.KernelShap, explained)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
-from interp.choices import ALL, LAST, POOLED, TEMPLATE
+from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.marked import NAME, unmarked
@@ -21,9 +21,6 @@ PHRASING = "phrasing"
 
 YES_OR_NO = "Yes|No"
 """The options of a table without such a column."""
-
-_TAKEN = (TEMPLATE, LAST, POOLED, ALL)
-"""Names of roles, which segments cannot have."""
 
 Cells = Mapping[str, str]
 """Column to text; empty cells are left out."""
@@ -59,13 +56,13 @@ class Layout:
                     f"a template composes the columns of segments, but there is a column {TEXT}; "
                     "leave one of them out"
                 )
-            return cls((), {name: name.removeprefix(FACTOR) for name in others}, ())
+            return cls((), _factors(others), ())
         named = _named(templates, others)
         plain = [name for name in others if not name.startswith(FACTOR)]
         segments = [name for name in others if name in named] if templates else plain
         _check_segments(segments)
-        rest = {name: name.removeprefix(FACTOR) for name in others if name not in segments}
-        return cls(tuple(segments), rest, tuple(templates))
+        rest = [name for name in others if name not in segments]
+        return cls(tuple(segments), _factors(rest), tuple(templates))
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
@@ -109,14 +106,35 @@ class Layout:
             yield compose(parts[1:])
 
 
+def _factors(columns: Sequence[str]) -> dict[str, str]:
+    """The factor of each column."""
+    factors: dict[str, str] = {}
+    for name in columns:
+        factor = name.removeprefix(FACTOR)
+        if factor in factors.values():
+            raise UserError(
+                f"the columns {shortened(factor, 60)} and {shortened(FACTOR + factor, 60)} are the "
+                "same factor; rename one of them"
+            )
+        factors[name] = factor
+    return factors
+
+
 def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
     """The columns that templates name."""
     named: set[str] = set()
     for template in templates:
         try:
-            fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+            parsed = [field for field in Formatter().parse(template) if field[1] is not None]
         except ValueError as error:
             raise UserError(f"the template {shortened(template)!r} is none: {error}") from error
+        for _, name, form, conversion in parsed:
+            if form or conversion:
+                raise UserError(
+                    f"the template {shortened(template)!r} formats {name}; expected {{{name}}} "
+                    "alone, since a segment is written as it stands"
+                )
+        fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
             raise UserError(
                 f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
@@ -133,10 +151,10 @@ def _check_segments(names: Sequence[str]) -> None:
             "such as premise1, premise2 and question"
         )
     for name in names:
-        if not re.fullmatch(NAME, name) or name in _TAKEN:
+        if not re.fullmatch(NAME, name) or name in RESERVED:
             raise UserError(
                 f"the column {shortened(name, 60)!r} cannot be a segment: expected a name of "
-                f"letters, digits and underscores, other than {', '.join(_TAKEN)}"
+                f"letters, digits and underscores, other than {', '.join(RESERVED)}"
             )
 
 

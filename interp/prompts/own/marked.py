@@ -2,6 +2,7 @@
 
 import re
 
+from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.prompt import Span, compose
 
@@ -16,7 +17,8 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
     """The text without its marks, and the span of each segment.
 
     Raises:
-        UserError: a mark that is not closed, or a segment that is marked twice.
+        UserError: a mark that is not closed, or a segment that is empty, marked twice, or has a
+            reserved name.
     """
     parts: list[tuple[str | None, str]] = []
     at = 0
@@ -27,7 +29,14 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
     names = [name for name, _ in parts if name is not None]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise UserError(f"the text marks {shortened(repeated[0], 60)} twice; mark a segment once")
-    for _, part in parts:
+    for name, part in parts:
+        if name in RESERVED:
+            raise UserError(
+                f"the text marks {name}, which cannot be the name of a segment; expected a name "
+                f"other than {', '.join(RESERVED)}"
+            )
+        if name is not None and not part:
+            raise UserError(f"the text marks {shortened(name, 60)} around nothing; mark some text")
         if mark := _MARK.search(part):
             raise UserError(
                 f"the text has a stray {shortened(mark[0], 60)}; mark a segment as "

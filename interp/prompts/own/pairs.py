@@ -222,8 +222,9 @@ class _Donors:
         """The donors of a prompt, in an order drawn by its id."""
         own = self._prompts[number]
         others = [other for other in self._prompts if _alike(own, other)]
-        random.Random(f"donors {own.pair_id}").shuffle(others)
-        for other in others:
+        rng = random.Random(f"donors {own.pair_id}")
+        # By `random` alone, the one draw that Python promises to keep from version to version.
+        for other in sorted(others, key=lambda _: rng.random()):
             texts = {
                 name: other.segment_text(name) for name in self._varied if name in own.segments
             }

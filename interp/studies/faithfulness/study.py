@@ -24,7 +24,6 @@ from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import find_system
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -114,10 +113,9 @@ class Faithfulness(Study):
         Where a system names no clusters, its units are what pairs depend on: they come from as many
         units as there can be, since all pairs of a unit say little more than one of them.
         """
-        whole = find_system(source.system).prompts(seed=source.seed, data=source.data)
+        whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
-        pairs = source.pairs(self.default_limit)
-        drawn = apart if pairs is None else apart.spread(pairs, source.seed)
+        drawn = source.drawn(apart, self.default_limit)
         drawn.check()
         return drawn
 

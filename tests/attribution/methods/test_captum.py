@@ -8,6 +8,8 @@ from torch import nn
 import interp
 from interp.attribution import explained as explained_module
 from interp.attribution.registry import method_names
+from interp.prompts.mixing import with_donors
+from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
@@ -195,3 +197,17 @@ def test_methods_follow_in_the_attribution_table():
     table = result.summary()
     assert table["captum:occlusion_ratio"].notna().all()
     assert table["gradient_ratio"].isna().all()
+
+
+def test_a_single_segment_has_all_that_it_makes():
+    """captum draws no coalitions of one player; leave-one-out gives the same by its own passes."""
+    pairs = read_pairs(EXAMPLE.drop(columns=["premise1", "question"]))
+    prompts = with_donors(pairs, count=3)
+    methods = ("captum:kernel_shap", "leave_one_out:donor")
+    table = interp.attribute(tiny_model("llama"), prompts, methods=methods).segment_scores
+    assert (table["error"] == "").all()
+    scores = table[table["segment"] == "premise2"].pivot(
+        index="prompt_id", columns="method", values="score"
+    )
+    assert scores.abs().max().min() > 0
+    np.testing.assert_allclose(*scores.to_numpy().T, rtol=1e-5)

@@ -1,6 +1,7 @@
 """Settings: which rules are shown, how they are written, and what is around them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from interp_experiments.rulebench.settings import (
     COUNTERFACTUAL,
     FORMS,
     THOUGHT,
+    VERSIONS,
     Setting,
     shown_rules,
 )
@@ -250,3 +252,15 @@ def test_versions_are_pairs_that_patching_takes():
         conclusion = f"is the {corrupt.answer.gold} of"
         assert conclusion in corrupt.segment_text("golden")
         assert conclusion not in clean.segment_text("golden")
+
+
+def test_versions_are_asked_of_what_is_in_both(kinship):
+    whole = kinship.rule_set
+    assert whole.counterfactual is not None
+    asked = prompts_of(whole, VERSIONS)
+    groups = {prompt.pair_id for prompt in asked}
+    fewer = replace(whole.counterfactual, items=whole.counterfactual.items[1:])
+    less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
+    assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
+    with pytest.raises(UserError, match="the system test has nothing to ask of"):
+        prompts_of(replace(whole, counterfactual=None), VERSIONS)

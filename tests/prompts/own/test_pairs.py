@@ -69,7 +69,7 @@ def test_marks_in_a_text_are_segments_and_other_columns_are_factors():
 WORDS = st.text(alphabet="ab <>/\n", max_size=8)
 
 
-@given(st.lists(st.tuples(WORDS, WORDS), max_size=4), WORDS)
+@given(st.lists(st.tuples(WORDS, WORDS.filter(bool)), max_size=4), WORDS)
 def test_what_is_marked_is_found_again(parts, rest):
     """Any text between marks that holds no marks itself."""
     named = [(f"s{n}", before, inside) for n, (before, inside) in enumerate(parts)]
@@ -92,6 +92,8 @@ def test_what_is_marked_is_found_again(parts, rest):
         ("It rains.</premise1> Wet?", "has a stray </premise1>"),
         ("<p>It <q>rains</q>.</p>", "has a stray <q>"),
         ("<p>It</p> <p>rains</p>", "marks p twice"),
+        ("<p></p> It rains.", "marks p around nothing"),
+        ("<last>It</last> rains.", "marks last, which cannot be the name of a segment"),
     ],
 )
 def test_marks_that_do_not_match_are_refused(text, problem):
@@ -134,6 +136,7 @@ def test_templates_are_phrasings():
         (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more"),
         (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
         (table().rename(columns={"premise1": "the rain"}), "'the rain' cannot be a segment"),
+        (table().assign(factor_sky="a", text="It rains.", sky="b"), "are the same factor"),
         (table().iloc[:0], "has no rows"),
         (table().iloc[:1], "the only side is a; expected two or more"),
     ],
@@ -154,8 +157,11 @@ def test_every_fault_is_listed(tmp_path):
         read_pairs(file)
 
 
-@pytest.mark.parametrize("template", ["{premise9}", "{premise1", "{}"])
-def test_templates_that_name_no_column_are_refused(template):
+TEMPLATES = ["{premise9}", "{premise1", "{}", "{premise1:>30}", "{premise1!r}"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_templates_that_name_no_column_as_it_stands_are_refused(template):
     with pytest.raises(UserError, match="the template"):
         read_pairs(table(), templates=(template,))
 
