@@ -10,7 +10,7 @@ from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenScores, rules_of
 from interp.attribution.registry import check_methods, find_method
 from interp.attribution.shared_pass import OPEN, Captured, Need, shared_pass
-from interp.attribution.targets import target_tokens
+from interp.attribution.targets import attributed_tokens
 from interp.errors import UserError
 from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.models.model import Model
@@ -62,14 +62,13 @@ class Attributor:
 
     def explained(self, batch: Batch, predictions: Predictions) -> Iterator[ExplainedPrompt]:
         """Each prompt with the scalar that is attributed, for passes beyond those of a batch."""
-        tokens, others = target_tokens(self._target, batch, predictions)
-        for index, prompt in enumerate(batch.prompts):
+        found = attributed_tokens(self._target, batch, predictions)
+        for prompt, attributed in zip(batch.prompts, found, strict=True):
             yield ExplainedPrompt(
                 self._model,
                 prompt,
                 self._answer_tokens,
-                token=int(tokens[index]),
-                other=None if others is None else int(others[index]),
+                attributed=attributed,
                 budget=self.budget,
             )
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.attribution.segment_game import SegmentGame
-from interp.attribution.targets import log_odds
+from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with the scalar that is attributed and the budget of its passes.
 
-    The token of the target is that of the prompt itself, whatever embeddings are read.
+    The tokens of the target are those of the prompt itself, whatever embeddings are read.
     """
 
     def __init__(
@@ -36,16 +36,12 @@ class ExplainedPrompt:
         prompt: TokenizedPrompt,
         answer_tokens: AnswerTokenizer,
         *,
-        token: int,
-        other: int | None,
+        attributed: Attributed,
         budget: TokenBudget,
     ) -> None:
         self.model = model
         self.prompt = prompt
-        self.token = token
-        """The token that is attributed."""
-        self.other = other
-        """The token that it is contrasted with, if any."""
+        self.attributed = attributed
         self.batch = pad(model, [prompt])
         """The prompt alone."""
         self._answer_tokens = answer_tokens
@@ -83,10 +79,7 @@ class ExplainedPrompt:
         )
 
     def _of(self, predictions: Predictions) -> Values:
-        logits = predictions.logits
-        if self.other is None:
-            return log_odds(logits, torch.full((len(logits),), self.token, device=logits.device))
-        return logits[:, self.token] - logits[:, self.other]
+        return values_of(predictions.logits, [self.attributed] * len(predictions.logits))
 
     def values(self, embeddings: Embeddings) -> Values:
         """The same in as many passes as the budget asks for, smaller ones when memory ends.

@@ -1,6 +1,7 @@
 """What is attributed: a scalar for each prompt, computed from its next-token logits."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -15,41 +16,48 @@ from interp.scoring.answers import Predictions, token_logits
 Objective = Float[Tensor, " batch"]
 
 
-Tokens = Int[Tensor, " batch"]
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """The tokens of one prompt whose logits are attributed."""
+
+    own: tuple[int, ...]
+    """One token; those of all forms of an answer for a margin."""
+    other: tuple[int, ...] | None = None
+    """What they are contrasted with, if anything."""
 
 
-def target_tokens(
-    target: str, batch: Batch, predictions: Predictions
-) -> tuple[Tokens, Tokens | None]:
-    """The token of each prompt that is attributed and, for a contrast, the one against it.
+def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
+    """What is attributed of each prompt.
 
-    An answer counts in its most probable form. A contrast is that of the two options that the
-    answer names, otherwise of the correct option with the most probable of the others; a margin is
-    that of the likelier of the two that the answer names, otherwise of the two likeliest.
+    A contrast is that of the two options that the answer names, otherwise of the correct option
+    with the most probable of the others, each in its most probable form. A margin is that of the
+    likelier of the two that the answer names, otherwise of the two likeliest, in all their forms:
+    the value of which `interp effects` measures the effects.
 
     Raises:
         UserError: a contrast or margin of a prompt whose answer has no other option.
     """
     logits = predictions.logits
     if target == "predicted":
-        return predictions.token_ids, None
+        return [Attributed((token,)) for token in predictions.token_ids.tolist()]
     prompts = [tokenized.prompt for tokenized in batch.prompts]
     if target == "gold":
         golds = [
             tokens.of[prompt.answer.gold]
             for prompt, tokens in zip(prompts, predictions.answers, strict=True)
         ]
-        return _most_probable(logits, golds), None
+        return [Attributed((token,)) for token in _most_probable(logits, golds)]
     values = token_logits(logits, [answers.tokens for answers in predictions.answers])
     named = _margin if target == "margin" else _contrast
     pairs = [
         answers.contrast(*named(prompt, _totals(answers, own)))
         for prompt, answers, own in zip(prompts, predictions.answers, values, strict=True)
     ]
-    return (
-        _most_probable(logits, [pair.positive for pair in pairs]),
-        _most_probable(logits, [pair.negative for pair in pairs]),
-    )
+    if target == "margin":
+        return [Attributed(pair.positive, pair.negative) for pair in pairs]
+    positive = _most_probable(logits, [pair.positive for pair in pairs])
+    negative = _most_probable(logits, [pair.negative for pair in pairs])
+    return [Attributed((own,), (other,)) for own, other in zip(positive, negative, strict=True)]
 
 
 def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str, float]:
@@ -86,12 +94,37 @@ def _no_other(prompt: Prompt) -> UserError:
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
-    """What is differentiated: log-odds of the target token, or the difference of two logits."""
-    tokens, other = target_tokens(target, batch, predictions)
-    logits = predictions.logits
-    if other is None:
-        return log_odds(logits, tokens)
-    return (logits.gather(1, tokens[:, None]) - logits.gather(1, other[:, None])).squeeze(1)
+    """What is differentiated: see `values_of`."""
+    return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
+
+
+def values_of(
+    logits: Float[Tensor, "batch vocabulary"], attributed: Sequence[Attributed]
+) -> Objective:
+    """Log-odds of one token, in nats; of a contrast or margin a difference of logits.
+
+    The logit of several tokens is their log-sum-exp.
+
+    Args:
+        logits: one row for each prompt.
+        attributed: what is attributed of each, of all by the same target.
+    """
+    others = [one.other for one in attributed if one.other is not None]
+    own = [one.own for one in attributed]
+    if not others:
+        return log_odds(logits, torch.tensor(own, device=logits.device)[:, 0])
+    return _joint(logits, own) - _joint(logits, others)
+
+
+def _joint(
+    logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
+) -> Float[Tensor, " batch"]:
+    """The log-sum-exp of some tokens of each prompt."""
+    width = max(map(len, tokens))
+    filled = [[*own, *[own[0]] * (width - len(own))] for own in tokens]
+    beyond = [[place >= len(own) for place in range(width)] for own in tokens]
+    found = logits.gather(1, torch.tensor(filled, device=logits.device))
+    return found.masked_fill(torch.tensor(beyond, device=logits.device), -torch.inf).logsumexp(1)
 
 
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
@@ -107,10 +140,7 @@ def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " ba
 
 def _most_probable(
     logits: Float[Tensor, "batch vocabulary"], options: Sequence[Sequence[int]]
-) -> Int[Tensor, " batch"]:
+) -> list[int]:
     """The likeliest of each prompt's tokens."""
-    best = [
-        tokens[int(own.argmax())]
-        for own, tokens in zip(token_logits(logits, options), options, strict=True)
-    ]
-    return torch.tensor(best, device=logits.device)
+    values = token_logits(logits, options)
+    return [tokens[int(own.argmax())] for own, tokens in zip(values, options, strict=True)]

@@ -42,7 +42,7 @@ class Attribute(Spec):
     """what is attributed: the predicted token, which is the answer that the model itself prefers;
     the gold answer; the contrast of the two options that the data contrasts, or else of the gold
     answer and the likeliest other; or the margin, the model's own answer against the other of these
-    two, or else the likeliest other"""
+    two, or else the likeliest other, each in all its forms, as `effects` measures it"""
     keep_tokens: bool = False
     """also keep the tokens, and the score of each"""
 

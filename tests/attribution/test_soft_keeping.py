@@ -103,7 +103,8 @@ def by_hand(explained, token_ids):
     """The margin of one text by a plain pass."""
     with torch.no_grad():
         logits = explained.model.hf(torch.tensor([token_ids])).logits[0, -1]
-    return float(logits[explained.token] - logits[explained.other])
+    own, other = (list(tokens) for tokens in (explained.attributed.own, explained.attributed.other))
+    return float(logits[own].logsumexp(0) - logits[other].logsumexp(0))
 
 
 def mixed_ids(explained, places, mask):

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -5,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.attribution.targets import log_odds, objective, target_tokens
+from interp.attribution.targets import Attributed, attributed_tokens, log_odds, objective
 from interp.errors import UserError
 from interp.reading.chat import ChatText
 from interp.reading.tokens import Batch, TokenizedPrompt
@@ -65,34 +66,31 @@ def test_a_contrast_is_the_correct_option_against_the_likeliest_other(seed, gold
     torch.manual_seed(seed)
     logits = torch.randn(1, 6) * 4
     batch, predictions = predicted([three(gold)], logits, TOKENS)
-    own, other = target_tokens("contrast", batch, predictions)
+    (found,) = attributed_tokens("contrast", batch, predictions)
     by_name = dict(zip(("True", "False", "Unknown"), TOKENS, strict=True))
     total = {name: float(logits[0, list(t)].exp().sum()) for name, t in by_name.items()}
     likeliest = max((name for name in total if name != gold), key=total.__getitem__)
-    for found, name in ((own, gold), (other, likeliest)):
-        assert int(found) == max(by_name[name], key=lambda token: float(logits[0, token]))
-    gold_tokens, nothing = target_tokens("gold", batch, predictions)
-    assert nothing is None
-    assert gold_tokens.tolist() == own.tolist()
-    expected = logits[0, int(own)] - logits[0, int(other)]
+    for tokens, name in ((found.own, gold), (found.other, likeliest)):
+        assert tokens == (max(by_name[name], key=lambda token: float(logits[0, token])),)
+    assert attributed_tokens("gold", batch, predictions) == [Attributed(found.own)]
+    expected = logits[0, found.own[0]] - logits[0, found.other[0]]
     torch.testing.assert_close(objective("contrast", batch, predictions)[0], expected)
 
 
 def test_a_named_contrast_is_taken_whatever_is_correct():
     logits = torch.tensor([[0.0, 1.0, 5.0, 9.0, 2.0, 7.0]])
     batch, predictions = predicted([three("Unknown", ("False", "True"))], logits, TOKENS)
-    own, other = target_tokens("contrast", batch, predictions)
-    assert (own.tolist(), other.tolist()) == ([2], [1])
+    assert attributed_tokens("contrast", batch, predictions) == [Attributed((2,), (1,))]
 
 
 def test_the_first_token_of_a_free_text_may_be_attributed_and_has_no_contrast():
     prompt = numbers.prompts(seed=0, data=None)[0]
     logits = torch.tensor([[0.0, 1.0, 5.0, 9.0, 2.0, 7.0]])
     batch, predictions = predicted([prompt], logits, [(4,)])
-    assert target_tokens("gold", batch, predictions)[0].tolist() == [4]
-    assert target_tokens("predicted", batch, predictions)[0].tolist() == [3]
+    assert attributed_tokens("gold", batch, predictions) == [Attributed((4,))]
+    assert attributed_tokens("predicted", batch, predictions) == [Attributed((3,))]
     with pytest.raises(UserError, match="asks for generated text, so its answer has nothing"):
-        target_tokens("contrast", batch, predictions)
+        attributed_tokens("contrast", batch, predictions)
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,15 +101,16 @@ def test_a_margin_is_the_models_own_answer_against_the_other(seed, named):
     by_name = dict(zip(("True", "False", "Unknown"), TOKENS, strict=True))
     prompt = three("Unknown", ("True", "False") if named else None)
     batch, predictions = predicted([prompt], logits, TOKENS)
-    own, other = target_tokens("margin", batch, predictions)
+    (found,) = attributed_tokens("margin", batch, predictions)
     total = {name: float(logits[0, list(t)].exp().sum()) for name, t in by_name.items()}
     likeliest = sorted(("True", "False") if named else total, key=lambda name: -total[name])
-    for found, name in zip((own, other), likeliest, strict=False):
-        assert int(found) == max(by_name[name], key=lambda token: float(logits[0, token]))
+    assert (found.own, found.other) == tuple(by_name[name] for name in likeliest[:2])
+    own, other = (math.log(total[name]) for name in likeliest[:2])
+    assert float(objective("margin", batch, predictions)) == pytest.approx(own - other, abs=1e-5)
 
 
 def test_an_answer_without_another_has_no_margin():
     (prompt, *_) = numbers.prompts(seed=0, data=None)
     batch, predictions = predicted([prompt], torch.zeros(1, 6), [(0,)])
     with pytest.raises(UserError, match="has nothing to be contrasted with"):
-        target_tokens("margin", batch, predictions)
+        attributed_tokens("margin", batch, predictions)

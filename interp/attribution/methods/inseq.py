@@ -15,6 +15,7 @@ import torch
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
+from interp.attribution.targets import Attributed, values_of
 from interp.errors import UserError
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
@@ -53,8 +54,8 @@ class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has
 class Saliency:
     """The L2 norm of the gradient at each token's embedding (Simonyan et al. 2014).
 
-    inseq differentiates the probability of the target token, or the difference of two logits for
-    the contrast: the same shares as of the log-odds where fp32 can hold them.
+    inseq differentiates the probability of the target token, the same shares as of the log-odds
+    where fp32 can hold them; of a contrast or margin what the native methods do.
     """
 
     def __init__(self, model: Model) -> None:
@@ -63,8 +64,8 @@ class Saliency:
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Norms per unit of embedding, never negative."""
         options: dict[str, Any] = {}
-        if explained.other is not None:
-            options["attributed_fn"] = _logit_difference(explained.other)
+        if explained.attributed.other is not None:
+            options["attributed_fn"] = _difference(explained.attributed)
         return self._inseq.attribute(explained, "saliency", normalize=False, **options)
 
 
@@ -102,7 +103,7 @@ class _Inseq:
         text, continued = prompt.chat.text, prompt.chat.text + "…"
         self._inseq.token_ids = {
             text: list(prompt.token_ids),
-            continued: [*prompt.token_ids, explained.token],
+            continued: [*prompt.token_ids, explained.attributed.own[0]],
         }
         with warnings.catch_warnings(), _settings_restored(model):
             # captum, under inseq, says of each prompt that it had to ask for its gradient.
@@ -119,12 +120,10 @@ class _Inseq:
         return found
 
 
-def _logit_difference(negative: int) -> Any:
+def _difference(attributed: Attributed) -> Any:
     def difference(args: Any) -> torch.Tensor:
-        logits = args.forward_output.logits[:, -1]
-        own: torch.Tensor = logits.gather(1, args.target_ids.reshape(-1, 1)).squeeze(1)
-        other: torch.Tensor = logits[:, negative]
-        return own - other
+        logits: torch.Tensor = args.forward_output.logits[:, -1]
+        return values_of(logits, [attributed] * len(logits))
 
     return difference
 
