@@ -4,6 +4,7 @@ from functools import partial
 
 import pandas as pd
 
+from interp.console import echo
 from interp.errors import UserError
 from interp.report.results import Measured, Results
 from interp.report.summary import summarize
@@ -30,7 +31,8 @@ def of_familiarity(run: Measured) -> Results:
         shared_first_token=groups["shared"].sum(),
     )
     title = "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens)"
-    return Results({"familiarity": table}, [(title, summary.reset_index())])
+    shown = [(title, summary.reset_index())]
+    return Results({"familiarity": table}, shown, _lacking(facts, table))
 
 
 def of_knowledge(run: Measured) -> Results:
@@ -47,7 +49,20 @@ def of_knowledge(run: Measured) -> Results:
     if len(listed):
         title = "Facts that a model fails (categorical ones: to be checked by hand)"
         shown.append((title, listed))
-    return Results({"knowledge": table, "excluded": failed}, shown)
+    return Results({"knowledge": table, "excluded": failed}, shown, _lacking(facts, table))
+
+
+def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """How many facts each model has no row of, and a line on each model that lacks some."""
+    measured = table.groupby("model", sort=False)["prompt_id"].nunique()
+    lacking = {str(model): len(facts) - int(count) for model, count in measured.items()}
+    for model, count in lacking.items():
+        if count:
+            echo(
+                f"{model}: {count:,} of {len(facts):,} facts are not in the table: they failed, or "
+                "are not measured yet"
+            )
+    return {model: {"facts_without_row": count} for model, count in lacking.items()}
 
 
 def of_residuals(run: Measured) -> Results:

@@ -14,7 +14,8 @@ def judged_pairs(
 ) -> pd.DataFrame:
     """One row per pair of a model: whether each side is right, and all of them (`paired`).
 
-    Further columns are model, pair_id and the cluster.
+    Further columns are model, pair_id, the cluster, and weight: how many pairs of the data set a
+    pair represents.
 
     Args:
         answers: the answers table.
@@ -31,18 +32,23 @@ def judged_pairs(
     sides = tuple(prompts["side"].unique())
     keep = [] if cluster == "pair_id" else [cluster]
     pairs = pairs_of(own, prompts, keep=keep, sides=sides)
-    return pairs.assign(paired=pairs[list(sides)].all(axis=1))
+    # As in `accuracies`: where its members are of different strata, a pair counts as its first.
+    weights = prompts.groupby("pair_id")["weight"].first()
+    return pairs.assign(paired=pairs[list(sides)].all(axis=1), weight=pairs["pair_id"].map(weights))
 
 
 def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
     """The measures of `judged_pairs`: its sides, and all of them."""
-    return [str(name) for name in pairs if name not in ("model", "pair_id", cluster)]
+    return [str(name) for name in pairs if name not in ("model", "pair_id", "weight", cluster)]
 
 
 def comparison_table(
     a: pd.DataFrame, b: pd.DataFrame, *, measures: Sequence[str], cluster: str
 ) -> pd.DataFrame:
     """One row per measure: how often a and b are right, and the difference a - b.
+
+    Each pair counts by its weight, so that the accuracies are those of `accuracy_table`; only_a,
+    only_b and p_mcnemar count pairs.
 
     Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
     p, two-sided, both with clusters as the unit (`interp.analysis.contrasts`); detectable, the
@@ -51,7 +57,7 @@ def comparison_table(
     note.
 
     Args:
-        a: one row per pair, with pair_id, the measures (booleans) and the cluster.
+        a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
         b: the same pairs.
         measures: what is compared.
         cluster: the column of the clusters within which pairs are correlated.
@@ -64,7 +70,7 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
     judged = both.dropna(subset=[f"{measure}_a", f"{measure}_b"])
     right = [judged[f"{measure}_{side}"].astype(bool) for side in ("a", "b")]
     sums = [
-        pd.DataFrame({"hits": side.astype(float), "trials": 1.0})
+        pd.DataFrame({"hits": side * judged["weight"], "trials": judged["weight"]})
         .groupby(judged[cluster].to_numpy())
         .sum()
         for side in right

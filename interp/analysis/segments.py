@@ -48,17 +48,20 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """How much each segment gets, one row per model, method, target and segment.
 
-    Columns are these four; prompts, that have the segment; tokens, their mean number; score and
-    score_sd, mean and sample standard deviation of the summed scores, in the method's unit; share
-    and share_sd, the same of the segment's part of the prompt's absolute scores. Segments are in
-    order of appearance.
+    Columns are these four; prompts, that have a score of the segment; tokens, their mean number;
+    score and score_sd, mean and sample standard deviation of the summed scores, in the method's
+    unit; share and share_sd, the same of the segment's part of the prompt's absolute scores. Each
+    prompt counts once, whatever its weight. Segments are in order of appearance.
 
     Args:
         segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
     """
-    grouped = segment_scores.groupby(["model", "method", "target", "segment"], sort=False)
-    table = grouped.agg(
-        prompts=("tokens", "size"),
+    # A prompt that failed has a row without numbers; its tokens do not count either.
+    rows = segment_scores.assign(
+        tokens=segment_scores["tokens"].where(segment_scores["score"].notna())
+    )
+    table = rows.groupby(["model", "method", "target", "segment"], sort=False).agg(
+        prompts=("score", "count"),
         tokens=("tokens", "mean"),
         score=("score", "mean"),
         score_sd=("score", "std"),

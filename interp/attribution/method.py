@@ -1,6 +1,7 @@
 """What an attribution method is: one of two forms, and the scores that it gives a prompt."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -45,9 +46,14 @@ class SegmentScores:
     completeness_gap: float | None = None
     """As that of token scores."""
 
+    @classmethod
+    def undefined(cls, segments: Sequence[str]) -> "SegmentScores":
+        """Scores that say nothing, of a prompt whose values are not finite."""
+        return cls(dict.fromkeys(segments, math.nan))
+
     @property
     def total(self) -> float:
-        """The sum of the absolute scores."""
+        """The sum of the absolute scores; not finite where any of them is not."""
         return sum(abs(score) for score in self.scores.values())
 
 

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     import pandas as pd
 
-    from interp.analysis.comparison import judged_pairs
+    from interp.analysis.comparison import judged_pairs, measures_of
     from interp.analysis.seeds import seed_table
     from interp.cli.folders import answers_run
     from interp.console import echo
@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         for model in models
     ]
     pairs = pd.concat(tables, ignore_index=True)
-    known = ("model", "pair_id", "seed", cluster)
-    measures = [str(name) for name in pairs if name not in known]
+    measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
     table = seed_table(pairs, measures=measures, cluster=cluster)
     first = ["model", "measure"]
     print_table(table[[*first, *_SHOWN]], title="Accuracy from seed to seed")

@@ -86,7 +86,9 @@ def activation_vectors(
         return [
             {
                 "answers": tables["answers"],
-                "activation_vectors": _rows(
+                "activation_vectors": []
+                if any(row["error"] for row in tables["answers"])
+                else _rows(
                     model,
                     batch.prompts[index],
                     places[index],

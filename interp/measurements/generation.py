@@ -9,6 +9,7 @@ from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
+from interp.scoring.answers import NOT_FINITE
 from interp.scoring.generation import Decoding, Generated, generate
 from interp.tables import Row
 
@@ -41,6 +42,8 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
             found = generate(model, batch, decoding)
         return [
             {"completions": [completion_row(model, tokenized, text)]}
+            if text.finite
+            else error_rows(tokenized.prompt, NOT_FINITE)
             for tokenized, text in zip(batch.prompts, found, strict=True)
         ]
 

@@ -13,7 +13,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -77,6 +77,8 @@ class Generated:
     text: str
     """Without special tokens, the stop string, and white space around it."""
     finished: Finished
+    finite: bool = True
+    """Whether all logits were; where not, nothing else says anything."""
 
 
 @torch.inference_mode()
@@ -94,7 +96,10 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
     # A text-to-text model's output begins with what its decoder read.
     start = len(prefix) or batch.token_ids.shape[1]
     stopping = _StopStrings(model, decoding.stop, start=start, rows=len(batch.prompts))
-    processors: list[Any] = [_Sampling(batch, decoding)] if decoding.temperature else []
+    seen = _Finite()
+    processors: list[Any] = [seen]
+    if decoding.temperature:
+        processors.append(_Sampling(batch, decoding))
     settings, hf = _settings(model, decoding, prefix), _generating(model)
     inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
     if prefix:
@@ -108,9 +113,10 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
             stopping_criteria=StoppingCriteriaList([stopping] if decoding.stop else []),
             **inputs,
         )
+    written = sequences[:, start:].tolist()
     return [
-        _generated(model, tokens[:length], decoding)
-        for tokens, length in zip(sequences[:, start:].tolist(), stopping.lengths, strict=True)
+        replace(_generated(model, tokens[:length], decoding), finite=finite)
+        for tokens, length, finite in zip(written, stopping.lengths, seen.rows(), strict=True)
     ]
 
 
@@ -180,6 +186,26 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
     if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
         return sdpa_kernel(SDPBackend.MATH)
     return nullcontext()
+
+
+class _Finite(LogitsProcessor):
+    """Sees whether all logits of each row are finite; changes none, but for what cannot be used."""
+
+    def __init__(self) -> None:
+        self._finite: Bool[Tensor, " row"] | None = None
+
+    def __call__(
+        self, input_ids: Int[Tensor, "row token"], scores: Float[Tensor, "row vocabulary"]
+    ) -> Float[Tensor, "row vocabulary"]:
+        finite = scores.isfinite().all(-1)
+        self._finite = finite if self._finite is None else self._finite & finite
+        return torch.where(finite[:, None], scores, 0.0)
+
+    def rows(self) -> list[bool]:
+        """For each row whether they were, at every step."""
+        assert self._finite is not None
+        found: list[bool] = self._finite.tolist()
+        return found
 
 
 class _Sampling(LogitsProcessor):

@@ -4,10 +4,11 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.comparison import comparison_table
+from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.analysis.contrasts import mcnemar
 from interp.cli import main
-from interp.prompts.own.pairs import EXAMPLE
+from interp.prompts.own.pairs import EXAMPLE, read_pairs
+from interp.runs.folder import RunFolder
 
 MODELS = ("organism/llama-deep", "organism/gemma2")
 EVALUATE = ["evaluate", "--device", "cpu", "--limit"]
@@ -59,17 +60,34 @@ def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
     EXAMPLE.to_csv(tmp_path / "own.csv", index=False)
     folder = tmp_path / "run"
     asked = ["--data", str(tmp_path / "own.csv"), "--device", "cpu", "--out", str(folder)]
-    assert main(["evaluate", *asked, "--model", *MODELS]) == 0
+    phrasings = ["--template", "{premise1} {premise2} {question}", "{premise2} {question}"]
+    assert main(["evaluate", *asked, *phrasings, "--model", *MODELS]) == 0
     code, _, err = compared(capsys, folder, "--model", *MODELS)
     assert code == 0
-    assert "intervals and p take pair_id as the unit" in err
-    answers = pd.read_parquet(folder / "answers.parquet")
-    share = answers[answers["model"] == MODELS[0]].groupby("prompt_id")["correct"].all().mean()
-    pairs = interp.load_prompts("pairs", data=str(tmp_path / "own.csv"))
-    table = interp.run(interp.Evaluate(), models=MODELS, prompts=pairs).compare(*MODELS)
-    sides = table.set_index("measure").loc[["follows", "does_not"]]
-    assert sides["accuracy_a"].mean() == pytest.approx(share)
-    assert sides["pairs"].tolist() == sides["clusters"].tolist() == [4, 4]
+    assert "intervals and p take pair as the unit" in err
+    pairs = read_pairs(tmp_path / "own.csv", templates=phrasings[1:])
+    result = interp.run(interp.Evaluate(), models=MODELS, prompts=pairs)
+    table = result.compare(*MODELS).set_index("measure")
+    assert (table["pairs"] == 8).all() and (table["clusters"] == 4).all()
+    right = result.answers[result.answers["model"] == MODELS[0]]["correct"].mean()
+    assert table.loc[["follows", "does_not"], "accuracy_a"].mean() == pytest.approx(right)
+
+
+def test_accuracies_are_weighted_as_everywhere(folders):
+    accuracies = pd.read_csv(folders / "both" / "accuracy_table.csv").set_index("model")
+    run = RunFolder.read(folders / "both")
+    prompts = run.table("prompts")
+    assert prompts["weight"].nunique() > 1
+    pairs = [
+        judged_pairs(run.table("answers"), prompts, model=model, cluster="entity_b")
+        for model in MODELS
+    ]
+    measures = measures_of(pairs[0], cluster="entity_b")
+    table = comparison_table(*pairs, measures=measures, cluster="entity_b").set_index("measure")
+    assert list(table.index) == [*prompts["side"].unique(), "paired"]
+    for column, model in zip(("accuracy_a", "accuracy_b"), MODELS, strict=True):
+        for measure, share in table[column].items():
+            assert share == pytest.approx(accuracies.loc[model, f"{measure}_accuracy"])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +125,7 @@ def test_changed_texts_are_refused(folders, capsys, tmp_path):
 
 
 def test_the_table_by_hand():
-    a = pd.DataFrame({"pair_id": range(40), "city": [k % 20 for k in range(40)]})
+    a = pd.DataFrame({"pair_id": range(40), "city": [k % 20 for k in range(40)], "weight": 1.0})
     b = a.assign(paired=[k % 4 == 0 for k in range(40)])
     a = a.assign(paired=[k % 2 == 0 for k in range(40)])
     (row,) = comparison_table(a, b, measures=["paired"], cluster="city").itertuples()

@@ -20,6 +20,7 @@ from interp_probes.specs import Residuals
 from tests.patching.test_encoders import KINDS as ENCODERS
 from tests.patching.test_encoders import module_of
 from tests.support.answers import accepts
+from tests.support.broken import broken_by
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
@@ -296,3 +297,11 @@ def test_what_no_prompt_or_no_model_has_is_refused(prompts):
     assert Activations(roles=("all", "last", "premise2_entity_b")).arranged(prompts) is prompts
     with pytest.raises(UserError, match="no layer 2 in tiny llama, which has 2"):
         Activations(layers=(0, 2)).bind(tiny_model("llama"))
+
+
+def test_a_prompt_with_an_error_has_no_vectors():
+    first, second = list(some_prompts(2))[:2]
+    model, broken = broken_by(first, second)
+    tables = collect(Activations().bind(model), [first, broken, second])
+    assert tables["answers"]["error"].tolist() == ["", "non-finite", ""]
+    assert set(tables["activation_vectors"]["prompt_id"]) == {first.id, second.id}

@@ -12,6 +12,7 @@ from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.grid import Grid
 from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of, mixed, with_donors
+from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.prompts.prompt import Prompt, compose
 from interp.reading.budget import token_budget
 from interp.reading.tokens import tokenize
@@ -216,3 +217,18 @@ def test_values_that_are_no_numbers_are_an_error():
     assert set(rows["error"]) == {"non-finite"}
     assert rows["shapley"].isna().all()
     assert result.tables["coalition_values"].empty
+
+
+def test_the_margin_that_methods_attribute_is_the_one_whose_effects_are_measured():
+    """Options of several forms: all of them count."""
+    pairs = read_pairs(EXAMPLE.assign(options="Yes/yes/True|No/no/False"))
+    prompts, model = with_donors(pairs, count=3), tiny_model("llama")
+    methods = ("leave_one_out:donor", "shapley")
+    scores = interp.attribute(model, prompts, methods=methods, target="margin").segment_scores
+    alone, _ = effects(model, prompts, donors=3)
+    alone = alone[alone["donor_kind"] == "instance"].set_index(["prompt_id", "segment"])
+    for method, column in zip(methods, ("leave_one_out", "shapley"), strict=True):
+        own = scores[scores["method"] == method].set_index(["prompt_id", "segment"])["score"]
+        own = own.reindex(alone.index)
+        assert own.abs().max() > 0.1
+        np.testing.assert_allclose(own, alone[column], atol=1e-5)

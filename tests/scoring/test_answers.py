@@ -10,6 +10,7 @@ from interp.prompts.answers import FreeText
 from interp.reading.tokens import tokenize
 from interp.scoring.answers import error_row, option_shares, token_logits
 from tests.support.answers import with_options
+from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -108,16 +109,9 @@ def test_the_organism_answers_and_is_marked(organism, prompts):
 
 
 def test_a_prompt_with_non_finite_scores_gets_an_error_and_the_others_do_not():
-    model = make_tiny("llama", byte_level())
     first, second = list(some_prompts(2))[:2]
-    marked = dataclasses.replace(first, id="marked", text=first.text + "☃")
-    snowman = tokenize(model, [marked])[0].token_ids
-    plain = {token for p in tokenize(model, [first, second]) for token in p.token_ids}
-    (only_in_marked, *_) = [token for token in snowman if token not in plain]
-    with torch.no_grad():
-        model.hf.get_input_embeddings().weight[only_in_marked] = torch.nan
-        model.hf.lm_head.weight.copy_(torch.nan_to_num(model.hf.lm_head.weight))
-    answers = interp.score(model, [first, marked, second]).to_frame()
+    model, broken = broken_by(first, second)
+    answers = interp.score(model, [first, broken, second]).to_frame()
     assert list(answers["error"]) == ["", "non-finite", ""]
     assert answers["predicted_probability"].isna().tolist() == [False, True, False]
     assert not answers["correct"][1]

@@ -16,6 +16,7 @@ from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
 from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts
+from tests.support.broken import broken_by
 from tests.support.organisms import DECODERS
 from tests.support.other_kinds import text_to_text
 from tests.support.systems import numbers, three_options
@@ -246,3 +247,16 @@ def test_a_text_begins_behind_what_scores_read():
         tokens = model.hf.generate(ids, generation_config=own)[0].tolist()
         assert tokens[1] == own.forced_bos_token_id
         assert text.token_ids == tuple(tokens[2:7])
+
+
+def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
+    first, second = list(numbers.prompts(seed=0, data=None))[:2]
+    model, broken = broken_by(first, second)
+    before = collect(Generate(max_new_tokens=3).bind(model), [first, second])["completions"]
+    for temperature in (0.0, 0.7):
+        spec = Generate(max_new_tokens=3, temperature=temperature)
+        rows = collect(spec.bind(model), [first, broken, second])["completions"]
+        assert rows["error"].tolist() == ["", "non-finite", ""]
+        assert rows["completion"].isna().tolist() == [False, True, False]
+        if not temperature:
+            assert rows["completion"].dropna().tolist() == before["completion"].tolist()

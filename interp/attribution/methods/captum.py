@@ -149,17 +149,27 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
     def value(masks: Tensor) -> Tensor:
         bits = masks.long().tolist()
         coalitions = [sum(bit << player for player, bit in enumerate(row)) for row in bits]
-        return torch.from_numpy(game.values(coalitions))
+        values = torch.from_numpy(game.values(coalitions))
+        if not values.isfinite().all():
+            raise _NotFiniteError
+        return values
 
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         # captum and scikit-learn warn that a fit to few samples may be poor.
         warnings.simplefilter("ignore")
         torch.manual_seed(zlib.crc32(explained.prompt.prompt.id.encode()))
         whole = torch.ones(1, len(game.segments))
-        weights = method(value).attribute(
-            whole, torch.zeros_like(whole), n_samples=SAMPLES, perturbations_per_eval=SAMPLES
-        )
+        try:
+            weights = method(value).attribute(
+                whole, torch.zeros_like(whole), n_samples=SAMPLES, perturbations_per_eval=SAMPLES
+            )
+        except _NotFiniteError:
+            return SegmentScores.undefined(game.segments)
     return SegmentScores(dict(zip(game.segments, weights[0].tolist(), strict=True)))
+
+
+class _NotFiniteError(Exception):
+    """A value of a coalition is not finite: nothing can be fitted."""
 
 
 class _Module(nn.Module):

@@ -33,8 +33,11 @@ class ContextCite:
         masks = np.array(
             [[c >> player & 1 for player in range(len(game.segments))] for c in coalitions]
         )
+        values = game.values(coalitions)
+        if not np.isfinite(values).all():
+            return SegmentScores.undefined(game.segments)
         scaler = StandardScaler().fit(masks)
-        fitted = Lasso(alpha=PENALTY).fit(scaler.transform(masks), game.values(coalitions))
+        fitted = Lasso(alpha=PENALTY).fit(scaler.transform(masks), values)
         weights = fitted.coef_ / scaler.scale_
         return SegmentScores(dict(zip(game.segments, weights.tolist(), strict=True)))
 

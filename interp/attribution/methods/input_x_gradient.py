@@ -1,5 +1,6 @@
 """Input x gradient (Shrikumar et al. 2016)."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -17,5 +18,7 @@ class InputXGradient:
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed, in the target's unit."""
-        products: Tensor = (captured.embeddings.float() * captured.input_gradient.float()).sum(-1)
-        return products
+        # Products may cancel each other: they are summed in fp32, or fp64 where that is the model's.
+        wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
+        products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
+        return products.sum(-1)

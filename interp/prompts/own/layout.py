@@ -11,7 +11,10 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.marked import NAME, unmarked
 from interp.prompts.prompt import Prompt, Span, compose
 
-REQUIRED = ("pair", "side", "gold")
+PAIR = "pair"
+"""The column, and the factor, that names what the members of a group share."""
+
+REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
 """Begins the name of a column that is no part of the prompt, where columns are its segments."""
@@ -73,12 +76,14 @@ class Layout:
         for name in REQUIRED:
             if name not in cells:
                 raise UserError(f"{name} is empty; expected a text")
-        factors = {factor: cells.get(column, "") for column, factor in self.factors.items()}
+        own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
+        # What its phrasings have in common: they are no pairs of their own to a test.
+        factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
         for number, (text, segments) in enumerate(self._texts(cells), start=1):
             several = len(self.templates) > 1
             suffix = f"/{number}" if several else ""
-            pair_id = cells["pair"] + suffix
+            pair_id = cells[PAIR] + suffix
             yield Prompt(
                 id=f"{pair_id}/{cells['side']}",
                 text=text,
@@ -111,7 +116,7 @@ def _factors(columns: Sequence[str]) -> dict[str, str]:
     factors: dict[str, str] = {}
     for name in columns:
         factor = name.removeprefix(FACTOR)
-        if factor in factors.values():
+        if factor in (PAIR, *factors.values()):
             raise UserError(
                 f"the columns {shortened(factor, 60)} and {shortened(FACTOR + factor, 60)} are the "
                 "same factor; rename one of them"

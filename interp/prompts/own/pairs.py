@@ -17,7 +17,7 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError, shortened
 from interp.prompts.donors import Donor
 from interp.prompts.files import SHOWN, Row, read_rows
-from interp.prompts.own.layout import PHRASING, REQUIRED, Layout
+from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, Layout
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 
@@ -104,6 +104,9 @@ class OwnPairs:
     """The system of pairs of one's own: `--data FILE` says which."""
 
     templates: tuple[str, ...] = ()
+
+    unit: ClassVar[str] = PAIR
+    """Phrasings of one pair are not independent of each other."""
 
     default_limit: ClassVar[None] = None
     """All are taken: whoever brings a file means the whole of it."""
@@ -200,6 +203,7 @@ def _as_set(prompts: Sequence[Prompt], source: str | Path | pd.DataFrame) -> Pro
         range(len(prompts)),
         description={"data": described},
         ratio=PREMISES if set(PREMISES) <= names else None,
+        unit=(PAIR,),
         donors=_Donors(prompts),
     )
     found.check()

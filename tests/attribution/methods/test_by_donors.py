@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import interp
+from interp.analysis.segments import segment_table
 from interp.attribution.counterfactual import counterfactual_tokens
 from interp.attribution.methods.context_cite import MASKS, PENALTY, drawn_coalitions
 from interp.attribution.registry import find_method, method_names
@@ -14,6 +15,7 @@ from interp.models.backward_rules import GIM, backward_rules
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
 from tests.attribution.methods.test_captum import contrast
+from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.systems import three_options
 from tests.support.tiny import tiny_model
@@ -217,3 +219,21 @@ def test_every_target_can_be_explained(model, prompt, target):
     methods = [name for name in method_names() if find_method(name).donors]
     scores, _ = attributed(model, prompt, *methods, "leave_one_out:deletion", target=target)
     assert scores.notna().all()
+
+
+SURROGATES = ("context_cite", "captum:kernel_shap", "captum:lime", "shapley")
+
+
+def test_a_prompt_whose_values_are_not_finite_fails_alone():
+    first, second = list(with_donors(some_prompts(1), count=2))[:2]
+    model, broken = broken_by(first, second)
+    table = interp.attribute(model, [broken, second], methods=SURROGATES).segment_scores
+    failed = table["prompt_id"] == "broken"
+    assert (table.loc[failed, "error"] == "non-finite").all()
+    assert (table.loc[~failed, "error"] == "").all()
+    assert set(table.loc[failed, "method"]) == set(SURROGATES)
+    # Means are over the prompt that has scores.
+    means = segment_table(table)
+    assert (means["prompts"] == 1).all()
+    own = table[~failed].set_index(["method", "segment"])["score"]
+    np.testing.assert_allclose(means.set_index(["method", "segment"])["score"], own)

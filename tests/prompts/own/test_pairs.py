@@ -63,7 +63,7 @@ def test_marks_in_a_text_are_segments_and_other_columns_are_factors():
     first, second = read_pairs(rows)
     assert (first.text, second.text) == ("It rains. Wet?", "Dry. Wet?")
     assert first.segments == {"premise1": (0, 9)}
-    assert first.factors == {"topic": "sky"}
+    assert first.factors == {"pair": "1", "topic": "sky"}
 
 
 WORDS = st.text(alphabet="ab <>/\n", max_size=8)
@@ -119,7 +119,7 @@ def test_templates_are_phrasings():
     )
     assert len(found) == 4
     assert [prompt.text for prompt in found][:2] == ["Is it wet? It rains.", "It rains."]
-    assert found[0].factors == {"topic": "sky", "phrasing": "1"}
+    assert found[0].factors == {"pair": "1", "topic": "sky", "phrasing": "1"}
     assert {prompt.pair_id for prompt in found} == {"1/1", "1/2"}
 
 
@@ -137,6 +137,7 @@ def test_templates_are_phrasings():
         (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
         (table().rename(columns={"premise1": "the rain"}), "'the rain' cannot be a segment"),
         (table().assign(factor_sky="a", text="It rains.", sky="b"), "are the same factor"),
+        (table().assign(factor_pair="a"), "pair and factor_pair are the same factor"),
         (table().iloc[:0], "has no rows"),
         (table().iloc[:1], "the only side is a; expected two or more"),
     ],
