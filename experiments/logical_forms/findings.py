@@ -65,11 +65,14 @@ def _confirmatory(found: Effects | str) -> Iterator[str]:
             for row in ordered.to_dict("records")
         )
         tests = found.tests[found.tests["factor"] == factor]
-        differing = tests[tests["p_holm"] < LEVEL]
+        tested, differing = tests["p_holm"].notna().sum(), tests[tests["p_holm"] < LEVEL]
         pairs = ", ".join(f"{a} and {b}" for a, b in differing[["first", "second"]].to_numpy())
         text = f"Soft accuracy on valid forms by {str(factor).replace('_', ' ')}: {values}."
-        text += f" Of {len(tests)} pairs {len(differing)} differ after Holm's correction"
-        text += f" ({pairs})." if pairs else "."
+        if tested:
+            text += f" Of {tested} pairs {len(differing)} differ after Holm's correction"
+            text += f" ({pairs})." if pairs else "."
+        else:
+            text += " No pair could be tested: the table's note says why."
         if means["note"].ne("").any():
             levels = ", ".join(means.loc[means["note"].ne(""), "level"])
             text += f" The adjusted means of {levels} are extrapolated: read the raw ones."

@@ -84,7 +84,7 @@ def test_pairs_of_one_interpretation_are_one_cluster():
     }
     assert dependence_factor("logical-forms") == "interpretation"
     assert dependence_factor("rulebreakers") == "entity_b"
-    assert dependence_factor("pairs") is None
+    assert dependence_factor("pairs") == "pair"
 
 
 def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):

@@ -88,11 +88,13 @@ def advice(
     return " ".join(filter(None, sentences))
 
 
-def across_models(worst: pd.DataFrame) -> str:
+def across_models(worst: pd.DataFrame, *, undefined: Sequence[str]) -> str:
     """One paragraph over several models: what methods are worth where they do worst.
 
     Args:
-        worst: rows of `metric_table` with their model, one per method and score: the lowest value.
+        worst: rows of `metric_table` with their model, one per method and score: the lowest value,
+            of contenders that have one on each model.
+        undefined: the models on which no contender has one.
     """
     worst = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
     leagues = worst["method"].map(league_of)
@@ -111,7 +113,10 @@ def across_models(worst: pd.DataFrame) -> str:
         sentences.append(
             f"Of those that read donors' prompts, at worst: {_listed_with_models(coalitions)}."
         )
-    return " ".join(["Over all models, by the top segment:", *sentences]) if sentences else ""
+    if not sentences:
+        return ""
+    but = f" but {', '.join(undefined)}, where it is undefined" if undefined else ""
+    return " ".join([f"Over all models{but}, by the top segment:", *sentences])
 
 
 def _listed_with_models(rows: pd.DataFrame) -> str:
@@ -179,7 +184,10 @@ def _named(rows: pd.DataFrame, verdict: str, words: str) -> str:
 
 def _listed(rows: pd.DataFrame) -> str:
     named = zip(labels(rows), rows["value"], strict=True)
-    return ", ".join(f"{name} {value:.2f}" for name, value in named)
+    return ", ".join(
+        f"{name} {value:.2f}" if math.isfinite(value) else f"{name} undefined"
+        for name, value in named
+    )
 
 
 def with_interval(value: float, low: float, high: float) -> str:

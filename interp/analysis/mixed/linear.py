@@ -142,8 +142,9 @@ def fit_mixed_model(
     """The fitted model of a formula.
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
-    If a column of clusters is given, and there are at least `MIN_CLUSTERS`, the errors are then
-    robust to them (Liang and Zeger, 1986, with the correction of Cameron and Miller, 2015).
+    If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
+    with the correction of Cameron and Miller, 2015); with fewer than `MIN_CLUSTERS` there are no
+    errors, and so no tests, since those of independent rows would find too much.
 
     Args:
         frame: one row per observation; rows that lack a value are left out, and counted in `note`.
@@ -179,10 +180,15 @@ def fit_mixed_model(
     if np.ptp(design.response) == 0:
         notes.append(f"{formula.response} does not vary, so nothing explains it")
     clusters = None
-    if not random and cluster is not None and used[cluster].nunique() >= MIN_CLUSTERS:
+    if not random and cluster is not None:
         clusters = int(used[cluster].nunique())
-        fit = replace(fit, covariance=_robust(design, fit, pd.factorize(used[cluster])[0]))
-        notes.append(f"errors robust to {clusters} clusters of {cluster}")
+        if clusters >= MIN_CLUSTERS:
+            covariance = _robust(design, fit, pd.factorize(used[cluster])[0])
+            notes.append(f"errors robust to {clusters} clusters of {cluster}")
+        else:
+            covariance = np.full_like(fit.covariance, np.nan)
+            notes.append(f"no test: fewer than {MIN_CLUSTERS} clusters of {cluster}")
+        fit = replace(fit, covariance=covariance)
     return MixedModel(formula, design, fit, groups, "; ".join(notes), clusters)
 
 

@@ -18,7 +18,7 @@ class InputXGradient:
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed, in the target's unit."""
-        # Products may cancel each other: they are summed in fp32, or fp64 where that is the model's.
+        # Products may cancel each other: they are summed in fp32, or in fp64 as the model's own.
         wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
         products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
         return products.sum(-1)

@@ -30,7 +30,7 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: nothing can be judged yet.
     """
     results = read_results(folder)
-    across = across_models(_worst(results)) if len(results) > 1 else ""
+    across = _across(results)
     answer = "\n\n".join(filter(None, [across, *(own.answer for own in results)]))
     return Report(
         title="Faithfulness of attribution",
@@ -115,10 +115,24 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
     )
 
 
-def _worst(results: list[ModelResults]) -> pd.DataFrame:
-    """The rows of each contender's lowest value of the metric that advises first."""
+def _across(results: list[ModelResults]) -> str:
+    """What methods are worth over all models; empty of less than two that can be judged."""
+    judged = set(_advising(results)["model"])
+    undefined = [own.model for own in results if own.model not in judged]
+    return across_models(_worst(results), undefined=undefined) if len(judged) > 1 else ""
+
+
+def _advising(results: list[ModelResults]) -> pd.DataFrame:
+    """What is known of the metric that advises first."""
     table = _joined(results, "metrics")
-    table = table[table["metric"] == ADVISING[0]].dropna(subset=["value"]).reset_index(drop=True)
+    return table[table["metric"] == ADVISING[0]].dropna(subset=["value"]).reset_index(drop=True)
+
+
+def _worst(results: list[ModelResults]) -> pd.DataFrame:
+    """The rows of each contender's lowest value; of those that have one on each model judged."""
+    table = _advising(results)
+    by_contender = table.groupby(["method", "score"], sort=False)
+    table = table[by_contender["model"].transform("nunique") == table["model"].nunique()]
     lowest = table.groupby(["method", "score"], sort=False)["value"].idxmin()
     return table.loc[lowest].sort_values("value", ascending=False)
 

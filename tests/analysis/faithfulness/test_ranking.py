@@ -161,15 +161,16 @@ def test_verdicts_and_advice(tables):
 def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
     metrics, _, _ = tables
     worst = metrics[metrics["metric"] == "top_segment"].assign(model="m")
-    text = across_models(worst)
+    text = across_models(worst, undefined=[])
     assert text.startswith("Over all models, by the top segment: Above a random order on every")
     assert f"{KNOWS} 1.00 (m)" in text
     assert GUESSES not in text
     assert text.index(KNOWS_TOO) > text.index("Of those that read donors' prompts, at worst:")
-    text = across_models(worst.assign(low=0.0))
+    text = across_models(worst.assign(low=0.0), undefined=["m"])
     assert "No method that reads the model alone is above a random order on every model" in text
     assert f"the least {GUESSES}" in text
-    assert across_models(worst.iloc[:0]) == ""
+    assert text.startswith("Over all models but m, where it is undefined, by the top segment: No")
+    assert across_models(worst.iloc[:0], undefined=[]) == ""
 
 
 def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):

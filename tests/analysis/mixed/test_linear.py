@@ -363,5 +363,7 @@ def test_errors_of_least_squares_are_robust_to_clusters():
     alone = fit_mixed_model(frame, formula)
     assert alone.coefficients()["standard_error"][3] < 0.6 * table["standard_error"][3]
     few = fit_mixed_model(frame[:90], formula, cluster="item")
-    assert few.clusters is None
-    assert few.freedom == 86
+    assert few.note.endswith("no test: fewer than 10 clusters of item")
+    assert few.coefficients()["estimate"].notna().all()
+    assert few.coefficients()["p"].isna().all()
+    assert np.isnan(wald_test(few, "one")["p"])
