@@ -67,7 +67,7 @@ class Site:
     attention weights pass through no module, and the norm before the MLP reads a residual stream
     that also continues past it."""
     beside: str | None = None
-    """The site that it is the sum of with what `acts_through` adds."""
+    """The site that, added to the output of `acts_through`, gives this one."""
     is_weights: bool = False
     """Whether it holds attention weights, (head, query, key), which eager attention alone gives."""
 

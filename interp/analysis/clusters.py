@@ -51,9 +51,10 @@ class ClusterMean:
 
 @dataclass(frozen=True)
 class ClusterContrast:
-    """What belongs to clusters, compared between two groups of their trials; NaN where undefined.
+    """A property of clusters, compared between two groups of trials; NaN where undefined.
 
-    A cluster counts in each group by the weight of its trials there, in both if it has both.
+    A cluster counts in each group by the weight of its trials there; a cluster with trials in both
+    groups counts in both.
     """
 
     mean_a: float = NAN

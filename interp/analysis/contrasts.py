@@ -216,8 +216,8 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """The best level minus the worst, by name, and the difference; at least two levels.
 
     Choosing extremes makes their difference large by itself: p is the share of random orders of the
-    levels within clusters whose extremes are as far apart, and the interval is as wide to either
-    side as 95% of these are apart, so that it holds for all pairs of levels together.
+    levels within clusters whose extremes are as far apart, and the interval extends to either side
+    by the 95% quantile of these distances, so that it holds for all pairs of levels together.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)

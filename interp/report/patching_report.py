@@ -34,10 +34,10 @@ effect of a prompt whose parts disagree; beyond control is what the counterpart 
 
 _GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were run as
 well. In a pair that was not checked no effect at the site is larger than its own estimate plus
-margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of
-those of this run it holds for the share covered_low at least, in 95% of all draws. bound: the
-margin on top of the largest estimate. effect_limit: the bound that checked pairs give without any
-estimate; where it is the lower one, estimates are of no use."""
+margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of the
+unchecked pairs of this run, it holds for at least the share covered_low, in 95% of all draws.
+bound: the margin on top of the largest estimate. effect_limit: the bound that checked pairs give
+without any estimate; where it is the lower one, estimates are of no use."""
 
 _BOUNDS = """The same for the cells of one layer, head and role alone: a pair holds each of these
 bounds with a probability of {level:g}, and all of them at once less often."""

@@ -116,7 +116,9 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
         try:
             fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
         except ValueError as error:
-            raise UserError(f"the template {shortened(template)!r} is none: {error}") from error
+            raise UserError(
+                f"the template {shortened(template)!r} is not valid: {error}"
+            ) from error
         if unknown := sorted(fields - set(columns)):
             raise UserError(
                 f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
