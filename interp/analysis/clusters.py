@@ -4,7 +4,7 @@ The unit of every test here is the cluster. A test over trials takes the many pr
 for as many cities, and finds differences where there are none.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -159,22 +159,21 @@ def cluster_contrast_table(
     groups: tuple[Hashable, Hashable],
     cluster: str,
     weight: str,
-    by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by, group_a, group_b, the fields of ClusterContrast."""
+    """One row for each model: model, group_a, group_b and the fields of ClusterContrast."""
     contrast = partial(
         cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
     )
     names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(trials, by, ClusterContrast, contrast, constant=names)
+    return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
 
 
 def cluster_mean_table(
-    trials: pd.DataFrame, *, value: str, cluster: str, weight: str, by: Sequence[str] = ("model",)
+    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by and the fields of ClusterMean."""
+    """One row for each model: model and the fields of ClusterMean."""
     mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
-    return table_by(trials, by, ClusterMean, mean)
+    return table_by(trials, ["model"], ClusterMean, mean)
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:

@@ -98,7 +98,6 @@ def contrast_table(
     named: Sequence[Contrast],
     exploratory: Sequence[Contrast] = (),
     cluster: str,
-    outcome: str = "paired",
     weight: str | None = None,
 ) -> pd.DataFrame:
     """One row per contrast, and per model unless models are compared.
@@ -108,15 +107,15 @@ def contrast_table(
     p_holm beside p, corrected over all confirmatory rows.
 
     Args:
-        pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`).
+        pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
+            and `paired`, whether all its sides are answered correctly.
         named: the contrasts that the system fixes before the data are seen.
         exploratory: others that are worth a look.
         cluster: the column of the clusters within which outcomes are correlated.
-        outcome: the boolean column that is counted.
         weight: the column that says how many pairs of the population each represents.
     """
     mass = pairs[weight].astype(float) if weight else 1.0
-    counted = pairs.assign(hits=pairs[outcome].astype(float) * mass, trials=mass)
+    counted = pairs.assign(hits=pairs["paired"].astype(float) * mass, trials=mass)
     tables = [
         pd.DataFrame(
             [

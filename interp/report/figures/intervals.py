@@ -29,7 +29,6 @@ def interval_points(
     hue: str,
     n: str,
     interval: Interval,
-    p: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Points with whiskers, a row for each value of `y` and in it a point for each of `hue`.
@@ -42,7 +41,6 @@ def interval_points(
         n: column of the counts behind each point, written below the row's name, or one that all
             of a row have.
         interval: columns of whiskers.
-        p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: where to draw; a new figure if None.
     """
     with house_style():
@@ -55,8 +53,6 @@ def interval_points(
             _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
         _name_rows(ax, table, names, y=y, n=n)
         ax.set_xlabel(words(x))
-        if p is not None:
-            _write_p_values(ax, table.groupby(y)[p].first()[names].tolist())
         add_legend(ax, groups)
         return ax
 
