@@ -33,10 +33,9 @@ from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.measured import Shard, cut, write
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
-from interp.runs.shards import damage, manifests, write_parquet
+from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
 _ROWS = 1000
