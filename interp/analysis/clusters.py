@@ -24,7 +24,8 @@ from interp.analysis.resampling import (
 
 FEWEST = 10
 """Clusters below which nothing is tested: neither the bootstrap nor Student's t holds for so few,
-and hardly any difference would show."""
+errors robust to them are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
+hardly any difference would show."""
 
 RESAMPLES = 9999
 """Random orders or signs of a permutation test, and bootstrap resamples."""

@@ -27,6 +27,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.stats import chi2, f, t
 
+from interp.analysis.clusters import FEWEST
 from interp.analysis.mixed.design import Design, MixedFormula, make_design
 from interp.analysis.mixed.profiled import ProfiledFit, fit_profiled
 from interp.errors import UserError
@@ -34,11 +35,6 @@ from interp.errors import UserError
 MIN_GROUPS = 3
 """With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
 freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
-
-
-MIN_CLUSTERS = 10
-"""With fewer clusters, errors robust to them are too small to be used (Cameron and Miller, 2015,
-Journal of Human Resources 50)."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ def fit_mixed_model(
     """The fitted model of a formula.
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
-    If a column of clusters is given, and there are at least `MIN_CLUSTERS`, the errors are then
+    If a column of clusters is given, and there are at least `FEWEST`, the errors are then
     robust to them (Liang and Zeger, 1986, with the correction of Cameron and Miller, 2015).
 
     Args:
@@ -179,7 +175,7 @@ def fit_mixed_model(
     if np.ptp(design.response) == 0:
         notes.append(f"{formula.response} does not vary, so nothing explains it")
     clusters = None
-    if not random and cluster is not None and used[cluster].nunique() >= MIN_CLUSTERS:
+    if not random and cluster is not None and used[cluster].nunique() >= FEWEST:
         clusters = int(used[cluster].nunique())
         fit = replace(fit, covariance=_robust(design, fit, pd.factorize(used[cluster])[0]))
         notes.append(f"errors robust to {clusters} clusters of {cluster}")
