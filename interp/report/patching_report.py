@@ -19,10 +19,11 @@ from interp.analysis.patching_effects import (
 )
 from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
+from interp.console import counted
 from interp.prompts.systems import dependence_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
-from interp.report.run_report import counted, missing_shards, run_record
+from interp.report.run_report import missing_shards, run_record
 from interp.runs.folder import RunFolder
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.

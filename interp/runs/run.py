@@ -17,7 +17,7 @@ from secrets import token_hex
 
 import pyarrow as pa
 
-from interp.console import Progress
+from interp.console import Progress, counted
 from interp.errors import UserError
 from interp.files import (
     checksum,
@@ -253,14 +253,15 @@ class Run(RunFolder):
         """
         found = list(manifests(self.done(model)))
         errors = sum(manifest.errors for manifest in found)
-        units = len(self.prompts) * sum(manifest.units for manifest in found)
+        units = sum(manifest.units for manifest in found)
         prompts = sum(manifest.prompts for manifest in found)
-        if errors * prompts > self.fail_on_error * units:
+        if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
+            total = round(len(self.prompts) * units / prompts)
             raise UserError(
-                f"{errors:,} prompts of {model} have an error, which is more than the share "
-                f"{self.fail_on_error:g} that --fail-on-error allows; one of them: {example}"
-                ". Fix the cause and add --retry-errors, or allow a larger share"
+                f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
+                f"{model} failed; --fail-on-error allows a share of {self.fail_on_error:g}. One "
+                f"error: {example}. Fix the cause and add --retry-errors, or allow a larger share"
             )
 
     def _write_prompts(self) -> None:
