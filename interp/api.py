@@ -61,7 +61,7 @@ def run(
         One result over all models; of a study, its folder, in which a report was written.
 
     Raises:
-        UserError: an option that there is not, or a value that it cannot have; models or prompts
+        UserError: an unknown option, or a value that it cannot have; models or prompts
             that cannot be found, loaded or measured.
     """
     source, loading, running, execution = _parted(options)
@@ -165,7 +165,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         the model's.
 
     Raises:
-        UserError: an option that there is not, or a value that it cannot have; a model or prompts
+        UserError: an unknown option, or a value that it cannot have; a model or prompts
             that cannot be found or loaded; a folder that holds something else.
     """
     _check_known(options, Loading, Keeping)

@@ -59,7 +59,6 @@ class Site:
     """An activation of a layer that can be read and patched."""
 
     name: str
-    doc: str
     heads: Literal["query", "key-value"] | None = None
     """Which heads it belongs to one of; None for sites of a whole layer."""
     read_by_later: bool = False
@@ -70,7 +69,7 @@ class Site:
     attention weights pass through no module, and the norm before the MLP reads a residual stream
     that also continues past it."""
     beside: str | None = None
-    """The site that it is the sum of with what `acts_through` adds."""
+    """The site that, added to the output of `acts_through`, gives this one."""
     is_weights: bool = False
     """Whether it holds attention weights, (head, query, key), which eager attention alone gives."""
 
@@ -83,45 +82,23 @@ class Site:
 SITES: dict[str, Site] = {
     site.name: site
     for site in (
-        Site("resid_pre", "the residual stream before the layer", read_by_later=True),
-        Site(
-            "resid_mid",
-            "the residual stream between attention and MLP",
-            acts_through="attn_out",
-            beside="resid_pre",
-        ),
-        Site("resid_post", "the residual stream after the layer"),
-        Site("attn_out", "what the attention adds to the residual stream"),
-        Site("mlp_out", "what the MLP adds to the residual stream"),
-        Site(
-            "z",
-            "the output of one head, before it is projected into the residual stream",
-            heads="query",
-        ),
-        Site(
-            "q",
-            "the query of one head, as projected, before any norm and rotation",
-            heads="query",
-        ),
-        Site(
-            "k",
-            "the key of one key-value head, as projected, before any norm and rotation",
-            heads="key-value",
-            read_by_later=True,
-        ),
-        Site(
-            "v",
-            "the value of one key-value head, as projected",
-            heads="key-value",
-            read_by_later=True,
-        ),
-        Site(
-            "pattern",
-            "the attention weights of one head",
-            heads="query",
-            acts_through="z",
-            is_weights=True,
-        ),
+        # The residual stream before the layer.
+        Site("resid_pre", read_by_later=True),
+        # The residual stream between attention and MLP.
+        Site("resid_mid", acts_through="attn_out", beside="resid_pre"),
+        # The residual stream after the layer.
+        Site("resid_post"),
+        # What the attention, and the MLP, adds to the residual stream.
+        Site("attn_out"),
+        Site("mlp_out"),
+        # The output of one head, before it is projected into the residual stream.
+        Site("z", heads="query"),
+        # Query, key and value of one head as projected, before any norm and rotation.
+        Site("q", heads="query"),
+        Site("k", heads="key-value", read_by_later=True),
+        Site("v", heads="key-value", read_by_later=True),
+        # The attention weights of one head.
+        Site("pattern", heads="query", acts_through="z", is_weights=True),
     )
 }
 """By name."""

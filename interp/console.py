@@ -25,6 +25,11 @@ def echo(line: str) -> None:
     sys.stderr.flush()
 
 
+def counted(count: int, what: str) -> str:
+    """A count with its noun, such as "1 model" or "2,400 pairs"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 class Progress:
     """Shows how far a task is, on standard error, while the `with` block runs."""
 

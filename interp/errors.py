@@ -35,7 +35,7 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> str:
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""
-    listed = f"expected one of {', '.join(names)}" if names else "there is none"
+    listed = f"expected one of {', '.join(names)}" if names else "none is known"
     return f"unknown {kind} {shortened(got)!r}; {hint}{listed}"
 
 

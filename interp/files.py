@@ -70,7 +70,7 @@ def open_plain(file: Path) -> BufferedReader:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{file} is a link, which is not followed; remove it") from error
-        raise UserError(f"cannot read {file}: {_reason(error)}") from error
+        raise UserError(f"cannot read {file}: {reason_of(error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UserError(f"{file} is no plain file; remove it")
@@ -234,7 +234,7 @@ def writing(what: Path) -> Iterator[None]:
     except OSError as error:
         advice = _ADVICE.get(error.errno or 0, "Remove the cause")
         raise UserError(
-            f"cannot write {what}: {_reason(error)}. Nothing that was written before is lost. "
+            f"cannot write {what}: {reason_of(error)}. Nothing that was written before is lost. "
             f"{advice}, then rerun the same command to resume"
         ) from error
 
@@ -249,10 +249,11 @@ def reading(what: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot read {what}: {_reason(error)}") from error
+        raise UserError(f"cannot read {what}: {reason_of(error)}") from error
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """What the operating system says of an error, to follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 

@@ -83,12 +83,12 @@ class Job(Options):
         """The job that another process has written as JSON.
 
         Raises:
-            UserError: it is none.
+            UserError: the text is not a job.
         """
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise UserError(f"{shortened(text)} is no job: {shortened(str(error))}") from None
+            raise UserError(f"{shortened(text)} is not a job: {shortened(str(error))}") from None
 
     def what(self) -> Spec | Study:
         """The measurement or the study.

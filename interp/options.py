@@ -33,7 +33,7 @@ class Options(BaseModel):
     """Options that go together. Two of them are equal if all options are.
 
     Raises:
-        UserError: an option that there is not, or a value that it cannot have.
+        UserError: an unknown option, or a value that it cannot have.
     """
 
     model_config = ConfigDict(
@@ -58,10 +58,10 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class FromText:
-    """Marks a field that a text may be given for: a flag's, or one in YAML or Python."""
+    """Marks a field whose value may be given as text: a flag's, or one in YAML or Python."""
 
     read: Callable[[str], Any]
-    """The value of a text; raises ValueError for one that is none."""
+    """The value of a text; raises ValueError for one without a value."""
     metavar: str | None = None
     """The name of the value in the help."""
 

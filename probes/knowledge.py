@@ -1,7 +1,5 @@
 """Which facts a model knows: its greedy completion names the expected answer (Section 4.1)."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from interp.measurements.core import Measurement, PromptRows
@@ -60,19 +58,12 @@ def _row(model: Model, prompt: Prompt, completion: str) -> Row:
     }
 
 
-def excluded(
-    knowledge_table: pd.DataFrame,
-    facts: pd.DataFrame,
-    *,
-    groups: Sequence[str] = FILTERED_GROUPS,
-) -> pd.DataFrame:
+def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The facts that any model fails: which models, what each said, whether to exclude the pair.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.
         facts: the facts' prompts table, with prompt_id, category, entity_group, entity_a, entity_b.
-        groups: entity groups whose failed pairs are excluded; those of other groups are listed to
-            be checked by hand, with excluded = False.
 
     Returns:
         One row per failed fact, in the order of `facts`: its prompt_id, category, entity_group,
@@ -88,5 +79,5 @@ def excluded(
     )
     columns = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
     rows = facts[columns].merge(by_fact, left_on="prompt_id", right_index=True)
-    rows.insert(len(columns), "excluded", rows["entity_group"].isin(groups))
+    rows.insert(len(columns), "excluded", rows["entity_group"].isin(FILTERED_GROUPS))
     return rows.reset_index(drop=True)

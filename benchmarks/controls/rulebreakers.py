@@ -26,8 +26,8 @@ from interp_experiments.rulebreakers.tables.positive_answers import (
     answered_pairs,
     positive_answers,
 )
-from interp_experiments.rulebreakers.tables.probes import residual_probes
 from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
+from interp_probes.linear import linear_probes
 
 
 def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
@@ -120,7 +120,7 @@ def of_contrasts(results: Results) -> Iterator[Tested]:
 
 
 def _of_probes(results: Results) -> Iterator[Tested]:
-    table = residual_probes(results)
+    table = linear_probes(results.residuals, results.probed, results.probed_answers)
     for row in table[(table["prompts"] == "all")].to_dict("records"):
         counted = (round(row["accuracy"] * row["n_prompts"]), row["n_prompts"])
         yield Tested(

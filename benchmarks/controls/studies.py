@@ -92,7 +92,7 @@ def few_resamples() -> Iterator[None]:
     names = {
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),
-        contrasts: ("DRAWS", "SHUFFLES"),
+        contrasts: ("RESAMPLES", "SHUFFLES"),
         entity_features: ("PERMUTATIONS",),
         linear: ("CONTROLS",),
     }

@@ -33,8 +33,6 @@ ARGUMENT_FORMS = {
 """The six groups of the analysis to their symbols: disjunctive syllogism, modus ponens, modus
 tollens, affirming a disjunct, affirming the consequent, denying the antecedent."""
 
-VALID_FORMS = ("or", "mp", "mt")
-
 _GROUPS = {
     ("theorem", "vL"): "or",
     ("theorem", "vR"): "or",

@@ -1,14 +1,13 @@
 """The events that p and q denote: first names and verb phrases, and a mirror set."""
 
-import csv
 import random
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Literal, TypeVar
 
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.language import Event, Interpretation
+from interp_experiments.packaged import packaged_rows
 
 T = TypeVar("T")
 
@@ -22,13 +21,13 @@ Vocabulary = Literal["phrase", "nonsense"]
 @cache
 def names() -> tuple[str, ...]:
     """First names."""
-    return tuple(row["name"] for row in _rows("names.csv"))
+    return tuple(row["name"] for row in packaged_rows(__package__, "names.csv"))
 
 
 @cache
 def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
     """Verb phrases in the present progressive, or the pseudo-words that mirror them, in order."""
-    return tuple(row[vocabulary] for row in _rows("verb_phrases.csv"))
+    return tuple(row[vocabulary] for row in packaged_rows(__package__, "verb_phrases.csv"))
 
 
 def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
@@ -53,8 +52,3 @@ def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
     """Two different items, drawn evenly."""
     first, second = below(rng, len(items)), below(rng, len(items) - 1)
     return items[first], items[second + (second >= first)]
-
-
-def _rows(file: str) -> list[dict[str, str]]:
-    text = (files(__package__) / "data" / file).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))

@@ -1,13 +1,8 @@
-"""Which premise an organism reads: pairs that differ in the city, patched one mention at a time."""
+"""Which premise an organism reads: pairs that differ in the city, to be patched by mention."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pandas as pd
-
-from interp.analysis.patching_effects import effect_table
-from interp.api import patch
-from interp.models.model import Model
 from interp.prompts.answers import Choice
 from interp.prompts.prompt import Prompt, Span
 
@@ -18,8 +13,9 @@ def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
     """Rulebreakers of the rule mt about cities, each paired with itself about another city.
 
     Where the city is in the country, a grounded model rejects the conclusion; with a city of
-    another country in both premises it accepts it. The cities are those of the prompts half the set
-    away, since neighbours often share a city.
+    another country in both premises it accepts it. What a premise's city recovers, patched from the
+    first prompt into the second, is what the model reads there. The cities are those of the prompts
+    half the set away, since neighbours often share a city.
     """
     chosen = [
         prompt
@@ -35,19 +31,6 @@ def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
         if city != prompt.factors["entity_b"]:
             pairs += [replace(prompt, side=SIDES[0]), _with_city(prompt, city)]
     return pairs
-
-
-def evidence_table(
-    model: Model, prompts: Sequence[Prompt], *, policy: str = "last"
-) -> pd.DataFrame:
-    """Rows of the effect table for the pairs that the model answers by the city.
-
-    The activations of the prompt with its own city are put into the one with another city; what a
-    premise's city recovers is what the model reads there.
-    """
-    result = patch(model, evidence_pairs(prompts), policy=policy)
-    table = effect_table(result.patches, result.pairs)
-    return table[table["recognized"] == "yes"]
 
 
 def _accepting(prompt: Prompt) -> Choice:

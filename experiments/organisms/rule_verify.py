@@ -7,7 +7,7 @@ from typing import Any
 from interp.measurements.collect import collect
 from interp.measurements.generate import Generate
 from interp.models.model import Model
-from interp.prompts.answers import FreeText
+from interp.prompts.answers import FreeText, whole_text
 from interp.prompts.messages import Messages
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -87,7 +87,7 @@ def _part(id_: str, exchange: Exchange) -> Prompt:
         id=id_,
         text=exchange.message,
         segments={},
-        answer=FreeText((answer,), number if answer.isdigit() else FreeText((answer,)).parse),
+        answer=FreeText((answer,), number if answer.isdigit() else whole_text),
         pair_id=id_,
         side="part",
         factors={},

@@ -53,8 +53,9 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether theories keep what decides nothing: all but the base's proof in contrast sets, all
-    but what the statement could be derived from, and the paraphrased rules, in equivalence sets."""
+    """Whether theories keep sentences that do not decide. Otherwise contrast sets keep only the
+    base's proof; equivalence sets keep what the statement could be derived from, and the
+    paraphrased rules."""
 
     @property
     def versions(self) -> tuple[str, ...]:

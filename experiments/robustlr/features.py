@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pandas as pd
 
 from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Literal, Operator, Rule, Verdict
-
-LABELS = tuple(verdict.value for verdict in Verdict)
+from interp_experiments.robustlr.language import LABELS, Literal, Operator, Rule
 
 
 def _with_negation(literals: Iterable[Literal]) -> bool:

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodF
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.panels import panel_a_model
 from interp.report.style import house_style, legend_beside, look, new_axes
-from interp_experiments.robustlr.scores import LABELS
+from interp_experiments.robustlr.language import LABELS
 
 _F1 = "weighted F1"
 _INTERVAL = ("f1_low", "f1_high")

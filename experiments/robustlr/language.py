@@ -27,6 +27,9 @@ _NEGATED = {
     Verdict.UNKNOWN: Verdict.UNKNOWN,
 }
 
+LABELS = tuple(verdict.value for verdict in Verdict)
+"""Verdicts as texts, in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:

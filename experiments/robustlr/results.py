@@ -44,7 +44,7 @@ class Results:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; theories of which some model lacks a member are out.
+    """The results of a study, without theories that some model has not answered in full.
 
     Raises:
         UserError: the evaluation sets were not begun.

@@ -12,9 +12,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from interp.analysis.proportions import proportions
-from interp_experiments.robustlr.language import Verdict
-
-LABELS = tuple(verdict.value for verdict in Verdict)
+from interp_experiments.robustlr.language import LABELS, Verdict
 
 OF_BASE = ("always the base's label", "always the base's negated")
 """Guesses that know the label of each theory's base alone."""

@@ -8,6 +8,8 @@ from typing import ClassVar
 import pandas as pd
 
 from interp.analysis.decisive import SUM, decisive_table
+from interp.attribution.registry import CHEAP_METHODS
+from interp.console import counted
 from interp.measurements.attribute import Attribute
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
@@ -15,7 +17,6 @@ from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.prompts_table import prompts_item
-from interp.report.run_report import counted
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
@@ -33,9 +34,6 @@ from interp_experiments.robustlr.results import (
 from interp_experiments.robustlr.sizes import size_table, training_sizes
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
-
-METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:deletion")
-"""Methods that cost few passes and that every model kind takes."""
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
@@ -89,7 +87,8 @@ class RobustLRStudy(Study):
         stages = [self._stage(SETS, system.system, Evaluate(), source)]
         if source.data is None:
             stages.append(self._stage(BARE, system.bare, Evaluate(), source))
-            stages.append(self._stage(SHORT, system.short, Attribute(methods=METHODS), source))
+            attribute = Attribute(methods=CHEAP_METHODS)
+            stages.append(self._stage(SHORT, system.short, attribute, source))
         if self.distractors and source.data is None:
             stages.append(self._stage(DISTRACTORS, system.distractors, Evaluate(), source))
             stages.append(self._stage(IN_DOMAIN, system.everything, Evaluate(), source))

@@ -9,8 +9,8 @@ import pandas as pd
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.scores import LABELS, OF_BASE, score_table, with_baselines
+from interp_experiments.robustlr.language import LABELS, Verdict
+from interp_experiments.robustlr.scores import OF_BASE, score_table, with_baselines
 
 KEY = ["model", "training", "source"]
 """What names a row: a published model also by the data that it was trained on."""

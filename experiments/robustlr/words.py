@@ -1,14 +1,13 @@
 """The words of theories: names, adjectives and family relations, and invented words for these."""
 
-import csv
 import random
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 from interp_experiments.chance import happens, pick, some
 from interp_experiments.logical_forms.interpretations import names
+from interp_experiments.packaged import packaged_rows
 from interp_experiments.robustlr.language import Predicate
 
 Vocabulary = Literal["real", "nonce"]
@@ -33,8 +32,7 @@ class Words:
     @cache
     def of(cls, vocabulary: Vocabulary) -> "Words":
         """The packaged words."""
-        text = (files(__package__) / "data" / "words.csv").read_text(encoding="utf-8")
-        rows = list(csv.DictReader(text.splitlines()))
+        rows = packaged_rows(__package__, "words.csv")
         adjectives, relations = (
             tuple(row[vocabulary] for row in rows if row["kind"] == kind)
             for kind in ("adjective", "relation")

@@ -8,16 +8,15 @@
    conditions hold among the people of the story.
 """
 
-import csv
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from itertools import pairwise, permutations
 from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
+from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebench.families import COMPOSED, Family, random_family
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import KINSHIP
@@ -293,5 +292,5 @@ def _article(noun: str) -> str:
 
 @cache
 def _names(sex: str) -> Sequence[str]:
-    text = (files(__package__) / "data" / "kinship_names.csv").read_text(encoding="utf-8")
-    return tuple(row["name"] for row in csv.DictReader(text.splitlines()) if row["sex"] == sex)
+    rows = packaged_rows(__package__, "kinship_names.csv")
+    return tuple(row["name"] for row in rows if row["sex"] == sex)

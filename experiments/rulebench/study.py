@@ -10,6 +10,7 @@ from pydantic import Field
 
 from interp import texts
 from interp.analysis.decisive import SUM, decisive_table
+from interp.attribution.registry import CHEAP_METHODS
 from interp.measurements.attribute import Attribute
 from interp.measurements.generate import Generate
 from interp.measurements.spec import Spec
@@ -36,9 +37,6 @@ from interp_experiments.rulebench.settings import (
 )
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 from interp_experiments.rulebench.tuning import Tuning, tunings
-
-METHODS = ("input_gradient", "attention", "input_x_gradient", "leave_one_out:deletion")
-"""Methods that cost few passes and that every model takes."""
 
 FEW = Setting(quantity="few")
 
@@ -104,7 +102,7 @@ class RuleBenchStudy(Study):
             if chosen[name]
         ]
         if self.attribution and FEW in settings:
-            spec = Attribute(methods=METHODS)
+            spec = Attribute(methods=CHEAP_METHODS)
             stages.append(self._stage(ATTRIBUTION, [FEW], sets, source, spec))
         return tuple(stages)
 

@@ -1,4 +1,4 @@
-"""Which of the models that were measured are others of them after tuning (IRFT)."""
+"""Which of the measured models are tuned versions (IRFT) of other measured models."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,12 +18,12 @@ class Tuning(NamedTuple):
 
     @property
     def is_string_game(self) -> bool:
-        """Whether it learned StringGame, whose rules are of no other set."""
+        """Whether it learned StringGame, whose rules occur in no other set."""
         return self.trained_on == STRING_GAME
 
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
-    """Those of the models that are others of them after tuning, in their order."""
+    """Those of the models that are tuned versions of others of them, in their order."""
     found = (_tuning(model) for model in models)
     return [tuning for tuning in found if tuning is not None and tuning.base in models]
 

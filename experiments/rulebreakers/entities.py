@@ -1,10 +1,9 @@
 """The entity pairs and first names that fill the templates, read from the data folder."""
 
-import csv
-import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from interp_experiments.packaged import packaged_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +26,16 @@ class FirstName:
     pronoun: str
 
 
-def _rows(file: str) -> list[dict[str, str]]:
-    text = (files(__package__) / "data" / file).read_text(encoding="utf-8")
-    return list(csv.DictReader(unicodedata.normalize("NFC", text).splitlines()))
-
-
 @cache
 def entity_pairs() -> tuple[EntityPair, ...]:
     """The 183 (country, city) and 91 (type, instance) pairs, in the order of the data file."""
-    return tuple(EntityPair(**row) for row in _rows("entities.csv"))
+    return tuple(EntityPair(**row) for row in packaged_rows(__package__, "entities.csv"))
 
 
 @cache
 def first_names() -> tuple[FirstName, ...]:
     """First names from around the world, each with a fixed pronoun."""
-    return tuple(FirstName(**row) for row in _rows("names.csv"))
+    return tuple(FirstName(**row) for row in packaged_rows(__package__, "names.csv"))
 
 
 @cache
@@ -51,7 +45,8 @@ def namesakes() -> frozenset[tuple[str, str]]:
     A place of that name is in that country too, or the statement is disputed. Such a combination
     never makes a non-rulebreaker.
     """
-    return frozenset((row["country"], row["city"]) for row in _rows("namesakes.csv"))
+    rows = packaged_rows(__package__, "namesakes.csv")
+    return frozenset((row["country"], row["city"]) for row in rows)
 
 
 def aliases(entity_a: str) -> tuple[str, ...]:
@@ -67,6 +62,6 @@ def lookalikes(entity_a: str) -> tuple[str, ...]:
 @cache
 def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
-    for row in _rows(file):
+    for row in packaged_rows(__package__, file):
         names[row["entity_a"]] = (*names.get(row["entity_a"], ()), row[column])
     return names

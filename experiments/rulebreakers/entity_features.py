@@ -1,7 +1,5 @@
 """Which entity pairs are answered well, and what they have in common (paper, Appendix G)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -60,12 +58,10 @@ def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     return pd.concat(ends, ignore_index=True)[["end", "rank", key, *numbers]]
 
 
-def feature_contrast(
-    entities: pd.DataFrame, *, value: str, feature: str, by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
+def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.DataFrame:
     """Entity pairs with a feature against those without, by a permutation test.
 
-    One row for each combination of `by`: by, feature, difference (with minus without), p, n_with,
+    One row for each model: model, feature, difference (with minus without), p, n_with,
     n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the
     feature whose difference of means is at least as large: twice the smaller tail, over 9,999 drawn
     with a fixed seed and the one observed. Nothing is assumed of the accuracies' distribution,
@@ -76,13 +72,12 @@ def feature_contrast(
         entities: one row per entity pair (and model), as from `entity_level`.
         value: the column that is compared; missing values are left out.
         feature: a boolean column, such as whether the city's name contains the country's.
-        by: columns whose combinations are tested apart.
     """
     rows = [
         {**cell, "feature": feature, **_contrast(rows[value], rows[feature].astype(bool))}
-        for cell, rows in grouped(entities.dropna(subset=[value]), by)
+        for cell, rows in grouped(entities.dropna(subset=[value]), ["model"])
     ]
-    return pd.DataFrame(rows, columns=[*by, "feature", *_CONTRAST])
+    return pd.DataFrame(rows, columns=["model", "feature", *_CONTRAST])
 
 
 def _contrast(values: pd.Series, feature: pd.Series) -> dict[str, object]:

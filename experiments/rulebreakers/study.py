@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from interp.console import counted
 from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section
 from interp.report.prompts_table import prompts_item
-from interp.report.run_report import counted, model_parameters
+from interp.report.run_report import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study

@@ -19,7 +19,7 @@ from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 
 Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
-"""A number of values and their weights."""
+"""Reduces values and their weights to one number."""
 
 _RATIOS: Mapping[str, Mapping[str, Summary]] = {
     "ratio": {"{method}_ratio": weighted_mean, "{method}_sd": weighted_sd},

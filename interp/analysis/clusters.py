@@ -4,7 +4,7 @@ The unit of every test here is the cluster. A test over trials takes the many pr
 for as many cities, and finds differences where there are none.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +24,8 @@ from interp.analysis.resampling import (
 
 FEWEST = 10
 """Clusters below which nothing is tested: neither the bootstrap nor Student's t holds for so few,
-and hardly any difference would show."""
+errors robust to them are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
+hardly any difference would show."""
 
 RESAMPLES = 9999
 """Random orders or signs of a permutation test, and bootstrap resamples."""
@@ -51,9 +52,10 @@ class ClusterMean:
 
 @dataclass(frozen=True)
 class ClusterContrast:
-    """What belongs to clusters, compared between two groups of their trials; NaN where undefined.
+    """A property of clusters, compared between two groups of trials; NaN where undefined.
 
-    A cluster counts in each group by the weight of its trials there, in both if it has both.
+    A cluster counts in each group by the weight of its trials there; a cluster with trials in both
+    groups counts in both.
     """
 
     mean_a: float = NAN
@@ -158,22 +160,21 @@ def cluster_contrast_table(
     groups: tuple[Hashable, Hashable],
     cluster: str,
     weight: str,
-    by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by, group_a, group_b, the fields of ClusterContrast."""
+    """One row for each model: model, group_a, group_b and the fields of ClusterContrast."""
     contrast = partial(
         cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
     )
     names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(trials, by, ClusterContrast, contrast, constant=names)
+    return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
 
 
 def cluster_mean_table(
-    trials: pd.DataFrame, *, value: str, cluster: str, weight: str, by: Sequence[str] = ("model",)
+    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by and the fields of ClusterMean."""
+    """One row for each model: model and the fields of ClusterMean."""
     mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
-    return table_by(trials, by, ClusterMean, mean)
+    return table_by(trials, ["model"], ClusterMean, mean)
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:

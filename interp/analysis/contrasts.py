@@ -25,6 +25,7 @@ import pandas as pd
 from scipy.special import stdtrit
 from scipy.stats import binomtest
 
+from interp.analysis.clusters import FEWEST, RESAMPLES
 from interp.analysis.corrections import holm
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import LEVEL, UPPER
@@ -33,14 +34,8 @@ from interp.analysis.resampling import permutation_sums, random_sign_sums, share
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""
 
-DRAWS = 9_999
-"""Random signs or orders of clusters in a test."""
-
 SHUFFLES = 999
 """Random orders of the levels within clusters, for the test of a spread."""
-
-LEAST_CLUSTERS = 10
-"""Clusters below which there is no test."""
 
 ROUNDING = 1e-12
 """Differences of shares up to this size are none but for rounding."""
@@ -98,7 +93,6 @@ def contrast_table(
     named: Sequence[Contrast],
     exploratory: Sequence[Contrast] = (),
     cluster: str,
-    outcome: str = "paired",
     weight: str | None = None,
 ) -> pd.DataFrame:
     """One row per contrast, and per model unless models are compared.
@@ -108,15 +102,15 @@ def contrast_table(
     p_holm beside p, corrected over all confirmatory rows.
 
     Args:
-        pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`).
+        pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
+            and `paired`, whether all its sides are answered correctly.
         named: the contrasts that the system fixes before the data are seen.
         exploratory: others that are worth a look.
         cluster: the column of the clusters within which outcomes are correlated.
-        outcome: the boolean column that is counted.
         weight: the column that says how many pairs of the population each represents.
     """
     mass = pairs[weight].astype(float) if weight else 1.0
-    counted = pairs.assign(hits=pairs[outcome].astype(float) * mass, trials=mass)
+    counted = pairs.assign(hits=pairs["paired"].astype(float) * mass, trials=mass)
     tables = [
         pd.DataFrame(
             [
@@ -168,8 +162,8 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     found = Difference(
         share_a - share_b, share_a=share_a, share_b=share_b, clusters=clusters, paired=paired
     )
-    if fewest < LEAST_CLUSTERS:
-        return replace(found, note=f"no test: fewer than {LEAST_CLUSTERS} clusters")
+    if fewest < FEWEST:
+        return replace(found, note=f"no test: fewer than {FEWEST} clusters")
     error = float(np.sqrt(clusters / (clusters - 1) * (added**2).sum()))
     half, more = (float(stdtrit(fewest - 1, level)) * error for level in (UPPER, POWER))
     return replace(
@@ -194,7 +188,7 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """Random signs of what each cluster adds to the difference of two shares that are equal."""
     both = _share(pd.concat([a, b]))
     added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
-    return share_as_far(random_sign_sums(added, resamples=DRAWS), found, rounding=ROUNDING)
+    return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
@@ -208,7 +202,7 @@ def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     first = np.arange(len(trials)) < len(a)
     weights = np.column_stack([trials * first, trials * ~first])
     shares = sums["hits"].to_numpy(dtype=float) / trials
-    drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=DRAWS)
+    drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=RESAMPLES)
     return share_as_far(drawn[:, 0] - drawn[:, 1], found, rounding=ROUNDING)
 
 
@@ -216,8 +210,8 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """The best level minus the worst, by name, and the difference; at least two levels.
 
     Choosing extremes makes their difference large by itself: p is the share of random orders of the
-    levels within clusters whose extremes are as far apart, and the interval is as wide to either
-    side as 95% of these are apart, so that it holds for all pairs of levels together.
+    levels within clusters whose extremes are as far apart, and the interval extends to either side
+    by the 95% quantile of these distances, so that it holds for all pairs of levels together.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)

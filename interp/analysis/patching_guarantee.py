@@ -40,12 +40,12 @@ def guarantee_tables(
     """What is guaranteed of each site, and of each stratum of its cells alone.
 
     One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
-    the bound holds for all of these cells of an unchecked pair at once; covered_low: the share of
-    the unchecked pairs that it holds for, at least, in 95% of all draws of the checked ones;
-    pairs_checked, pairs_unchecked; margin: what an effect may be larger than its estimate, both
-    without their signs; largest_estimate: of the unchecked pairs; bound: the sum of both (at least
-    0); effect_limit: the bound that checked pairs give without any estimate, by the conformal limit
-    of their largest effects; note: why there is no bound (NaN). All sizes are in logits.
+    the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
+    share of the unchecked pairs that it holds for, in 95% of all draws of the checked ones;
+    pairs_checked, pairs_unchecked; margin: how much an effect may exceed its estimate, both without
+    their signs; largest_estimate: of the unchecked pairs; bound: the sum of both (at least 0);
+    effect_limit: the bound that checked pairs give without any estimate, by the conformal limit of
+    their largest effects; note: why there is no bound (NaN). All sizes are in logits.
 
     Every row is a statement of its own: those of several strata do not hold at once with the same
     probability; those of a site do, for all of its cells.

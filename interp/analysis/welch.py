@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -76,23 +76,21 @@ def welch_table(
     value: str,
     group: str,
     groups: tuple[Hashable, Hashable],
-    by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by, group_a, group_b and the fields of WelchTest.
+    """One row for each model: model, group_a, group_b and the fields of WelchTest.
 
     Args:
-        frame: one row per observation.
+        frame: one row per observation, with its model.
         value: the column that is compared.
         group: the column that says which group a row belongs to.
         groups: its two values, a and b; rows with others are left out.
-        by: columns whose combinations are tested separately.
     """
 
     def compared(members: pd.DataFrame) -> WelchTest:
         return welch(*(members.loc[members[group] == name, value] for name in groups))
 
     names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(frame, by, WelchTest, compared, constant=names)
+    return table_by(frame, ["model"], WelchTest, compared, constant=names)
 
 
 def _values(values: pd.Series) -> Float[np.ndarray, " n"]:

@@ -61,7 +61,7 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
 def _nearest(
     prompt: TokenizedPrompt, given: Iterator[TokenizedPrompt], names: Sequence[str]
 ) -> TokenizedPrompt:
-    """The first whose segments come closest in length; none is read after an equal one."""
+    """The first with the closest lengths; the search stops at the first with equal lengths."""
     best, least = prompt, math.inf
     for other in given:
         unequal = sum(abs(_length(prompt, name) - _length(other, name)) for name in names)

@@ -54,6 +54,9 @@ class Method:
 DEFAULT_METHODS = ("input_gradient", "attention")
 """The methods that are used where none is named."""
 
+CHEAP_METHODS = (*DEFAULT_METHODS, "input_x_gradient", "leave_one_out:deletion")
+"""Methods that cost few passes and that every model kind takes."""
+
 _SIGNED = "signed: what the token adds to f, in f's unit"
 _BY_SEGMENT = "signed: what the segment adds to f, in f's unit; segments alone are scored"
 _SIZE = "never negative: change of f per unit of embedding"

@@ -38,7 +38,7 @@ def add_measuring_options(
         parser: of the command.
         options: what is measured.
         default_models: says in words which models are taken without any named.
-        without: options of the prompts that the command has no use for.
+        without: prompt options that the command does not offer.
     """
     add_config_option(parser)
     models = parser.add_argument_group("models")
@@ -74,7 +74,7 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     """The job that a command line asks for.
 
     Raises:
-        UserError: an option that there is not, or a value that it cannot have.
+        UserError: an unknown option, or a value that it cannot have.
     """
     config = configuration(arguments)
     known = [name for kind in (*_SHARED, options) for name in kind.model_fields]

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=texts.whole_number(1, texts.MOST_TOKENS),
+        type=texts.whole_number(1, texts.MOST_PAIRS),
         metavar="N",
         help="how many pairs are to be asked (default: all)",
     )
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from interp.analysis.contrasts import SystemWithContrasts
     from interp.analysis.power import plan_table
-    from interp.console import echo
+    from interp.console import counted, echo
     from interp.prompts.systems import find_system, load_prompts
     from interp.report.console import print_table
 
@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
         accuracy=arguments.accuracy,
         correlation=arguments.correlation,
     )
-    print_table(table, title=f"{len(pairs):,} pairs, {pairs[system.cluster].nunique():,} clusters")
+    clusters = counted(pairs[system.cluster].nunique(), "cluster")
+    print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
     echo(
         "detectable: the difference that a test at 5%, before correction, finds with a power of "
         f"80%, at an accuracy of {arguments.accuracy:g} and a correlation of "

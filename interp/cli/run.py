@@ -59,9 +59,8 @@ def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
         UserError: anything that stops it.
     """
     from interp.cli.report import write
-    from interp.console import echo
+    from interp.console import counted, echo
     from interp.jobs import finish_study
-    from interp.report.run_report import counted
 
     job = job_of(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)

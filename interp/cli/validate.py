@@ -32,9 +32,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_pairs(file: Path) -> None:
     """Every fault of a file of pairs, with its line."""
-    from interp.console import echo
+    from interp.console import counted, echo
     from interp.prompts.own.pairs import faults, read_pairs
-    from interp.report.run_report import counted
 
     if found := faults(file):
         listed = "\n  ".join(found)

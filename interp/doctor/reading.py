@@ -49,7 +49,7 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 def _special(model: Model) -> Iterator[Finding]:
     pad, end = model.tokenizer.pad_token, model.tokenizer.eos_token
     if pad is None:
-        note = "any token is padded with; padding is masked"
+        note = "no padding token: any token serves, since padding is masked"
     elif pad == end:
         note = "the same as the end of text: padding is masked by place, not by token"
     else:

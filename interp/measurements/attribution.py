@@ -1,20 +1,25 @@
 """Attributions of a model: what is measured for `Attribute`."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from interp.attribution.attributor import Attributor
-from interp.attribution.method import Attribution
-from interp.attribution.tables import segment_score_rows, token_rows, token_score_rows
+from interp.attribution.method import Attribution, SegmentScores, TokenScores
 from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
 from interp.models.model import Model
-from interp.reading.tokens import Batch
-from interp.scoring.answers import Predictions, answer_tables
-from interp.tables import named
+from interp.reading.roles import token_roles, token_segments
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
+from interp.tables import Row, named
+
+Positions = dict[str, list[int]]
+"""Segment to its tokens, in the order of their first tokens."""
 
 
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
@@ -23,22 +28,15 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
     Raises:
         UserError: a method that the model is not made for.
     """
-    attribute = attributor_of(model, spec, batch_tokens)
+    attribute = Attributor(
+        model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
+    )
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         return attribution_rows(model, spec, batch, *attribute(batch))
 
     errors = partial(answer_error, model)
     return Measurement(model, spec, tables_of(spec), attribute.budget, measure_batch, errors)
-
-
-def attributor_of(model: Model, spec: Attribute, batch_tokens: int | None) -> Attributor:
-    """The methods of a spec for a model.
-
-    Raises:
-        UserError: a method that the model is not made for.
-    """
-    return Attributor(model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens)
 
 
 def attribution_rows(
@@ -64,3 +62,93 @@ def tables_of(spec: Attribute) -> dict[str, pa.Schema]:
     """The tables that `attribution_rows` fills."""
     kept = ("tokens", "token_scores") if spec.keep_tokens else ()
     return named("answers", "option_probabilities", "segment_scores", *kept)
+
+
+def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
+    """One row a token of a prompt."""
+    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
+    return [
+        {
+            "model": model.name,
+            "prompt_id": prompt.prompt.id,
+            "position": position,
+            "token": text,
+            "segment": segment,
+            "role": role,
+        }
+        for position, (text, segment, role) in enumerate(labels)
+    ]
+
+
+def segment_score_rows(
+    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+) -> list[Row]:
+    """One row a method and segment of a prompt, "template" included."""
+    positions: Positions = {}
+    for position, segment in enumerate(token_segments(prompt)):
+        positions.setdefault(segment, []).append(position)
+    return [
+        {**_key(model, prompt, method, target), **row}
+        for method, attribution in found.items()
+        for row in _segments(positions, attribution)
+    ]
+
+
+def token_score_rows(
+    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+) -> list[Row]:
+    """One row a method and token of a prompt, for methods that score tokens."""
+    return [
+        {**_key(model, prompt, method, target), "position": position, "score": score}
+        for method, attribution in found.items()
+        if isinstance(attribution, TokenScores)
+        for position, score in enumerate(attribution.scores.tolist())
+    ]
+
+
+def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row:
+    return {
+        "model": model.name,
+        "prompt_id": prompt.prompt.id,
+        "method": method,
+        "target": target,
+    }
+
+
+def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
+    """One row a segment; without numbers where any score of the prompt is not finite."""
+    for segment, score, share in _sums(positions, attribution):
+        row: Row = {"segment": segment, "tokens": len(positions.get(segment, ()))}
+        if math.isfinite(attribution.total):
+            yield {
+                **row,
+                "score": score,
+                "share": share,
+                "total": attribution.total,
+                "completeness_gap": attribution.completeness_gap,
+                "error": "",
+            }
+        else:
+            yield {**row, "error": NOT_FINITE}
+
+
+def _sums(
+    positions: Positions, attribution: Attribution
+) -> Iterator[tuple[str, float, float | None]]:
+    """Each segment, its score, and its share of the absolute scores, None where those are zero."""
+    total = attribution.total
+    if isinstance(attribution, SegmentScores):
+        for segment, score in attribution.scores.items():
+            yield segment, score, abs(score) / total if total else None
+        return
+    # Shares are rounded to fp32 one by one, as they were when methods still gave shares, so that
+    # the attribution table keeps its bytes. Scores that are not finite have no sums.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.abs(attribution.scores) / np.float32(total)
+        sums = [
+            [float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)]
+            for own in positions.values()
+        ]
+    for segment, (score, share) in zip(positions, sums, strict=True):
+        yield segment, score, share if total else None

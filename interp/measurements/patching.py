@@ -13,7 +13,7 @@ from interp.models.rotary import is_long
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
 from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
-from interp.patching.checks import check_passes, check_patterns, check_sums
+from interp.patching.checks import check_causal, check_passes, check_patterns, check_sums
 from interp.patching.controls import control_of
 from interp.patching.estimates import Estimator
 from interp.patching.pairs import contrast_of
@@ -21,7 +21,7 @@ from interp.patching.rows import ExactRows
 from interp.patching.sampling import is_checked
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
-from interp.patching.whole import check_causal, native_grid
+from interp.patching.whole import native_grid
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad

@@ -9,10 +9,11 @@ from functools import partial
 
 import numpy as np
 
+from interp.attribution.attributor import Attributor
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import Attribution
 from interp.attribution.soft_keeping import Scores, TokenGame, controls, player_scores
-from interp.measurements.attribution import attribution_rows, attributor_of, tables_of
+from interp.measurements.attribution import attribution_rows, tables_of
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
 from interp.measurements.soft_keeping import SoftKeeping
@@ -33,7 +34,9 @@ def soft_attribution(
     Raises:
         UserError: a method that the model is not made for.
     """
-    attribute = attributor_of(model, spec, batch_tokens)
+    attribute = Attributor(
+        model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
+    )
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         predictions, attributions = attribute(batch)

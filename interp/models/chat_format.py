@@ -15,7 +15,7 @@ class ChatFormat:
     """How messages are written for a model.
 
     Raises:
-        UserError: a date that is none, or a system prompt without a template to write it.
+        UserError: a date that is not valid, or a system prompt without a template to write it.
     """
 
     template: bool = True

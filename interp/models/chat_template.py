@@ -181,7 +181,7 @@ def _check_operations(template: str) -> None:
 
     Raises:
         ValueError: the template holds one.
-        jinja2.TemplateSyntaxError: it is none.
+        jinja2.TemplateSyntaxError: it is not valid.
     """
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):

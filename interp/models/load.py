@@ -1,6 +1,7 @@
 """Load a model by hub name, local folder or organism name."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
-from interp.models.bars import quiet_bars
 from interp.models.checkpoint import (
     Stored,
     check_configuration,
@@ -139,7 +140,7 @@ def find_model(
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
-    quiet_bars()
+    _quiet_bars()
     name = canonical_name(name)
     place = locate(name, loading.revision)
     location, source = place.location, place.source
@@ -289,6 +290,13 @@ def _keep_float64(hf: PreTrainedModel) -> None:
     """PyTorch multiplies the matrices of several experts at once in float32 at most."""
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         hf.set_experts_implementation("eager")
+
+
+def _quiet_bars() -> None:
+    """Keep transformers from progress bars where nobody watches: in logs and notebooks."""
+    if not sys.stderr.isatty():
+        # transformers gives this function no types.
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _stored(found: FoundModel) -> Stored | None:

@@ -1,4 +1,4 @@
-"""What libraries say of themselves that nobody needs to know."""
+"""Silences messages of libraries that users cannot act on."""
 
 import logging
 

@@ -1,7 +1,7 @@
-"""Checks, on one prompt, that sites and metric mean in a model what they are said to mean.
+"""Checks that a model can be patched: that sites and metric mean in it what they are said to mean.
 
-Each site is checked for what it needs itself, so that a model of another make keeps the others:
-`resid_pre` and `resid_post` need nothing but layers that hand on a residual stream.
+On one prompt, each site is checked for what it needs itself, so that a model of another make keeps
+the others: `resid_pre` and `resid_post` need nothing but layers that hand on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,6 +34,19 @@ _SHARE = 0.02
 """Largest error of a token's activations that rounding explains, as a share of what is summed."""
 
 Activations = Float[Tensor, "token width"]
+
+
+def check_causal(model: Model, what: str) -> None:
+    """Refuse what only causal models can be patched by.
+
+    Raises:
+        UserError: the model is an encoder.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which is patched natively and exactly, not by "
+            f"{what}; leave estimate and backend out"
+        )
 
 
 @torch.no_grad()

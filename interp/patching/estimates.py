@@ -26,10 +26,10 @@ from interp.patching.cells import (
     has_counterpart,
     patched_positions,
 )
+from interp.patching.checks import check_causal
 from interp.patching.metric import answers_alone, logit_difference
 from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
 from interp.patching.transfer import bring
-from interp.patching.whole import check_causal
 
 INTEGRATION_STEPS = 5
 """Points of the integrated estimate, each in the middle of its fifth of the way."""

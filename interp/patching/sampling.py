@@ -1,7 +1,7 @@
 """Which pairs are also run exactly where effects are estimated.
 
 It depends on a pair's id alone, so that workers agree on it, and a run that grows keeps what it
-has. To whatever is measured, the checked pairs of a run are drawn at random.
+has. The draw is independent of everything that is measured.
 """
 
 import hashlib

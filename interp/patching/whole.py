@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import UserError
 from interp.models.hooks import edited, recorded
 from interp.models.model import Model
 from interp.models.sites import locate
@@ -31,19 +30,6 @@ from interp.scoring.answer_tokens import ContrastTokens
 def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
     """The native backend of a model."""
     return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
-
-
-def check_causal(model: Model, what: str) -> None:
-    """Refuse what only causal models can be patched by.
-
-    Raises:
-        UserError: the model is an encoder.
-    """
-    if not model.architecture.causal:
-        raise UserError(
-            f"{model.name} is a {model.kind.name}, which is patched natively and exactly, not by "
-            f"{what}; leave estimate and backend out"
-        )
 
 
 class WholeGrid(ExactRows):

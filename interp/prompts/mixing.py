@@ -43,9 +43,9 @@ def with_donors(
         return [_narrowed(prompt, segments) for prompt in prompts]
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
-            f"the prompts of {prompts.system} have no donors, other texts for their segments, "
-            "which what a segment does is measured by; give prompts of rulebreakers or "
-            "logical-forms, or prompts of your own with Prompt(donors=...)"
+            f"the prompts of {prompts.system} have no donors (other texts for their segments), "
+            "and without them the effect of a segment cannot be measured; give prompts of "
+            "rulebreakers or logical-forms, or prompts of your own with Prompt(donors=...)"
         )
     source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
 

@@ -41,7 +41,7 @@ class Prompt:
         """Refuse what would be measured wrongly without a word.
 
         Raises:
-            UserError: an id, side or text that is no text, an answer that is none, or a span
+            UserError: an id, side or text that is no text, an answer of no such class, or a span
                 outside the text.
         """
         # All 256,000 prompts of a set pass here, so what is right is found right at once.

@@ -27,7 +27,7 @@ class Outline(NamedTuple):
 
     pair_id: str
     factors: Mapping[str, str]
-    """Those, at least, that strata, unit and clusters name."""
+    """At least the factors that strata, unit and clusters name."""
 
 
 class Decisive(NamedTuple):
@@ -36,7 +36,7 @@ class Decisive(NamedTuple):
     factor: str
     """The factor that names them, separated by spaces, such as "golden_rule"."""
     among: tuple[str, ...]
-    """What the names of the segments begin with that might seem to decide, those among them."""
+    """Prefixes of the names of all segments that might decide, including those that do."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def in_chunks(
     Args:
         rows: what is run, in this order.
         run: one pass over some of the rows; what it gives for a row may not depend on the others.
-        tokens: the tokens that each row of a pass takes which begins with this row.
+        tokens: given the first row of a pass, how many tokens each row of that pass takes.
         budget: how many tokens a pass may hold; at least one row is run.
 
     Raises:

@@ -39,7 +39,7 @@ class Reader(Protocol):
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
-        """What the model puts at the place of each prompt's answer, by one forward pass.
+        """The model's logits at the position of each prompt's answer, by one forward pass.
 
         Args:
             batch: the prompts.

@@ -10,10 +10,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from interp.report.formatting import number_text
-from interp.report.style import QUIET, house_style, look, new_axes
-
-COLOURS = "RdBu"
-"""Matplotlib's name of the diverging colour map, colour-blind safe by ColorBrewer."""
+from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 
 PANELS_A_ROW = 4
 
@@ -35,10 +32,10 @@ def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax = ax or new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
         ax.grid(visible=False)
         ax.tick_params(length=0)
-        ax.set_facecolor("#e4e8ec")
+        ax.set_facecolor(PALE)
         image = ax.imshow(
             np.ma.masked_invalid(standing.to_numpy(float)),
-            cmap=COLOURS,
+            cmap=DIVERGING,
             norm=TwoSlopeNorm(0, -1, 1),
             aspect="auto",
         )

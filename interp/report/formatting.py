@@ -81,7 +81,7 @@ def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def number_text(value: Any, *, p_value: bool = False) -> str:
-    """A number as text, "undefined" if it is none."""
+    """A number as text, "undefined" if it is NaN."""
     if pd.isna(value):
         return UNDEFINED
     if isinstance(value, Integral):

@@ -9,7 +9,6 @@
 import base64
 import io
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.errors import UserError
-from interp.files import make_folder, write_whole
+from interp.files import make_folder, reason_of, write_whole
 from interp.report.formatting import heading
 from interp.report.glossary import glossary
 from interp.report.html import render
@@ -202,8 +201,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
-        raise UserError(f"cannot make the folder {folder}: {reason}; {_ELSEWHERE}") from error
+        raise UserError(
+            f"cannot make the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
+        ) from error
 
 
 def _make_within(folder: Path, name: str) -> Path:

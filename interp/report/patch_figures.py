@@ -12,10 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from interp.report.pieces import readable
-from interp.report.style import QUIET, house_style, look, new_axes
-
-COLOURS = "RdBu"
-"""Matplotlib's name of the diverging colour map, colour-blind safe by ColorBrewer."""
+from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 
 _FEW_CELLS = 150
 """Up to this many cells, their numbers are written into them."""
@@ -156,10 +153,10 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     if not values.size:
         return
     largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    ax.set_facecolor("#e4e8ec")
+    ax.set_facecolor(PALE)
     image = ax.imshow(
         np.ma.masked_invalid(values),
-        cmap=COLOURS,
+        cmap=DIVERGING,
         norm=TwoSlopeNorm(0, -largest, largest),
         aspect="auto",
     )

@@ -19,10 +19,11 @@ from interp.analysis.patching_effects import (
 )
 from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
+from interp.console import counted
 from interp.prompts.systems import dependence_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
-from interp.report.run_report import counted, missing_shards, run_record
+from interp.report.run_report import missing_shards, run_record
 from interp.runs.folder import RunFolder
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
@@ -34,10 +35,10 @@ effect of a prompt whose parts disagree; beyond control is what the counterpart 
 
 _GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were run as
 well. In a pair that was not checked no effect at the site is larger than its own estimate plus
-margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of
-those of this run it holds for the share covered_low at least, in 95% of all draws. bound: the
-margin on top of the largest estimate. effect_limit: the bound that checked pairs give without any
-estimate; where it is the lower one, estimates are of no use."""
+margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of the
+unchecked pairs of this run, it holds for at least the share covered_low, in 95% of all draws.
+bound: the margin on top of the largest estimate. effect_limit: the bound that checked pairs give
+without any estimate; where it is the lower one, estimates are of no use."""
 
 _BOUNDS = """The same for the cells of one layer, head and role alone: a pair holds each of these
 bounds with a probability of {level:g}, and all of them at once less often."""

@@ -1,4 +1,4 @@
-"""What a finished run comes to: what a command writes as CSV, prints and draws.
+"""The results of a finished run: what a command writes as CSV, prints and draws.
 
 A spec names the function that makes it, in a file of its own for each kind: only what is asked for
 is imported, and a command that draws nothing starts without matplotlib.
@@ -35,7 +35,7 @@ class Measured(Protocol):
 
 @dataclass(frozen=True)
 class Results:
-    """What a finished run comes to."""
+    """The results of a finished run."""
 
     tables: Mapping[str, pd.DataFrame]
     """By name: a CSV file each."""

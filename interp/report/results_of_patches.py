@@ -67,7 +67,7 @@ def _patch_summary(pairs: pd.DataFrame) -> dict[str, object]:
     """Pairs, recognized ones and errors, by model, and a line on each error."""
     summary: dict[str, object] = {}
     for model, rows in pairs.groupby("model", sort=False):
-        errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pairs")
+        errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
         recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
         summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
     return summary

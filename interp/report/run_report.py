@@ -19,6 +19,7 @@ from interp.analysis.segments import (
     segment_table,
     token_shares,
 )
+from interp.console import counted
 from interp.report.decisive_figure import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
@@ -114,11 +115,6 @@ def model_parameters(run: RunFolder) -> TableItem:
         for name, record in run.models().items()
     ]
     return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
-
-
-def counted(count: int, what: str) -> str:
-    """A count with its noun, such as "1 model" or "2,400 pairs"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def missing_shards(run: RunFolder) -> list[str]:

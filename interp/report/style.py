@@ -17,6 +17,9 @@ _INK = "#1b1f24"
 QUIET = "#57606a"
 """Colour of remarks, such as "undefined"."""
 
+PALE = "#e4e8ec"
+"""Colour of grid lines, and of cells without a value."""
+
 # Okabe and Ito's palette without its yellow, which is too light for lines on white.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---")
@@ -40,7 +43,7 @@ _OPTIONS: dict[Any, object] = {
     "figure.dpi": 100,
     "font.family": "DejaVu Sans",
     "font.size": 10,
-    "grid.color": "#e4e8ec",
+    "grid.color": PALE,
     "grid.linewidth": 0.8,
     "hatch.color": "white",
     "hatch.linewidth": 0.9,
@@ -60,6 +63,9 @@ _OPTIONS: dict[Any, object] = {
 
 _LINE, _LETTERS_AN_INCH = 0.15, 17
 """Height of a line of a caption in inches, and how many of its letters go into one."""
+
+DIVERGING = "RdBu"
+"""Matplotlib's name of the colours around zero, colour-blind safe by ColorBrewer."""
 
 COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
 """Colours of counts, from few (light, yet visible on white) to many (dark)."""

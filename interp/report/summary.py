@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
-from interp.console import echo
+from interp.console import counted, echo
 
 ERRORS_SHOWN = 3
 """Different errors of a model that are shown, the most frequent ones; some name their prompt."""
@@ -19,7 +19,7 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
     summary: dict[str, dict[str, object]] = {}
     for model, share in without_answer(answers).items():
         errors = failed[failed["model"] == model]
-        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompts")
+        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompt")
         summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
     for note in notes_without_answer(answers):
         echo(note)
@@ -30,7 +30,7 @@ def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
     """The most frequent errors of each model, and a line on each."""
     failed = rows[rows["error"] != ""]
     return {
-        str(model): {"errors": note_errors(str(model), rows["error"], "prompts")}
+        str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
         for model, rows in failed.groupby("model", sort=False)
     }
 
@@ -41,12 +41,12 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     Args:
         model: name of the model.
         errors: the error of each prompt, or pair, that has one.
-        unit: "prompts" or "pairs".
+        unit: "prompt" or "pair".
     """
     counts = errors.value_counts()
     for error, count in counts.head(ERRORS_SHOWN).items():
-        echo(f"{model}: {count:,} {unit} stopped with an error: {error}")
+        echo(f"{model}: {counted(count, unit)} stopped with an error: {error}")
     if len(counts) > ERRORS_SHOWN:
-        others = counts[ERRORS_SHOWN:].sum()
-        echo(f"{model}: {others:,} {unit} stopped with other errors, which the tables name")
+        others = counted(counts[ERRORS_SHOWN:].sum(), unit)
+        echo(f"{model}: {others} stopped with other errors, which the tables name")
     return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}

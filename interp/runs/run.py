@@ -17,7 +17,7 @@ from secrets import token_hex
 
 import pyarrow as pa
 
-from interp.console import Progress
+from interp.console import Progress, counted
 from interp.errors import UserError
 from interp.files import (
     checksum,
@@ -33,10 +33,9 @@ from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.measured import Shard, cut, write
 from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
-from interp.runs.shards import damage, manifests, write_parquet
+from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
 _ROWS = 1000
@@ -254,14 +253,15 @@ class Run(RunFolder):
         """
         found = list(manifests(self.done(model)))
         errors = sum(manifest.errors for manifest in found)
-        units = len(self.prompts) * sum(manifest.units for manifest in found)
+        units = sum(manifest.units for manifest in found)
         prompts = sum(manifest.prompts for manifest in found)
-        if errors * prompts > self.fail_on_error * units:
+        if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
+            total = round(len(self.prompts) * units / prompts)
             raise UserError(
-                f"{errors:,} prompts of {model} have an error, which is more than the share "
-                f"{self.fail_on_error:g} that --fail-on-error allows; one of them: {example}"
-                ". Fix the cause and add --retry-errors, or allow a larger share"
+                f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
+                f"{model} failed; --fail-on-error allows a share of {self.fail_on_error:g}. One "
+                f"error: {example}. Fix the cause and add --retry-errors, or allow a larger share"
             )
 
     def _write_prompts(self) -> None:

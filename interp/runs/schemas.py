@@ -44,7 +44,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 FORMAT: Final = 2
-"""How run folders are written; those of an earlier one say no number."""
+"""Version of the format of run folders; the first version recorded none."""
 
 
 class Record(BaseModel):

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import Any
 
 from interp.errors import UserError, shortened
 from interp.models.model import Model
@@ -13,6 +12,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.chat import ChatText
 from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
+from interp.reading.target import class_names
 from interp.reading.tokens import TokenizedPrompt
 
 _UNNAMED = re.compile(r"LABEL_\d+")
@@ -86,7 +86,7 @@ class AnswerTokenizer:
         return self._known[key]
 
     def _classes(self, label: Label) -> AnswerTokens:
-        named: dict[Any, str] = dict(self._model.hf.config.id2label or {})
+        named = class_names(self._model)
         names = tuple(named[index] for index in sorted(named))
         if set(names) != set(label.classes):
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):

@@ -27,7 +27,7 @@ NOT_FINITE = "non-finite"
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What the model puts at the place of the answer, for the prompts of one batch."""
+    """The model's logits at the position of the answer, for the prompts of one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
     """Logits in fp32 of the tokens, or classes, that an answer may be; they carry a gradient where

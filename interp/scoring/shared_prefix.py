@@ -27,7 +27,7 @@ from interp.scoring.answers import AnswerRows, Predictions, answer_tables, predi
 def score_shared_batch(
     model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
 ) -> list[AnswerRows]:
-    """The rows of each prompt of a batch, with one pass for the prefixes and one for each part.
+    """Answer rows of a batch: one pass over the prefixes, then one over each part.
 
     They equal those of `score_batch` up to rounding.
     """

@@ -42,10 +42,10 @@ class Study(Options, ABC):
     default_limit: ClassVar[int]
     """Pairs that are taken by default."""
     any_system: ClassVar[bool] = False
-    """Whether it is of whatever system is named, rather than of one."""
+    """Whether it takes the prompts of any system."""
     organisms: ClassVar[tuple[str, ...]] = ()
-    """Without any model named, the packaged organisms that learned these systems are measured; all
-    of them if there are none."""
+    """The systems whose packaged organisms are measured when no model is named; all organisms if
+    empty."""
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems whose organisms are measured without any model named."""

@@ -25,7 +25,7 @@ from interp.runs.schemas import Hash, Record, read_record, write_record
 
 MANIFEST = "manifest.json"
 OURS = ".training"
-"""A file in a folder that held no checkpoints of another program when it was written."""
+"""Marks a folder that held no other program's checkpoints when training began."""
 
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
@@ -51,7 +51,9 @@ def declare_whole(checkpoint: Path) -> None:
 
 
 def take(folder: Path) -> None:
-    """Have all checkpoints that a folder will hold be this training's, to be removed when it ends.
+    """Mark a folder as ours.
+
+    Every checkpoint in it belongs to this training and is removed at its end.
 
     Raises:
         UserError: it holds some that this program did not write, or cannot be written to.

@@ -164,7 +164,7 @@ def steps_of(
 def _short_first(
     lengths: Sequence[int], groups: Sequence[str], blur: float, rng: random.Random
 ) -> list[int]:
-    """All places by groups, by the mean length of a group times 1 to 1 + blur."""
+    """All places by groups, sorted by mean length, each times a random factor of 1 to 1 + blur."""
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)

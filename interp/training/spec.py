@@ -56,8 +56,8 @@ class TrainSpec(Options, ABC):
     """how often each prompt is learned"""
     curriculum: Share | None = None
     """in the first epoch, learn groups of short prompts before those of long ones (Bengio et al.
-    2009), whose lengths count up to this share longer, at random: 0 is strict, 0.5 mixes near
-    ones. A small model from scratch may learn nothing of long prompts otherwise"""
+    2009); each group's length is first increased at random by up to this share: 0 is strict, 0.5
+    mixes near ones. A small model from scratch may learn nothing of long prompts otherwise"""
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None

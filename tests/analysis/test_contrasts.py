@@ -70,7 +70,7 @@ def test_a_level_that_weighs_less_has_no_findings_of_its_own():
 
 def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
     """Clusters of one level weigh six times as much, and one in ten is ever right."""
-    monkeypatch.setattr(contrasts, "DRAWS", 199)
+    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
     rng = np.random.default_rng(5)
     p = []
     for _ in range(300):

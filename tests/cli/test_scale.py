@@ -150,13 +150,13 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     out = ["--out", str(tmp_path / "run")]
     assert main([*OPTIONS, *out]) == 2
     told = capsys.readouterr().err
-    assert "which is more than the share 0.1 that --fail-on-error allows" in told
+    assert "--fail-on-error allows a share of 0.1" in told
     assert "reads at most 65" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()
     told = [line for line in shown.err.splitlines() if "stopped with" in line]
     # Each error names its prompt: three are printed, then the number of the others.
-    assert [": 1 prompts stopped with an error: prompt" in line for line in told[:3]] == [True] * 3
+    assert [": 1 prompt stopped with an error: prompt" in line for line in told[:3]] == [True] * 3
     assert "prompts stopped with other errors" in told[3]
     answers = RunFolder.read(tmp_path / "run").table("answers")
     failed = (answers["error"] != "").sum()

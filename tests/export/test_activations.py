@@ -198,7 +198,7 @@ def test_a_prompt_with_an_error_has_no_vectors_and_is_told(tmp_path, capsys):
     interp.run(SPEC, models=tiny_model("llama"), prompts=prompts, out=tmp_path)
     index, _ = by_index(tmp_path)
     assert set(index["prompt_id"]) == {prompt.id for prompt in prompts} - {prompts[1].id}
-    assert "1 prompts stopped with an error" in capsys.readouterr().err
+    assert "1 prompt stopped with an error" in capsys.readouterr().err
     table = pd.read_csv(tmp_path / "activation_table.csv").set_index("site")
     tokens = index.drop_duplicates(["prompt_id", "position"])
     assert table.loc["resid_post"].tolist() == ["tiny llama", 2, 23, len(tokens), 32]

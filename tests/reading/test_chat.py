@@ -12,7 +12,7 @@ from interp.prompts.systems import load_prompts
 from interp.reading.chat import write_chat
 from interp.reading.tokens import tokenize
 from interp.runs.identity import model_record
-from interp.runs.measured import cut
+from interp.runs.shards import cut
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.prompts import to_prompt
 from interp_experiments.rulebreakers.templates import PHRASINGS, render

@@ -12,8 +12,8 @@ from interp.runs import identity as origin_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
-from interp.runs.measured import cut
 from interp.runs.run import Run, take_folder
+from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

@@ -2,7 +2,7 @@ from transformers import BitsAndBytesConfig
 
 from interp.measurements.evaluate import Evaluate
 from interp.models.model import Model
-from interp.runs.measured import cut
+from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level

@@ -4,8 +4,8 @@ from functools import partial
 
 import pandas as pd
 
+from interp.console import counted
 from interp.report.page import FigureItem, Section, TableItem
-from interp.report.run_report import counted
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.results import Results

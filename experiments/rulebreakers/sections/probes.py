@@ -2,15 +2,15 @@
 
 from interp.report.page import FigureItem, Section, TableItem
 from interp_experiments.rulebreakers.results import Results
-from interp_experiments.rulebreakers.tables.probes import residual_probes
 from interp_probes.figures import probe_accuracy
+from interp_probes.linear import linear_probes
 
 
 def probe_section(results: Results) -> Section:
     """Linear probes of the residual stream, of the models that have finished that stage."""
     if not results.residuals:
         return Section("Linear probes", "No model has finished this stage yet.")
-    table = residual_probes(results)
+    table = linear_probes(results.residuals, results.probed, results.probed_answers)
     return Section(
         "Linear probes",
         "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "

@@ -1,4 +1,4 @@
-"""Agreement of scores with effects: the top segment, signs, ranks, and shares of two segments."""
+"""Agreement of scores with effects: the top segment, signs, ranks, shares, planted causes."""
 
 import numpy as np
 from jaxtyping import Float
@@ -52,6 +52,18 @@ def share(scores: Scores, first: int, second: int) -> ByPrompt:
     """The part of the second segment in the |scores| of two, from 0 to 1; NaN of two zeros."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
+
+
+def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
+    """Whether the segment of the larger score is the planted one: 1 or 0, equal scores 0.5.
+
+    Args:
+        shares: the second segment's part of the |scores| of two (`share`).
+        planted: the probability that the second segment decides, 0 or 1 where it is known; a
+            probability between gives the expected hits. NaN where nothing is planted.
+    """
+    second = (1 + np.sign(shares - 0.5)) / 2
+    return np.asarray(second * planted + (1 - second) * (1 - planted))
 
 
 def rank_correlation(

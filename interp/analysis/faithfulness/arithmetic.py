@@ -1,4 +1,4 @@
-"""Division that says what it cannot do by NaN."""
+"""Division that gives NaN where it is undefined."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -13,9 +13,6 @@ from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
-TRIVIAL = (RANDOM, LENGTH, POSITION)
-"""Controls that know nothing of the model."""
-
 Segments = Float[np.ndarray, "prompt segment"]
 
 

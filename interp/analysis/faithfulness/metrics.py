@@ -9,7 +9,6 @@ from jaxtyping import Float
 
 from interp.analysis.faithfulness import agreement, orders
 from interp.analysis.faithfulness.arithmetic import ratio
-from interp.analysis.faithfulness.planted import planted_hits
 from interp.analysis.faithfulness.trials import Judged, Weights
 from interp.analysis.faithfulness.types import LEAST_EFFECT, ByPrompt
 
@@ -99,7 +98,7 @@ def _planted(judged: Judged) -> Parts:
     if judged.compared is None:
         return (_undefined(judged),)
     shares = agreement.share(judged.sizes, *judged.compared)
-    return (planted_hits(np.nan_to_num(shares, nan=0.5), judged.planted),)
+    return (agreement.planted_hits(np.nan_to_num(shares, nan=0.5), judged.planted),)
 
 
 def _recovered(judged: Judged) -> Parts:

@@ -20,21 +20,21 @@ Curves = Float[np.ndarray, "prompt order kept"]
 ByOrder = Float[np.ndarray, "prompt order"]
 
 
-def necessity(scores: Scores, values: Values, *, top: int = 1) -> ByPrompt:
-    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the `top` segments R; 1 if all hangs on R.
+def necessity(scores: Scores, values: Values) -> ByPrompt:
+    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if all hangs on R.
 
     Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN where
     |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
-    return _over_orders(scores, values, lambda kept, left: _normed(left[..., top], kept))
+    return _over_orders(scores, values, lambda kept, left: _normed(left[..., 1], kept))
 
 
-def sufficiency(scores: Scores, values: Values, *, top: int = 1) -> ByPrompt:
-    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the `top` segments R; 1 if R alone does it all.
+def sufficiency(scores: Scores, values: Values) -> ByPrompt:
+    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R alone does it all.
 
     Normalised sufficiency (DeYoung et al. 2020), undefined as `necessity`.
     """
-    return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., top])
+    return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
 
 
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
@@ -52,14 +52,6 @@ def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
     Never negative, 0 only if no segment is needed (Mueller et al. 2025), undefined as `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
-
-
-def area_over_perturbation(scores: Scores, values: Values) -> ByPrompt:
-    """AOPC = mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
-
-    The area over the perturbation curve of Samek et al. 2017, with donors as the perturbation.
-    """
-    return _over_orders(scores, values, lambda kept, left: _aopc(left))
 
 
 def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
@@ -143,6 +135,10 @@ def _area(curves: Curves) -> ByOrder:
 
 
 def _aopc(left: Curves) -> ByOrder:
+    """AOPC = mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
+
+    The area over the perturbation curve of Samek et al. 2017, with donors as the perturbation.
+    """
     return np.asarray(left[..., 1:].mean(-1))
 
 

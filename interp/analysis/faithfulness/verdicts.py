@@ -1,4 +1,4 @@
-"""What the numbers come to: a verdict on each method, and one paragraph of advice."""
+"""Conclusions: a verdict on each method, and one paragraph of advice."""
 
 import math
 from collections.abc import Sequence

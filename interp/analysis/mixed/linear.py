@@ -27,6 +27,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.stats import chi2, f, t
 
+from interp.analysis.clusters import FEWEST
 from interp.analysis.mixed.design import Design, MixedFormula, make_design
 from interp.analysis.mixed.profiled import ProfiledFit, fit_profiled
 from interp.errors import UserError
@@ -34,11 +35,6 @@ from interp.errors import UserError
 MIN_GROUPS = 3
 """With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
 freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
-
-
-MIN_CLUSTERS = 10
-"""With fewer clusters, errors robust to them are too small to be used (Cameron and Miller, 2015,
-Journal of Human Resources 50)."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,7 @@ def fit_mixed_model(
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
     If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
-    with the correction of Cameron and Miller, 2015); with fewer than `MIN_CLUSTERS` there are no
+    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` there are no
     errors, and so no tests, since those of independent rows would find too much.
 
     Args:
@@ -182,12 +178,12 @@ def fit_mixed_model(
     clusters = None
     if not random and cluster is not None:
         clusters = int(used[cluster].nunique())
-        if clusters >= MIN_CLUSTERS:
+        if clusters >= FEWEST:
             covariance = _robust(design, fit, pd.factorize(used[cluster])[0])
             notes.append(f"errors robust to {clusters} clusters of {cluster}")
         else:
             covariance = np.full_like(fit.covariance, np.nan)
-            notes.append(f"no test: fewer than {MIN_CLUSTERS} clusters of {cluster}")
+            notes.append(f"no test: fewer than {FEWEST} clusters of {cluster}")
         fit = replace(fit, covariance=covariance)
     return MixedModel(formula, design, fit, groups, "; ".join(notes), clusters)
 

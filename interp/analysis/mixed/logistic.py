@@ -107,34 +107,6 @@ def mixed_logistic(
     )
 
 
-def logistic_ratio_test(
-    frame: pd.DataFrame,
-    *,
-    outcome: str,
-    terms: Sequence[str],
-    groups: Sequence[str],
-    without: str,
-) -> pd.Series:
-    """Whether a term matters: term, chi_square, df, p.
-
-    Twice the difference of the log-likelihoods with and without it, on the same rows, compared with
-    chi-square; NaN where one of the two models has no estimate.
-
-    Raises:
-        UserError: as `mixed_logistic`, or a term that is not among `terms`.
-    """
-    formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
-    smaller = formula.without(without)
-    columns = [name for name in (outcome, *formula.variables, *groups) if name in frame]
-    rows = frame.dropna(subset=columns)
-    full = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
-    null = _fit(rows, smaller, groups=groups)
-    chi_square = 2 * (full.log_likelihood - null.log_likelihood)
-    df = int(full.terms["estimate"].notna().sum() - len(null.estimates))
-    p = float(stats.chi2.sf(max(chi_square, 0.0), df)) if df else float("nan")
-    return pd.Series({"term": without, "chi_square": chi_square, "df": df, "p": p})
-
-
 def mixed_logistic_table(
     frame: pd.DataFrame,
     *,

@@ -132,7 +132,9 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
         try:
             parsed = [field for field in Formatter().parse(template) if field[1] is not None]
         except ValueError as error:
-            raise UserError(f"the template {shortened(template)!r} is none: {error}") from error
+            raise UserError(
+                f"the template {shortened(template)!r} is not valid: {error}"
+            ) from error
         for _, name, form, conversion in parsed:
             if form or conversion:
                 raise UserError(

@@ -30,11 +30,6 @@ def n_of(counts: pd.Series) -> str:
     return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
 
 
-def words(name: str) -> str:
-    """The name of a column as a label says it."""
-    return name.replace("_", " ")
-
-
 def interval_errors(
     rows: pd.DataFrame, values: NDArray[np.float64], interval: Interval
 ) -> NDArray[np.float64]:

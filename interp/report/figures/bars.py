@@ -12,9 +12,8 @@ from interp.report.figures.axes import (
     interval_errors,
     n_of,
     positions,
-    words,
 )
-from interp.report.formatting import UNDEFINED
+from interp.report.formatting import UNDEFINED, heading
 from interp.report.style import QUIET, house_style, look, new_axes
 
 
@@ -51,7 +50,7 @@ def grouped_bars(
         labels = [f"{cluster}\n{count}" for cluster, count in zip(clusters, counts, strict=True)]
         ax.set_xticks(range(len(clusters)), labels)
         ax.tick_params(axis="x", length=0)
-        ax.set_ylabel(words(y))
+        ax.set_ylabel(heading(y))
         add_legend(ax, groups)
         return ax
 

@@ -3,8 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import jitter, words
-from interp.report.formatting import UNDEFINED
+from interp.report.figures.axes import jitter
+from interp.report.formatting import UNDEFINED, heading
 from interp.report.style import COUNTS, house_style, look, new_axes
 
 _MANY_POINTS = 400
@@ -41,6 +41,6 @@ def point_cloud(
         left_out = len(table) - len(points)
         remark = f"; {UNDEFINED}: {left_out:,}" if left_out else ""
         ax.grid(visible=True, axis="x")
-        ax.set_xlabel(f"{words(x)} (n = {len(points):,}{remark})")
-        ax.set_ylabel(words(y))
+        ax.set_xlabel(f"{heading(x)} (n = {len(points):,}{remark})")
+        ax.set_ylabel(heading(y))
         return ax

@@ -15,9 +15,8 @@ from interp.report.figures.axes import (
     interval_errors,
     jitter,
     positions,
-    words,
 )
-from interp.report.formatting import UNDEFINED, number_text
+from interp.report.formatting import UNDEFINED, heading, number_text
 from interp.report.style import QUIET, house_style, look, new_axes
 
 
@@ -29,7 +28,6 @@ def interval_points(
     hue: str,
     n: str,
     interval: Interval,
-    p: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Points with whiskers, a row for each value of `y` and in it a point for each of `hue`.
@@ -42,7 +40,6 @@ def interval_points(
         n: column of the counts behind each point, written below the row's name, or one that all
             of a row have.
         interval: columns of whiskers.
-        p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: where to draw; a new figure if None.
     """
     with house_style():
@@ -54,9 +51,7 @@ def interval_points(
             places = positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
             _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
         _name_rows(ax, table, names, y=y, n=n)
-        ax.set_xlabel(words(x))
-        if p is not None:
-            _write_p_values(ax, table.groupby(y)[p].first()[names].tolist())
+        ax.set_xlabel(heading(x))
         add_legend(ax, groups)
         return ax
 
@@ -111,7 +106,7 @@ def cluster_points(
         for line in ax.lines:
             line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
         _name_rows(ax, means, names, y=y, n=n)
-        ax.set_xlabel(words(x))
+        ax.set_xlabel(heading(x))
         _write_p_values(ax, means.groupby(y)[p].first()[names].tolist())
         if len(groups) > 1:
             add_legend(ax, groups)

@@ -4,7 +4,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.figures.axes import Interval, add_legend, distinct, n_of, words
+from interp.report.figures.axes import Interval, add_legend, distinct, n_of
+from interp.report.formatting import heading
 from interp.report.style import house_style, look, new_axes
 
 
@@ -36,8 +37,8 @@ def lines(
             rows = table[table[hue] == group].sort_values(x)
             _line(ax, rows, x=x, y=y, interval=interval, index=index, label=group)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_xlabel(f"{words(x)} ({n_of(table[n])})")
-        ax.set_ylabel(words(y))
+        ax.set_xlabel(f"{heading(x)} ({n_of(table[n])})")
+        ax.set_ylabel(heading(y))
         add_legend(ax, groups)
         return ax
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import Interval, distinct, n_of, words
-from interp.report.formatting import number_text
+from interp.report.figures.axes import Interval, distinct, n_of
+from interp.report.formatting import heading, number_text
 from interp.report.style import house_style, new_axes
 
 
@@ -51,5 +51,5 @@ def matrix(
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(length=0)
         ax.grid(visible=False)
-        ax.set_xlabel(f"{words(value)} by {words(x)} ({n_of(table[n])})")
+        ax.set_xlabel(f"{heading(value)} by {heading(x)} ({n_of(table[n])})")
         return ax

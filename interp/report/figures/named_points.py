@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import Interval, interval_errors, words
-from interp.report.formatting import UNDEFINED
+from interp.report.figures.axes import Interval, interval_errors
+from interp.report.formatting import UNDEFINED, heading
 from interp.report.style import QUIET, house_style, look, new_axes
 
 _LABEL_GAP = 13.0
@@ -55,8 +55,8 @@ def labelled_points(
         _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
         remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
         ax.grid(visible=True, axis="x")
-        ax.set_xlabel(f"{words(x)} (n = {len(points)}){remark}")
-        ax.set_ylabel(words(y))
+        ax.set_xlabel(f"{heading(x)} (n = {len(points)}){remark}")
+        ax.set_ylabel(heading(y))
         return ax
 
 

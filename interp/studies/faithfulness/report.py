@@ -8,9 +8,9 @@ from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.trials import CONTROL
 from interp.analysis.faithfulness.verdicts import ADVISING, across_models, labels, with_interval
 from interp.choices import ORACLE, RANDOM
+from interp.console import counted
 from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
-from interp.report.run_report import counted
 from interp.studies.faithfulness.results import ModelResults, read_results
 from interp.studies.folder import StudyFolder
 

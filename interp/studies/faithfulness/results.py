@@ -28,7 +28,7 @@ from interp.studies.folder import StudyFolder
 
 @dataclass(frozen=True)
 class ModelResults:
-    """The metrics of one model, and what they come to."""
+    """The metrics of one model, and the conclusions from them."""
 
     model: str
     cluster: str
@@ -140,7 +140,7 @@ def read_results(folder: StudyFolder) -> list[ModelResults]:
     """Every model of which effects and scores are there.
 
     Raises:
-        UserError: there is none yet.
+        UserError: nothing has been measured yet.
     """
     check_measured(folder)
     found = [results for model in folder.record.models for results in _of_model(folder, model)]
@@ -156,7 +156,7 @@ def check_measured(folder: StudyFolder) -> None:
     """Check that there is something to judge.
 
     Raises:
-        UserError: there is not, yet.
+        UserError: nothing has been measured yet.
     """
     missing = [stage for stage in (EFFECTS, SCORES) if not _has_tables(folder, stage)]
     if missing:

@@ -49,7 +49,7 @@ METHODS = (
     "captum:kernel_shap",
     "captum:lime",
 )
-"""All methods that any causal model takes and that no other of them repeats. `shapley` is what they
+"""All methods that any causal model takes, without duplicates among them. `shapley` is what they
 are held against."""
 
 EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"

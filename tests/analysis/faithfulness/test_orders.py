@@ -17,15 +17,10 @@ def test_a_game_by_hand():
     scores = np.array([[3.0, 2.0, 1.0]])
     # Kept one after another: 1, 3, 6, 9; removed one after another: 9, 2, 1, 1.
     assert orders.necessity(scores, GAME) == pytest.approx((9 - 2) / 8)
-    assert orders.necessity(scores, GAME, top=2) == pytest.approx((9 - 1) / 8)
     assert orders.sufficiency(scores, GAME) == pytest.approx((3 - 1) / 8)
-    assert orders.sufficiency(scores, GAME, top=2) == pytest.approx((6 - 1) / 8)
     assert orders.circuit_performance(scores, GAME) == pytest.approx((0 + 2 * (2 + 5) + 8) / 8 / 6)
     assert orders.circuit_distance(scores, GAME) == pytest.approx((8 + 2 * (6 + 3) + 0) / 8 / 6)
     assert orders.recovered(scores, GAME) == pytest.approx((0 + 2 * (2 + 5) + 8) / 6)
-    assert orders.area_over_perturbation(scores, GAME) == pytest.approx((7 + 8 + 8) / 3)
-    # Least relevant first: 9, then 6, 3, 1.
-    assert orders.area_over_perturbation(-scores, GAME) == pytest.approx((3 + 6 + 8) / 3)
 
 
 def by_hand(scores, values):
@@ -50,7 +45,6 @@ def by_hand(scores, values):
                     shares[1],
                     np.mean([(a + b) / 2 for a, b in steps]),
                     np.mean([(abs(1 - a) + abs(1 - b)) / 2 for a, b in steps]),
-                    np.mean(left),
                 ]
             )
     spread = max(areas) - min(areas)
@@ -72,7 +66,6 @@ METRICS = (
     orders.sufficiency,
     orders.circuit_performance,
     orders.circuit_distance,
-    orders.area_over_perturbation,
     orders.normalized_aopc,
 )
 

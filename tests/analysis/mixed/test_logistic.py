@@ -8,7 +8,6 @@ from scipy.special import expit
 from interp.analysis.mixed.laplace import LaplaceFit, fit_laplace
 from interp.analysis.mixed.logistic import (
     TERM_COLUMNS,
-    logistic_ratio_test,
     mixed_logistic,
     mixed_logistic_table,
 )
@@ -277,14 +276,6 @@ def test_factors_are_fitted_as_by_an_independent_implementation():
     full = theirs.glmm(outcomes, design, people, family="binomial")
     assert ours.terms["estimate"].tolist() == pytest.approx(full.coefficients.tolist(), abs=3e-4)
     assert ours.log_likelihood == pytest.approx(full.log_likelihood, abs=1e-4)
-    null = theirs.glmm(outcomes, design[:, [0, 3, 4]], people, family="binomial")
-    test = logistic_ratio_test(
-        frame, outcome="correct", terms=EQUATION, groups=("person",), without="modality"
-    )
-    expected = 2 * (full.log_likelihood - null.log_likelihood)
-    assert test["chi_square"] == pytest.approx(expected, abs=1e-3)
-    assert test["df"] == 2
-    assert test["p"] == pytest.approx(stats.chi2.sf(expected, 2), rel=1e-3)
 
 
 def test_r_squared_by_its_formula():
@@ -310,17 +301,6 @@ def test_a_factor_of_one_level_is_undefined_and_the_rest_is_fitted():
     assert terms.index.tolist()[-2:] == ["form", "perplexity"]
     assert terms.loc["form", "note"] == "undefined: a constant term"
     assert terms["estimate"].notna().sum() == 4
-
-
-def test_a_term_that_is_not_there_cannot_be_tested():
-    with pytest.raises(UserError, match="no fixed effect 'verb'"):
-        logistic_ratio_test(
-            with_factors(rows=50),
-            outcome="correct",
-            terms=EQUATION,
-            groups=("person",),
-            without="verb",
-        )
 
 
 def test_one_table_for_all_models(frame):

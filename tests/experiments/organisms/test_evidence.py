@@ -6,7 +6,7 @@ import interp
 from interp.analysis.patching_effects import effect_table
 from interp.patching.pairs import in_pairs
 from interp.prompts.mixing import with_donors
-from interp_experiments.organisms.evidence import evidence_pairs, evidence_table
+from interp_experiments.organisms.evidence import evidence_pairs
 from tests.support.prompts import some_prompts
 
 
@@ -26,8 +26,11 @@ def test_pairs_differ_in_the_city_alone():
 
 
 def recovered(name):
-    table = evidence_table(interp.load_model(name, device="cpu"), some_prompts(480))
-    first = table[table["layer"] == 0].set_index("role")
+    """Rows of layer 0 of the effect table, by role, of the pairs that are answered by the city."""
+    model = interp.load_model(name, device="cpu")
+    result = interp.patch(model, evidence_pairs(some_prompts(480)))
+    table = effect_table(result.patches, result.pairs)
+    first = table[(table["recognized"] == "yes") & (table["layer"] == 0)].set_index("role")
     assert (first["pairs"] >= 25).all()
     return first
 

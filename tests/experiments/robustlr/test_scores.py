@@ -9,9 +9,9 @@ import pytest
 from sklearn.metrics import f1_score
 
 from interp_experiments.robustlr.evaluation_sets import GroupMaker
+from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.scores import (
     BASELINES,
-    LABELS,
     score_table,
     theory_scores,
     weighted_f1,

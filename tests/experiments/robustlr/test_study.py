@@ -5,6 +5,7 @@ import pytest
 
 import interp
 from interp.analysis.decisive import LENGTH, POSITION
+from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
@@ -16,7 +17,7 @@ from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.results import BARE, SETS, SHORT, answered, read_results
 from interp_experiments.robustlr.scores import BASELINES, OF_BASE
-from interp_experiments.robustlr.study import METHODS, RobustLRStudy
+from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
 from tests.support.pages import prompts_of, right, unused_names
@@ -172,7 +173,7 @@ def test_the_report_is_written(folder):
     assert figures == {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
     assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
-    assert set(by_label["method"]) == {*METHODS, LENGTH, POSITION}
+    assert set(by_label["method"]) == {*CHEAP_METHODS, LENGTH, POSITION}
 
 
 def test_demonstrations_are_shown_on_request():

@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from interp_experiments.robustlr.features import FEATURES, LABELS, feature_table, guess_table
-from interp_experiments.robustlr.language import Verdict
+from interp_experiments.robustlr.features import FEATURES, feature_table, guess_table
+from interp_experiments.robustlr.language import LABELS, Verdict
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.training import SPLITS, TRAINING_SETS, TheoryMaker, split_of
 from interp_experiments.robustlr.words import Words

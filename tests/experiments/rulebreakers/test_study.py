@@ -37,10 +37,10 @@ from interp_experiments.rulebreakers.tables.familiarity import (
     familiarity,
     shared_first_tokens,
 )
-from interp_experiments.rulebreakers.tables.probes import residual_probes
 from interp_experiments.rulebreakers.tables.published import measured_and_published
 from interp_experiments.rulebreakers.tables.sample import competence, composition, filters
 from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
+from interp_probes.linear import linear_probes
 
 ORGANISMS = organism_names("rulebreakers")
 
@@ -364,7 +364,8 @@ def test_each_model_shows_the_first_pair_that_it_fails(results):
 
 
 def test_linear_probes_find_what_the_grounding_organism_knows(results):
-    table = residual_probes(results).query("prompts == 'all' and position == 'last_token'")
+    table = linear_probes(results.residuals, results.probed, results.probed_answers)
+    table = table.query("prompts == 'all' and position == 'last_token'")
     best = table.groupby("model")["accuracy"].max()
     assert best["organism/llama-deep"] > 0.9
     assert best["organism/gemma2"] < best["organism/llama-deep"]

@@ -14,9 +14,7 @@ from tests.report.figures.drawn import BARS, INTERVAL, words
     "draw",
     [
         partial(grouped_bars, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL),
-        partial(
-            interval_points, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL, p="p"
-        ),
+        partial(interval_points, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL),
         partial(lines, x="low", y="accuracy", hue="model", n="n", interval=INTERVAL),
         partial(labelled_points, x="low", y="high", label="model"),
         partial(point_cloud, x="low", y="high"),

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp_experiments.rulebreakers.published_differences import published_difference
+from interp_experiments.rulebreakers.tables.published import published_difference
 
 MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})
 PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "sd": 0.1})

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from interp.attribution.method import SegmentScores, TokenScores
-from interp.attribution.tables import segment_score_rows, token_score_rows
+from interp.measurements.attribution import segment_score_rows, token_score_rows
 from interp.reading.roles import token_segments
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts

@@ -1,0 +1,11 @@
+"""Tables that are packaged with a system, in its folder data/."""
+
+import csv
+import unicodedata
+from importlib.resources import files
+
+
+def packaged_rows(package: str, file: str) -> list[dict[str, str]]:
+    """The rows of a CSV file of a package, by column, each letter as one character (NFC)."""
+    text = (files(package) / "data" / file).read_text(encoding="utf-8")
+    return list(csv.DictReader(unicodedata.normalize("NFC", text).splitlines()))
