@@ -227,11 +227,11 @@ def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                 raise ValueError(f"{place}: {error}") from error
             if cells is None:
                 return
-            if len(cells) > len(header):
-                raise ValueError(f"{place} has {len(cells)} cells, the header {len(header)}")
             if len(cells) > 1 or "".join(cells).strip():
-                row = dict(zip(header, cells, strict=False))
-                yield place, {column: row.get(column) for column in read}
+                if len(cells) != len(header):
+                    raise ValueError(f"{place} has {len(cells)} cells, the header {len(header)}")
+                row = dict(zip(header, cells, strict=True))
+                yield place, {column: row[column] for column in read}
 
 
 def _read_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
@@ -255,6 +255,10 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 def _json(place: str, text: str) -> object:
     try:
         return json.loads(text)
+    except json.JSONDecodeError as error:
+        # Of a single line, its number in the file is in `place`.
+        at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
+        raise ValueError(f"{place} is no JSON: {at}") from error
     except ValueError as error:
         raise ValueError(f"{place} is no JSON: {error}") from error
 
@@ -303,10 +307,19 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
     if missing := [column for column in expected if column not in found]:
         raise ValueError(
             f"it lacks the columns {', '.join(missing)}; it has "
-            f"{shortened(', '.join(found), 100) or 'none'}"
+            f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
         )
     if repeated := [column for column in expected if found.count(column) > 1]:
         raise ValueError(f"it has the column {repeated[0]} twice; expected one of each name")
+
+
+def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
+    """What the names of the columns show of why some are missing, if anything."""
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        return ". Its cells seem to be separated by another character; expected commas"
+    if set(missing) <= {name.strip() for name in found}:
+        return ". Some names have blanks around them; remove these"
+    return ""
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {

@@ -151,7 +151,7 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
         coalitions = [sum(bit << player for player, bit in enumerate(row)) for row in bits]
         values = torch.from_numpy(game.values(coalitions))
         if not values.isfinite().all():
-            raise _NotFiniteError
+            raise FloatingPointError("a coalition's value is not finite")
         return values
 
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
@@ -163,13 +163,9 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
             weights = method(value).attribute(
                 whole, torch.zeros_like(whole), n_samples=SAMPLES, perturbations_per_eval=SAMPLES
             )
-        except _NotFiniteError:
+        except FloatingPointError:
             return SegmentScores.undefined(game.segments)
     return SegmentScores(dict(zip(game.segments, weights[0].tolist(), strict=True)))
-
-
-class _NotFiniteError(Exception):
-    """A value of a coalition is not finite: nothing can be fitted."""
 
 
 class _Module(nn.Module):

@@ -6,7 +6,7 @@ Every fault is found before anything is measured, each with its line.
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -136,15 +136,23 @@ def _read(
     layout = Layout.of(list(rows[0].cells), templates)
     made: list[tuple[str, Prompt]] = []
     found: list[str] = []
+    faulty: set[str] = set()
     for where, cells in rows:
+        texts = _texts(cells)
         try:
-            made += [(where, prompt) for prompt in layout.prompts(_texts(cells))]
+            made += [(where, prompt) for prompt in layout.prompts(texts)]
         except UserError as error:
             found.append(f"{where}: {error}")
-    return [prompt for _, prompt in made], [*found, *_group_faults(made)]
+            faulty.add(texts.get(PAIR, ""))
+    return [prompt for _, prompt in made], [*found, *_group_faults(made, faulty)]
 
 
 def _rows(source: str | Path | pd.DataFrame) -> list[Row]:
+    if not isinstance(source, str | Path | pd.DataFrame):
+        raise UserError(
+            f"the pairs are a {type(source).__name__}; expected a file or a data frame, such as "
+            "pandas.DataFrame(rows)"
+        )
     if not isinstance(source, pd.DataFrame):
         return read_rows(source, REQUIRED, others=True)
     if source.empty:
@@ -167,8 +175,11 @@ def _texts(cells: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _group_faults(made: Sequence[tuple[str, Prompt]]) -> Iterator[str]:
-    """What is wrong between rows: sides that are missing or there twice, or the same text."""
+def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -> Iterator[str]:
+    """What is wrong between rows: sides that are missing or there twice, or the same text.
+
+    Nothing is said of what pairs with a faulty row lack.
+    """
     sides = dict.fromkeys(prompt.side for _, prompt in made)
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
@@ -185,10 +196,11 @@ def _group_faults(made: Sequence[tuple[str, Prompt]]) -> Iterator[str]:
                 yield f"{where}: pair {name} has the same text twice, first in {texts[prompt.text]}"
             own.setdefault(prompt.side, where)
             texts.setdefault(prompt.text, where)
-        if missing := [side for side in sides if side not in own]:
+        missing = [side for side in sides if side not in own]
+        if missing and members[0][1].factors[PAIR] not in faulty:
             where = members[0][0]
             yield f"{where}: pair {name} lacks the side {', '.join(missing)}, which others have"
-    if made and len(sides) < 2:
+    if made and len(sides) < 2 and not faulty:
         yield f"{made[0][0]}: the only side is {min(sides)}; expected two or more"
 
 

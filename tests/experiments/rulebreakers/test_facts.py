@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 
 from interp.errors import UserError
-from interp_experiments.rulebreakers.entities import _rows, entity_pairs
+from interp_experiments.packaged import packaged_rows
+from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.facts import published_groups
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.system import system
@@ -34,12 +35,17 @@ def test_messages_are_those_of_the_paper():
 def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
     answers = {pair.entity_a for pair in entity_pairs()}
     for file, column in (("aliases.csv", "alias"), ("lookalikes.csv", "name")):
-        rows = _rows(file)
+        rows = packaged_rows("interp_experiments.rulebreakers", file)
         assert {row["entity_a"] for row in rows} <= answers
         names = [(row["entity_a"], row[column]) for row in rows]
         assert names == sorted(set(names), key=names.index)
         assert all(all(row.values()) for row in rows)
-    assert not {row["alias"] for row in _rows("aliases.csv")} & answers
+    assert (
+        not {
+            row["alias"] for row in packaged_rows("interp_experiments.rulebreakers", "aliases.csv")
+        }
+        & answers
+    )
 
 
 def test_a_name_that_holds_the_answer_is_listed_as_another():

@@ -148,6 +148,18 @@ def test_faults_are_named_with_their_row(rows, problem):
     assert problem in str(refused.value)
 
 
+def test_a_faulty_row_is_one_fault():
+    assert faults(table((0, {"gold": "Maybe"}))) == [
+        "row 1: gold is 'Maybe'; expected one of Yes, No"
+    ]
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_rows_without_a_data_frame_are_refused():
+    with pytest.raises(UserError, match=r"the pairs are a list; .* pandas\.DataFrame"):
+        read_pairs(ROWS)
+
+
 def test_every_fault_is_listed(tmp_path):
     file = tmp_path / "pairs.csv"
     pd.concat([EXAMPLE] * 3).assign(gold="Perhaps").to_csv(file, index=False)
