@@ -35,7 +35,7 @@ from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.measured import Shard, cut, write
 from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
+from interp.runs.schemas import Call, RunIdentity, RunRecord, read_record, updated, write_record
 from interp.runs.shards import damage, manifests, write_parquet
 from interp.tables import prompts_table
 
@@ -83,7 +83,7 @@ class Run(RunFolder):
             if earlier is None:
                 # First of all files: by it, other workers know that the folder is a run's.
                 write_record(folder / RECORD, record)
-            if earlier is not None and names_in(folder / "models"):
+            if earlier is not None and _binding(folder, earlier, identity):
                 grown = check_same_run(folder, earlier.run, identity)
                 changes = {"run": identity, "finished": None} if grown else {}
                 record = updated(earlier, changes)
@@ -275,6 +275,14 @@ class Run(RunFolder):
         self.record = updated(
             self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
         )
+
+
+def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
+    """Whether what is on record stays: another run gives way as long as no model has been begun.
+
+    The same run never does: another command may be loading a model for it.
+    """
+    return earlier.run == identity or bool(names_in(folder / "models"))
 
 
 def take_folder(folder: Path, record: str) -> None:
