@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interp.errors import UserError, unknown
-from interp.plugins import METHODS, plugins
+from interp.plugins import METHODS, loaded, misfit, plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,18 +264,17 @@ def find_method(name: str) -> Method:
     """The method of that name.
 
     Raises:
-        UserError: there is none, or another package's entry point names something else.
+        UserError: there is none, or another package's entry point cannot be loaded or names
+            something else.
     """
     for method in _OWN:
         if method.name == name:
             return method
     check_methods([name])
-    found = plugins(METHODS)[name].load()
+    point = plugins(METHODS)[name]
+    found = loaded(point)
     if not isinstance(found, Method) or found.name != name:
-        raise UserError(
-            f"the entry point {name!r} of {METHODS} gives {found!r:.100}; expected an "
-            f"interp.attribution.registry.Method of that name"
-        )
+        raise misfit(point, found, "an interp.attribution.registry.Method of that name")
     return found
 
 
