@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from interp import texts
-from interp.cli.fields import add_options, check_config, config_file, given
+from interp.cli.fields import add_options, config_file, given, options_in
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import model_name
@@ -76,11 +76,13 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     Raises:
         UserError: an option that there is not, or a value that it cannot have.
     """
-    config = configuration(arguments)
-    known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
+    flags = {"model": "models"}
     # A command that takes the name of a study has an argument for it.
-    chosen = [name for name in ("study",) if hasattr(arguments, name)]
-    check_config(config, [*known, "models", *chosen])
+    if hasattr(arguments, "study"):
+        flags["study"] = "study"
+    config = options_in(
+        configuration(arguments), arguments.config, (*_SHARED, options), flags=flags
+    )
     models: dict[str, Any] = {}
     if "models" in config:
         models = {"models": _names(config["models"])}
