@@ -7,9 +7,13 @@ here, so that methods are listed, and unknown ones refused, at once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
 from interp.plugins import METHODS, loaded, misfit, plugins
+
+if TYPE_CHECKING:
+    from interp.models.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +257,20 @@ _OWN = (
         "interp.attribution.methods.inseq:Attention",
     ),
 )
+
+
+def refuse_encoder(name: str, model: "Model") -> None:
+    """Refuse a model whose tokens also attend to later ones, for a method that reads the heads.
+
+    Raises:
+        UserError: it is an encoder.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"the method {name} is not defined for encoders such as {model.name}: it reads the "
+            "attention of causal models. Leave it out of --methods; input_gradient, "
+            "input_x_gradient, attention and leave_one_out:deletion, for instance, take encoders"
+        )
 
 
 def method_names() -> list[str]:
