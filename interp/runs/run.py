@@ -261,7 +261,8 @@ class Run(RunFolder):
             raise UserError(
                 f"{errors:,} prompts of {model} have an error, which is more than the share "
                 f"{self.fail_on_error:g} that --fail-on-error allows; one of them: {example}"
-                ". Fix the cause and add --retry-errors, or allow a larger share"
+                ". Where the cause is not in the data, fix it and add --retry-errors; changed data "
+                "are another run, with another --out. Or allow a larger share"
             )
 
     def _write_prompts(self) -> None:
