@@ -82,7 +82,7 @@ def options_in(
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
     options = [name for name in fields if name not in without]
     negated = {f"no_{name}": name for name in options if _switches_off(fields[name])}
-    names = {name: name for name in [*options, *flags.values()]} | flags | negated
+    names = {name: name for name in [*options, *flags.values()]} | {**flags, **negated}
     found: dict[str, Any] = {}
     spelling: dict[str, str] = {}
     for key, value in config.items():
