@@ -64,6 +64,7 @@ def run(
         UserError: an unknown option, or a value that it cannot have; models or prompts
             that cannot be found, loaded or measured.
     """
+    _check_what(what)
     source, loading, running, execution = _parted(options)
     chosen = [models] if isinstance(models, str | Model) else list(models)
     job = Job.of(
@@ -259,6 +260,16 @@ def _check_inline(execution: Execution) -> None:
         raise UserError(
             "without out, results stay in memory and everything is measured in this process; give "
             "out, a folder, to have workers or to retry errors"
+        )
+
+
+def _check_what(what: object) -> None:
+    """Refuse what would fail far from here, such as the name of a measurement alone."""
+    if not isinstance(what, Spec | Study):
+        name = shortened(what) if isinstance(what, str) else "attribute"
+        raise UserError(
+            f"what is to be run is {_described(what)}; expected a measurement or a study, such as "
+            f"interp.measurement({name!r}) or interp.study('faithfulness')"
         )
 
 

@@ -3,7 +3,7 @@
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from interp.errors import UserError, unknown
+from interp.errors import UserError, one_line, unknown
 
 OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
@@ -32,18 +32,51 @@ def plugins(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group))}
 
 
-def load_plugin(group: str, kind: str, name: str) -> Any:
+def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
     """What the entry point of that name gives.
 
     Args:
         group: of entry points.
         kind: what a message calls it, such as "study".
         name: of the entry point.
+        base: the class that it is to name a subclass of, if it is to name a class.
 
     Raises:
-        UserError: none of that name is installed.
+        UserError: none of that name is installed, or it cannot be loaded or is something else.
     """
     points = plugins(group)
     if name not in points:
         raise UserError(unknown(kind, name, points))
-    return points[name].load()
+    found = loaded(points[name])
+    if base is not None and not (isinstance(found, type) and issubclass(found, base)):
+        raise misfit(points[name], found, f"a subclass of {base.__module__}.{base.__qualname__}")
+    return found
+
+
+def loaded(point: EntryPoint) -> Any:
+    """What an entry point names.
+
+    Raises:
+        UserError: it cannot be imported.
+    """
+    try:
+        return point.load()
+    # Importing runs a package's code, which may fail in any way.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(str(error), 300)}"
+        raise UserError(
+            f"{_described(point)} cannot be loaded ({reason}); reinstall or fix the package"
+        ) from error
+
+
+def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
+    """The error of an entry point that names something else than its group is for."""
+    return UserError(
+        f"{_described(point)} gives {one_line(repr(found))}; expected {expected}; fix the package"
+    )
+
+
+def _described(point: EntryPoint) -> str:
+    """An entry point with its group, its value, and the package that has it if that is known."""
+    package = f" of the package {point.dist.name}" if point.dist else ""
+    return f"the entry point {point.name!r} of {point.group}, {point.value}{package},"

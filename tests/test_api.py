@@ -50,6 +50,13 @@ def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message
         call(organism, pair, **arguments)
 
 
+@pytest.mark.parametrize("what", ["attribute", interp.Attribute, 3])
+def test_what_is_run_is_a_measurement_or_a_study(what):
+    expected = r"what is to be run is .*; expected a measurement or a study, such as .*'attribute'"
+    with pytest.raises(interp.UserError, match=expected):
+        interp.run(what, models="organism/phi3-shallow")
+
+
 def test_measurements_and_studies_by_name():
     assert interp.measurement("effects", donors=3).donors == 3
     assert interp.study("faithfulness", soft=False).soft is False

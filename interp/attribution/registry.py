@@ -7,9 +7,13 @@ here, so that methods are listed, and unknown ones refused, at once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
-from interp.plugins import METHODS, plugins
+from interp.plugins import METHODS, loaded, misfit, plugins
+
+if TYPE_CHECKING:
+    from interp.models.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,20 @@ _OWN = (
 )
 
 
+def refuse_encoder(name: str, model: "Model") -> None:
+    """Refuse a model whose tokens also attend to later ones, for a method that reads the heads.
+
+    Raises:
+        UserError: it is an encoder.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"the method {name} is not defined for encoders such as {model.name}: it reads the "
+            "attention of causal models. Leave it out of --methods; input_gradient, "
+            "input_x_gradient, attention and leave_one_out:deletion, for instance, take encoders"
+        )
+
+
 def method_names() -> list[str]:
     """The names of all methods: those of the toolkit, then those of other packages."""
     return list(dict.fromkeys([*(method.name for method in _OWN), *plugins(METHODS)]))
@@ -267,18 +285,17 @@ def find_method(name: str) -> Method:
     """The method of that name.
 
     Raises:
-        UserError: there is none, or another package's entry point names something else.
+        UserError: there is none, or another package's entry point cannot be loaded or names
+            something else.
     """
     for method in _OWN:
         if method.name == name:
             return method
     check_methods([name])
-    found = plugins(METHODS)[name].load()
+    point = plugins(METHODS)[name]
+    found = loaded(point)
     if not isinstance(found, Method) or found.name != name:
-        raise UserError(
-            f"the entry point {name!r} of {METHODS} gives {found!r:.100}; expected an "
-            f"interp.attribution.registry.Method of that name"
-        )
+        raise misfit(point, found, "an interp.attribution.registry.Method of that name")
     return found
 
 

@@ -5,13 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, version
 from types import ModuleType
 
 from interp.cli.parser import Parser, program
 from interp.errors import UserError, printable, shortened
 from interp.plugins import COMMANDS as GROUP
-from interp.plugins import plugins
+from interp.plugins import loaded, misfit, plugins
 
 COMMANDS = (
     "attribute",
@@ -60,8 +60,8 @@ LONGEST_MESSAGE = 2000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
         command.run(parsed)
     except UserError as error:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
@@ -119,4 +119,31 @@ def build(
 def find_commands() -> dict[str, ModuleType]:
     """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments)."""
     own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
-    return own | {name: point.load() for name, point in plugins(GROUP).items()}
+    return own | {name: _command(point) for name, point in plugins(GROUP).items()}
+
+
+def _command(point: EntryPoint) -> ModuleType:
+    """The command of another package, or one that says what is wrong with it."""
+    try:
+        found: ModuleType = loaded(point)
+        if not all(hasattr(found, name) for name in ("HELP", "configure", "run")):
+            raise misfit(point, found, "a module with HELP, configure(parser) and run(arguments)")
+    except UserError as error:
+        return _unusable(point.name, error)
+    return found
+
+
+def _unusable(name: str, error: UserError) -> ModuleType:
+    """A command that ends with an error, so that the others can be used."""
+
+    def configure(parser: Parser) -> None:
+        # Other commands may have a word among their arguments that is this one's name.
+        if parser.given[:1] == [name]:
+            raise error
+
+    def run(_arguments: argparse.Namespace) -> None:
+        raise error
+
+    command = ModuleType(name)
+    vars(command).update(HELP="cannot be loaded", configure=configure, run=run)
+    return command

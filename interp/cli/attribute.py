@@ -8,7 +8,7 @@ from interp.errors import UserError
 from interp.measurements.attribute import Attribute
 
 if TYPE_CHECKING:
-    from interp.analysis.faithfulness.calibrated import Calibration
+    from interp.jobs import Job
     from interp.runs.folder import RunFolder
 
 HELP = "attribute answers to the segments of the prompts and print the attribution table"
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from interp.console import echo
 
-    finished, results = measure(arguments, Attribute)
+    check = _check_calibration if arguments.calibrated else None
+    finished, results = measure(arguments, Attribute, check=check)
     names = list(results.tables)
     if arguments.calibrated:
         names += _calibrate(finished)
@@ -56,7 +57,6 @@ def _calibrate(run: "RunFolder") -> list[str]:
     from interp.runs.conclusion import concluding
 
     calibration = Calibration.read()
-    _check_fits(run, calibration)
     shares = calibrated_shares(run.table("segment_scores"), calibration)
     table = calibrated_table(shares)
     tables = {"calibrated_shares": shares, "calibrated_table": table}
@@ -68,19 +68,21 @@ def _calibrate(run: "RunFolder") -> list[str]:
     return list(tables)
 
 
-def _check_fits(run: "RunFolder", calibration: "Calibration") -> None:
-    """Check that the scores are of what the maps were fitted on.
+def _check_calibration(job: "Job") -> None:
+    """Check that a job measures what the maps were fitted on.
 
     Raises:
         UserError: another system, or another target.
     """
-    origin = run.record.run
-    if origin.system != calibration.system:
+    from interp.analysis.faithfulness.calibrated import Calibration
+
+    fitted = Calibration.read().system
+    if job.prompts.system != fitted:
         raise UserError(
-            f"the calibration was fitted on prompts of {calibration.system}, these are of "
-            f"{origin.system}; leave --calibrated out"
+            f"the calibration was fitted on prompts of {fitted}, these are of "
+            f"{job.prompts.system}; leave --calibrated out"
         )
-    if origin.parameters.get("target") not in ("margin", "contrast"):
+    if job.options["target"] not in ("margin", "contrast"):
         raise UserError(
             "the calibration was fitted on the margin of two answers; give --target margin, or "
             "contrast, which differs from it in sign alone"

@@ -35,7 +35,11 @@ class Choice:
         )
 
     def options(self, given: Sequence[str]) -> type[Options]:
-        """The options of the plugin that is named; no options if none is."""
+        """The options of the plugin that is named; no options if none is.
+
+        Raises:
+            UserError: the plugin cannot be loaded.
+        """
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config", type=texts.path)
@@ -43,10 +47,11 @@ class Choice:
         name = next((word for word in given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             config = first.parse_known_args(given)[0].config
-            arguments = argparse.Namespace(**{self.key: name}, config=config)
-            options: type[Options] = load_plugin(self.group, self.kind, self.name(arguments))
-            return options
-        return Options
+            name = self.name(argparse.Namespace(**{self.key: name}, config=config))
+        if name not in names:
+            return Options
+        options: type[Options] = load_plugin(self.group, self.kind, name)
+        return options
 
     def name(self, arguments: argparse.Namespace) -> str:
         """The name of the plugin.

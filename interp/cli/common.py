@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from interp import texts
-from interp.cli.fields import add_options, check_config, config_file, given
+from interp.cli.fields import add_options, config_file, given, options_in
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import model_name
@@ -15,6 +15,8 @@ from interp.prompts.source import PromptSource
 from interp.runs.running import Execution, Running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interp.jobs import Job
     from interp.measurements.spec import Spec
     from interp.report.results import Results
@@ -76,11 +78,13 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
     Raises:
         UserError: an unknown option, or a value that it cannot have.
     """
-    config = configuration(arguments)
-    known = [name for kind in (*_SHARED, options) for name in kind.model_fields]
+    flags = {"model": "models"}
     # A command that takes the name of a study has an argument for it.
-    chosen = [name for name in ("study",) if hasattr(arguments, name)]
-    check_config(config, [*known, "models", *chosen])
+    if hasattr(arguments, "study"):
+        flags["study"] = "study"
+    config = options_in(
+        configuration(arguments), arguments.config, (*_SHARED, options), flags=flags
+    )
     models: dict[str, Any] = {}
     if "models" in config:
         models = {"models": _names(config["models"])}
@@ -124,12 +128,26 @@ def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]
     return plan, jobs.execute_job(job, plan, execution)
 
 
-def measure(arguments: argparse.Namespace, spec: "type[Spec]") -> "tuple[Run, Results]":
-    """Measure, write the small tables and print them."""
+def measure(
+    arguments: argparse.Namespace,
+    spec: "type[Spec]",
+    *,
+    check: "Callable[[Job], None] | None" = None,
+) -> "tuple[Run, Results]":
+    """Measure, write the small tables and print them.
+
+    Args:
+        arguments: the command line.
+        spec: what is measured.
+        check: refuses a job that the command cannot use, before anything is measured.
+    """
     from interp.jobs import finish
     from interp.report.console import print_table
 
-    _, (run,) = run_job(arguments, job_of(arguments, spec))
+    job = job_of(arguments, spec)
+    if check is not None:
+        check(job)
+    _, (run,) = run_job(arguments, job)
     results = finish(run.folder, spec)
     for title, table in results.shown:
         print_table(table, title=title)

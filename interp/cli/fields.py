@@ -4,7 +4,7 @@ Flags have no defaults of their own: what is not given is left to the options, o
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -59,28 +59,62 @@ def config_file(file: Path) -> dict[str, Any]:
     return {key.replace("-", "_"): value for key, value in found.items()}
 
 
-def check_config(config: dict[str, Any], known: Sequence[str]) -> None:
-    """Refuse names that are no options of a command.
+def options_in(
+    config: Mapping[str, Any],
+    file: Path | None,
+    kinds: Sequence[type[Options]],
+    *,
+    flags: Mapping[str, str],
+    without: Collection[str] = (),
+) -> dict[str, Any]:
+    """What a configuration file holds, under the names of options.
+
+    Args:
+        config: as the file holds it, under the names of options or of their flags.
+        file: which file that is, for messages.
+        kinds: the options that the command has.
+        flags: its further flags, with what each is called among the options.
+        without: options that the command has no flag for.
 
     Raises:
-        UserError: there is one.
+        UserError: no option of that name, or two names of one option.
     """
-    for name in config:
-        if name not in known:
-            raise UserError(f"the configuration file: {unknown('option', name, known)}")
+    fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
+    options = [name for name in fields if name not in without]
+    negated = {f"no_{name}": name for name in options if _switches_off(fields[name])}
+    names = {name: name for name in [*options, *flags.values()]} | {**flags, **negated}
+    found: dict[str, Any] = {}
+    spelling: dict[str, str] = {}
+    for key, value in config.items():
+        if key not in names:
+            raise UserError(f"{file}: {unknown('option', key, names)}")
+        name = names[key]
+        if name in found:
+            raise UserError(
+                f"{file} gives both {spelling[name]} and {key}, which are the same option; leave "
+                "one of them out"
+            )
+        if key in negated and not isinstance(value, bool):
+            raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")
+        found[name] = not value if key in negated else value
+        spelling[name] = key
+    return found
 
 
 def _names(name: str, field: FieldInfo) -> list[str]:
-    if field.annotation is bool and field.default is True:
-        return [flag(f"no_{name}")]
-    return [flag(name)]
+    return [flag(f"no_{name}" if _switches_off(field) else name)]
+
+
+def _switches_off(field: FieldInfo) -> bool:
+    """Whether the option's flag switches off what is done without it."""
+    return field.annotation is bool and field.default is True
 
 
 def _action(name: str, field: FieldInfo) -> dict[str, Any]:
     """The arguments of argparse for an option."""
     common = {"default": argparse.SUPPRESS, "help": _help(field)}
     if field.annotation is bool:
-        return {"action": "store_false" if field.default is True else "store_true", **common}
+        return {"action": "store_false" if _switches_off(field) else "store_true", **common}
     read = _reader(name, field)
     metavar = {"metavar": _metavar(field)}
     if _is_tuple(field.annotation):

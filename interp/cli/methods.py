@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
+from interp.errors import UserError
 
 HELP = "list the attribution methods with formula, paper, sign and cost"
 
@@ -31,7 +33,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def listing() -> str:
     """All methods in Markdown that is readable as it is: docs/methods.md."""
-    return "\n".join([INTRODUCTION, *(_described(find_method(name)) for name in method_names())])
+    return "\n".join([INTRODUCTION, *_entries()])
+
+
+def _entries() -> Iterator[str]:
+    """What is said of each method, also where another package's cannot be loaded."""
+    for name in method_names():
+        try:
+            yield _described(find_method(name))
+        except UserError as error:
+            yield f"## {name}\n\nNot usable: {error}.\n"
 
 
 def _described(method: Method) -> str:

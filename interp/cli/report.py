@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 HELP = "write tables, figures and one HTML page from a folder of results, finished or not"
 
+REPORTED = "a study, or a run of attribute, evaluate, generate or patch"
+"""What there are reports of."""
+
 EXAMPLES = (
     "report runs/study",
     "report runs/study --out study.html",
@@ -22,7 +25,7 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=texts.path, metavar="DIR", help="what a command wrote as --out"
+        "folder", type=texts.path, metavar="DIR", help=f"what a command wrote as --out: {REPORTED}"
     )
     parser.add_argument(
         "--out",
@@ -86,8 +89,8 @@ def _report_of_run(folder: Path) -> "Report":
     spec = find_spec(run.record.run.measurement)
     if not spec.report:
         raise UserError(
-            f"{folder} holds a run of {spec.name}, of which there is no report; its tables are the "
-            "CSV files in it"
+            f"{folder} holds a run of {spec.name}, of which there is no report, as there is of "
+            f"{REPORTED}; its tables are the CSV files in it"
         )
     report: Report = resolved(spec.report)(run)
     return report

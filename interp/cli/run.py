@@ -64,7 +64,8 @@ def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
 
     job = job_of(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)
-    echo(f"{study.name}: {'all pairs' if pairs is None else counted(pairs, 'pair')}")
+    taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
+    echo(f"{study.name}: {taken}")
     plan, runs = run_job(arguments, job)
     finish_study(plan, runs)
     report = write(plan.folder)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from interp.cli.choice import Choice
 from interp.cli.common import add_config_option, configuration
-from interp.cli.fields import add_options, check_config, given
+from interp.cli.fields import add_options, given, options_in
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import model_name
-from interp.options import Options
 from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, Keeping, find_training
 
@@ -75,11 +74,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
     """The run that a command line asks for, and where it is kept."""
-    config = configuration(arguments)
     options = find_training(TASK.name(arguments))
-    kinds: tuple[type[Options], ...] = (options, Loading, Keeping)
-    known = [name for kind in kinds for name in kind.model_fields if name not in SETTLED]
-    check_config(config, [*known, "model", "task"])
+    config = options_in(
+        configuration(arguments),
+        arguments.config,
+        (options, Loading, Keeping),
+        flags={"model": "model", "task": "task"},
+        without=SETTLED,
+    )
     spec = options(**given(arguments, options, config))
     loading = Loading(**given(arguments, Loading, config))
     keeping = Keeping(**given(arguments, Keeping, config))

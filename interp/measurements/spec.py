@@ -101,5 +101,5 @@ def find_spec(name: str) -> type[Spec]:
     Raises:
         UserError: there is none.
     """
-    spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name)
+    spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name, base=Spec)
     return spec

@@ -4,7 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
-from interp.plugins import SYSTEMS, load_plugin, plugins
+from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
 from interp.prompts.prompt_set import PromptSet
 
 
@@ -28,9 +28,12 @@ def find_system(name: str) -> System:
     """The system of that name.
 
     Raises:
-        UserError: no such system is installed.
+        UserError: no such system is installed, or it cannot be loaded or makes no prompts.
     """
     system: System = load_plugin(SYSTEMS, "system", name)
+    if isinstance(system, type) or not callable(getattr(system, "prompts", None)):
+        expected = "an object with the methods of interp.prompts.systems.System, such as prompts"
+        raise misfit(plugins(SYSTEMS)[name], system, expected)
     return system
 
 

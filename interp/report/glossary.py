@@ -13,7 +13,8 @@ TERMS: Mapping[str, str] = {
     "score": "what an attribution method gives a token or a segment, raw and with its sign",
     "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1",
     "ratio": "mean score of a token of one segment over that of another; 1 where they are equal",
-    "unnormalized": "the same ratio with summed instead of mean scores; it grows with length",
+    "unnormalized": "summed score of one segment over that of another, where a ratio compares "
+    "means of tokens; it grows with length",
     "effect": "how much a patch or a replaced segment changes the difference of two answers, in "
     "logits",
     "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "
@@ -22,9 +23,9 @@ TERMS: Mapping[str, str] = {
     "perplexity": "exponential of the mean negative log probability of a token of the prompt",
     "cluster": "prompts that share what they are about, and are one observation of a test",
     "low": "lower end of the 95% interval; the upper end is high",
-    "p holm": "Holm-corrected p within the group of tests that the column family names",
-    "organism": "a small packaged model that was trained to have a known cause of its answers; "
-    "organism/NAME in tables is NAME in figures",
+    "p holm": "p corrected by Holm's method over the tests that were made together; where a table "
+    "has a column family, within each of its families",
+    "organism": "a small packaged model that was trained to have a known cause of its answers",
     "undefined": "a statistic without a value; the note of its row or table says why",
 }
 """What each word means, and what else the page calls it."""

@@ -110,7 +110,7 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
                 "a run can grow but not shrink: give a larger --limit, or another --out"
             )
         return True
-    for key in ("measurement", "system", "seed", "prompts", "data_hash"):
+    for key in ("measurement", "system", "seed", "prompts"):
         there, here = getattr(earlier, key), getattr(now, key)
         if there != here:
             raise UserError(
@@ -118,6 +118,11 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
                 f"this run's is {shortened(repr(here))}; repeat that run's options, or give "
                 "another --out"
             )
+    if earlier.data_hash != now.data_hash:
+        raise UserError(
+            f"{folder} belongs to a different run: the content of the data has changed since, or "
+            "it is other data. Repeat that run's data and options, or give another --out"
+        )
     return False
 
 

@@ -34,7 +34,7 @@ from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.schemas import Call, RunRecord, read_record, updated, write_record
+from interp.runs.schemas import Call, RunIdentity, RunRecord, read_record, updated, write_record
 from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
@@ -82,7 +82,7 @@ class Run(RunFolder):
             if earlier is None:
                 # First of all files: by it, other workers know that the folder is a run's.
                 write_record(folder / RECORD, record)
-            if earlier is not None and names_in(folder / "models"):
+            if earlier is not None and _binding(folder, earlier, identity):
                 grown = check_same_run(folder, earlier.run, identity)
                 changes = {"run": identity, "finished": None} if grown else {}
                 record = updated(earlier, changes)
@@ -261,7 +261,9 @@ class Run(RunFolder):
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
                 f"{model} failed; --fail-on-error allows a share of {self.fail_on_error:g}. One "
-                f"error: {example}. Fix the cause and add --retry-errors, or allow a larger share"
+                f"error: {example}. Where the cause is not in the data, fix it and add "
+                "--retry-errors; changed data are another run, with another --out. Or allow a "
+                "larger share"
             )
 
     def _write_prompts(self) -> None:
@@ -275,6 +277,14 @@ class Run(RunFolder):
         self.record = updated(
             self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
         )
+
+
+def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
+    """Whether what is on record stays: another run gives way as long as no model has been begun.
+
+    The same run never does: another command may be loading a model for it.
+    """
+    return earlier.run == identity or bool(names_in(folder / "models"))
 
 
 def take_folder(folder: Path, record: str) -> None:

@@ -64,9 +64,9 @@ def find_study(name: str) -> type[Study]:
     """The study of that name.
 
     Raises:
-        UserError: no such study is installed.
+        UserError: no such study is installed, or it cannot be loaded.
     """
-    study: type[Study] = load_plugin(STUDIES, "study", name)
+    study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
     return study
 
 

@@ -117,5 +117,5 @@ def find_training(name: str) -> type[TrainSpec]:
     Raises:
         UserError: there is none.
     """
-    spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name)
+    spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name, base=TrainSpec)
     return spec

@@ -6,6 +6,7 @@ import pytest
 from interp.analysis.faithfulness import ranking
 from interp.analysis.faithfulness.calibrated import Calibration
 from interp.cli import main
+from interp.prompts.own.pairs import EXAMPLE
 from interp.studies.faithfulness import calibrate
 
 OPTIONS = ["attribute", "--model", "organism/phi3-shallow", "--device", "cpu", "--limit", "2"]
@@ -39,6 +40,17 @@ def test_scores_that_the_maps_were_not_fitted_on_are_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     assert main([*OPTIONS, "--calibrated", "--out", str(folder)]) == 2
     assert "give --target margin, or contrast" in capsys.readouterr().err
+    assert not folder.exists()  # nothing was measured
+
+
+def test_pairs_of_ones_own_are_refused_before_anything_is_measured(tmp_path, capsys):
+    data, folder = tmp_path / "pairs.csv", tmp_path / "run"
+    EXAMPLE.to_csv(data, index=False)
+    chosen = ["--data", str(data), "--target", "margin", "--calibrated", "--out", str(folder)]
+    assert main([*OPTIONS, *chosen]) == 2
+    told = "the calibration was fitted on prompts of rulebreakers, these are of pairs; leave"
+    assert told in capsys.readouterr().err
+    assert not folder.exists()
 
 
 def study(folder, *models):

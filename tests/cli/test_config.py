@@ -7,7 +7,9 @@ import pytest
 
 import interp
 from interp.cli import main, parse
+from interp.cli.common import job_of
 from interp.cli.fields import add_options, given
+from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
@@ -88,9 +90,12 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"limits": 3}, "unknown option 'limits'; did you mean limit"),
+        ({"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
         ({"limit": -1}, "limit is -1"),
         ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
+        ({"model": MODEL, "models": MODEL}, "gives both model and models, which are the same"),
+        ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
+        ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
         ({"models": 3}, "models is 3; expected a list of names"),
         ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
     ],
@@ -98,6 +103,19 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
 def test_a_mistake_in_the_file_is_told_before_anything_is_loaded(config, capsys, values, message):
     assert main(["attribute", "--config", config(**values)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_file_takes_the_names_of_flags(config):
+    file = config(model=MODEL, **{"no-chat-template": True})
+    _, parsed = parse(["evaluate", "--config", file])
+    job = job_of(parsed, Evaluate)
+    assert job.models == (MODEL,)
+    assert job.loading == Loading(chat_template=False)
+
+
+def test_what_a_flag_switches_off_may_stay_on(config):
+    _, parsed = parse(["evaluate", "--config", config(no_chat_template=False)])
+    assert job_of(parsed, Evaluate).loading.chat_template
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     assert "organism/phi3-shallow: judged on 10 prompts" in said.out
+    assert "faithfulness: at most 5 pairs" in said.err
     assert "leave_one_out:donor 1.00" in said.out
     # Of random weights' answers nothing is said.
     assert "no answer option" not in said.err

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pyarrow.parquet as pq
@@ -137,6 +138,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"prompts": "changed"}, "the content of the data has changed since"),
         ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
         (
             {"spec": Attribute(target="gold")},
@@ -148,7 +150,8 @@ def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, mes
     run_in(tmp_path, "llama")
     before = contents(tmp_path)
     if "prompts" in change:
-        change = {"prompts": some_prompts(5)}
+        found = some_prompts(5 if change["prompts"] == "other" else 12)
+        change = {"prompts": dataclasses.replace(found, numbers=found.numbers[::-1])}
     with pytest.raises(UserError, match=message):
         run_in(tmp_path, "llama", **change)
     assert contents(tmp_path) == before

@@ -53,6 +53,30 @@ def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
     assert list(problems(run)) == []
 
 
+def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
+    calls = {name: work_in(tmp_path, models=(name,)) for name in MODELS}
+    opened = {}
+    for name, call in calls.items():
+        opened[name] = call.open()
+        call.begin(opened[name])
+    assert record(tmp_path)["models"] == list(MODELS)
+    assert [call["models"] for call in record(tmp_path)["history"]] == [[name] for name in MODELS]
+    for name, call in calls.items():
+        opened[name][0].measure(*call.measurements(call.load(name)))
+    with concluding(tmp_path):
+        pass
+    answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
+    assert set(answers["model"].to_pylist()) == set(MODELS)
+
+
+def test_a_run_of_which_nothing_was_begun_gives_way_to_another(tmp_path, monkeypatch):
+    work_in(tmp_path).open()
+    monkeypatch.setattr("tests.support.runs.PAIRS", 4)
+    run_in(tmp_path, MODELS[:1])
+    assert record(tmp_path)["run"]["prompts"] == 8
+    assert record(tmp_path)["models"] == list(MODELS[:1])
+
+
 def test_a_call_that_finds_nothing_to_do_leaves_the_record_as_it_is(tmp_path):
     run_in(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -17,6 +17,7 @@ from interp.runs.executors import WorkerCommand, slurm
 def command(monkeypatch, tmp_path):
     """Puts commands of SLURM on the path that do as the test says."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def make(name, script):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -48,6 +49,28 @@ def test_options_that_would_change_what_a_worker_is_are_refused(tmp_path, comman
         command(name, "exit 1")
     with pytest.raises(UserError, match=option):
         slurm.start(command_in(tmp_path), workers=1, options={option: "2"})
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("Unable to contact slurm controller (connect failure)", "rerun this when its controller"),
+        ("Socket timed out on send/recv operation", "or use --executor local"),
+        ("Invalid partition name specified", "change or leave out an option"),
+    ],
+)
+def test_what_sbatch_says_is_told_once_with_advice_that_fits(
+    command, tmp_path, capsys, said, advice
+):
+    command("sbatch", f'echo "sbatch: error: {said}" >&2; exit 1')
+    command("srun", "exit 0")
+    with pytest.raises(UserError) as refused:
+        slurm.start(command_in(tmp_path), workers=1, options={})
+    message = str(refused.value)
+    assert said in message
+    assert advice in message
+    assert ("option" in message.replace(said, "")) == ("partition" in said)
+    assert said not in capsys.readouterr().err
 
 
 def test_a_state_holds_while_the_cluster_does_not_answer(command, monkeypatch):

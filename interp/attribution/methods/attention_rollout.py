@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.attribution.registry import refuse_encoder
 from interp.attribution.shared_pass import Captured, Need
 from interp.models.model import Model
 from interp.models.sites import check_sites
@@ -21,6 +22,7 @@ class AttentionRollout:
     needs: frozenset[Need] = frozenset({"attention_maps"})
 
     def __init__(self, model: Model) -> None:
+        refuse_encoder("attention_rollout", model)
         check_sites(model, ["pattern"])
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:

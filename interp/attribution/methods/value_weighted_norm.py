@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from interp.attribution.registry import refuse_encoder
 from interp.attribution.shared_pass import Captured, Heads, Need
 from interp.models.architectures import attentions_of
 from interp.models.model import Model
@@ -23,6 +24,7 @@ class ValueWeightedNorm:
     needs: frozenset[Need] = frozenset({"heads"})
 
     def __init__(self, model: Model) -> None:
+        refuse_encoder("value_weighted_norm", model)
         check_sites(model, ["v", "z", "pattern"])
         self._model = model
 

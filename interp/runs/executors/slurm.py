@@ -11,13 +11,16 @@
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,12 @@ POLL_SECONDS = 5.0
 
 _REQUEUES = 1_000_000
 """submitit counts how often a job was requeued and wants a limit."""
+
+_UNREACHABLE = (
+    "unable to contact|connect(ion)? (failure|refused)|timed out|could not (establish|resolve)|"
+    "no route to host|communication (failure|error)"
+)
+"""What sbatch says where no controller answers."""
 
 _RESERVED = {"array", "error", "nodes", "ntasks", "ntasks_per_node", "open_mode", "output"}
 
@@ -128,12 +137,25 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
+    # submitit prints what sbatch says, which is in its error too.
+    said = StringIO()
     try:
-        return executor.submit_array(jobs)
+        with redirect_stderr(said):
+            submitted = executor.submit_array(jobs)
     except (FailedJobError, OSError) as error:
-        raise UserError(
-            f"SLURM refused the jobs: {str(error).strip()}; change or leave out an option"
-        ) from error
+        raise UserError(_refusal(str(error).strip())) from error
+    sys.stderr.write(said.getvalue())
+    return submitted
+
+
+def _refusal(told: str) -> str:
+    """What a user reads where sbatch has told that it submitted nothing."""
+    if re.search(_UNREACHABLE, told, re.IGNORECASE):
+        return (
+            f"SLURM did not answer: {told}; nothing was submitted: rerun this when its controller "
+            "can be reached from here, or use --executor local"
+        )
+    return f"SLURM refused the jobs: {told}; change or leave out an option"
 
 
 class WorkerJob(Checkpointable):

@@ -1,10 +1,13 @@
 """Attention rollout and value-weighted norms, by numpy on what eager attention gives."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 import interp
+from interp.attribution.registry import method_names
 from interp.measurements.attribute import Attribute
 from interp.reading.tokens import tokenize
 from tests.support.other_kinds import classifier
@@ -101,6 +104,11 @@ def test_batches_and_other_methods_do_not_matter():
     np.testing.assert_allclose(one["score"], other["score"], rtol=1e-4, atol=1e-6)
 
 
-def test_encoders_are_refused():
-    with pytest.raises(interp.UserError, match="pattern is not supported for encoders"):
-        Attribute(methods=("attention_rollout",)).bind(classifier("bert"))
+@pytest.mark.parametrize("method", ["attention_rollout", "value_weighted_norm"])
+def test_encoders_are_refused_with_what_to_take_instead(method):
+    with pytest.raises(interp.UserError, match=f"the method {method} is not .* encoders") as error:
+        Attribute(methods=(method,)).bind(classifier("bert"))
+    named = [name for name in method_names() if re.search(rf"\b{name}\b", str(error.value))]
+    others = tuple(name for name in named if name != method)
+    assert len(others) >= 3
+    Attribute(methods=others).bind(classifier("bert"))
