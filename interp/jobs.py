@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.console import echo
+from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
@@ -271,7 +271,7 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
                 echo(f"{run.folder.name}: {note}")
     table = status_table({run.folder.name: run for run in runs})
     for row in table[table["failed"] > 0].itertuples():
-        echo(f"{row.run}: {row.failed:,} prompts of {row.model} have an error")
+        echo(f"{row.run}: {counted(row.failed, 'prompt')} of {row.model} failed")
 
 
 def write_results(run: RunFolder, results: Results) -> None:

@@ -11,7 +11,7 @@ from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenS
 from interp.attribution.registry import check_methods, find_method
 from interp.attribution.shared_pass import OPEN, Captured, Need, shared_pass
 from interp.attribution.targets import attributed_tokens
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.models.model import Model
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
@@ -129,8 +129,16 @@ _OWN = (PLAIN, False)
 
 def _build(name: str, model: Model) -> SharedPass | OwnPasses:
     """A method's implementation for a model."""
-    module, _, attribute = find_method(name).implementation.partition(":")
-    built = getattr(import_module(module), attribute)(model)
+    place = find_method(name).implementation
+    module, _, attribute = place.partition(":")
+    try:
+        implementation = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"the method {name!r} cannot be loaded from {place} ({one_line(str(error), 300)}); "
+            "reinstall or fix the package that has it"
+        ) from error
+    built = implementation(model)
     if not isinstance(built, SharedPass | OwnPasses):
         raise UserError(
             f"the method {name!r} is implemented by a {type(built).__name__}; expected a "

@@ -24,6 +24,7 @@ NORM = described("embedding_norm", "EmbeddingNorm")
 LEAVE_ONE_OUT = described("leave_one_out", "LeaveOneOut")
 FORGETFUL = described("forgetful", "Forgetful")
 NEITHER = described("neither", "neither")
+NOWHERE = described("nowhere", "Nowhere")
 NOTHING = "no method"
 
 

@@ -99,12 +99,14 @@ def test_a_segments_score_is_what_leaving_it_out_changes(own):
 
 
 def test_an_entry_point_that_is_no_method_is_refused(own):
-    own(nothing="NOTHING", other="NORM", neither="NEITHER")
+    own(nothing="NOTHING", other="NORM", neither="NEITHER", nowhere="NOWHERE")
     for name in ("nothing", "other"):
         with pytest.raises(UserError, match=f"entry point '{name}' of interp.methods, .* gives"):
             find_method(name)
     with pytest.raises(UserError, match="is implemented by a object; expected a SharedPass"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
+    with pytest.raises(UserError, match=r"cannot be loaded from tests.*own_methods:Nowhere"):
+        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["nowhere"])
 
 
 def test_a_method_that_does_not_name_what_it_reads_is_told(own):
