@@ -270,8 +270,9 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
             for note in notes_without_answer(answers):
                 echo(f"{run.folder.name}: {note}")
     table = status_table({run.folder.name: run for run in runs})
-    for row in table[table["failed"] > 0].itertuples():
-        echo(f"{row.run}: {counted(row.failed, 'prompt')} of {row.model} failed")
+    failed = table.loc[table["failed"] > 0, ["run", "failed", "model"]]
+    for name, count, model in failed.to_numpy().tolist():
+        echo(f"{name}: {counted(count, 'prompt')} of {model} failed")
 
 
 def write_results(run: RunFolder, results: Results) -> None:
