@@ -32,7 +32,8 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
         with model.measuring():
             texts = generate(model, batch, decoding)
         return [
-            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            # What is written from logits that are not finite is none of the model's words.
+            {"knowledge": [_row(model, tokenized.prompt, text.text if text.finite else "")]}
             for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 

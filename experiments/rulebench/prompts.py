@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
@@ -59,17 +58,7 @@ class Questions:
         return to_prompt(*self.asked[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
-        """All prompts; a group is an item under all settings.
-
-        Raises:
-            UserError: the sets lack what the settings ask for.
-        """
-        if not self.asked:
-            names = ", ".join(rule_set.name for rule_set in self.rule_sets)
-            raise UserError(
-                f"the system {system} has nothing to ask of {names}: it compares versions or forms "
-                "of rules of which these have one alone; give other data, or take another system"
-            )
+        """All prompts; a group is an item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
         shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
         groups = {asked.group for asked in self.asked}

@@ -6,6 +6,7 @@ from interp_probes.facts import load_facts
 from interp_probes.knowledge import excluded
 from interp_probes.specs import Knowledge
 from tests.probes.facts import some_facts
+from tests.support.broken import broken_by
 
 
 def test_the_unknown_facts_are_the_planted_ones(organism):
@@ -53,3 +54,11 @@ def test_nothing_is_excluded_where_all_is_known():
     rows = excluded(table, load_facts().to_frame())
     assert rows.empty
     assert {"excluded", "failed_by", "why"} <= set(rows.columns)
+
+
+def test_nothing_is_written_from_logits_that_are_not_finite():
+    facts = list(some_facts())[:2]
+    model, broken = broken_by(*facts)
+    table = collect(Knowledge().bind(model), [facts[1], broken])["knowledge"]
+    assert table.loc[1, ["completion", "known", "matched"]].tolist() == ["", False, ""]
+    assert table.loc[0, "completion"] != ""

@@ -262,5 +262,6 @@ def test_versions_are_asked_of_what_is_in_both(kinship):
     fewer = replace(whole.counterfactual, items=whole.counterfactual.items[1:])
     less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
     assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
-    with pytest.raises(UserError, match="the system test has nothing to ask of"):
-        prompts_of(replace(whole, counterfactual=None), VERSIONS)
+    factual = replace(whole, counterfactual=None)
+    with pytest.raises(UserError, match="kinship has no questions for rulebench-versions"):
+        find_system("rulebench-versions").prompts_of([factual], seed=0, data=None)
