@@ -6,7 +6,8 @@
 3. Cut each component along its walk into two even parts, if that loses few pairs.
 4. Place the others whole, largest first, into the half that has less of their group of entities, so
    that each group is in both halves. Kinds with a handful of As, such as animals, lie in one half.
-5. If that leaves the halves too far apart, cut the largest of these too.
+5. While the halves of a group are too far apart, cut one of these too: the one that loses fewest
+   pairs.
 6. Drop the pairs whose entities came to lie in both halves.
 """
 
@@ -26,9 +27,9 @@ DROPPED = -1
 FEW = 0.1
 """Largest share of a component's pairs that may be lost for it to be cut."""
 
-EVEN_ENOUGH = 0.35
-"""Share of the pairs that the smaller half must hold; otherwise the largest whole component is cut
-whatever it loses."""
+EVEN_ENOUGH = 0.4
+"""Share of a group's pairs that the smaller half must hold; otherwise a whole component of it is
+cut, whatever it loses."""
 
 Neighbours = Mapping[str, Mapping[str, None]]
 
@@ -82,10 +83,14 @@ class _Component:
     """The half of each entity, if the component is cut."""
     group: Hashable
     """That of the first pair's B."""
-    pairs: tuple[int, int]
-    """How many pairs are about an entity of either half."""
-    lost: float
-    """Share of the pairs that the cut drops."""
+    pairs: int
+    kept: tuple[int, int]
+    """How many pairs the cut leaves in each half."""
+
+    @property
+    def lost(self) -> int:
+        """How many pairs the cut drops."""
+        return self.pairs - sum(self.kept)
 
 
 def _components(
@@ -101,15 +106,14 @@ def _components(
     components = [
         _component(cuts[index], found, groups.get(found[0][0])) for index, found in members.items()
     ]
-    return sorted(components, key=lambda component: -sum(component.pairs))
+    return sorted(components, key=lambda component: -component.pairs)
 
 
 def _component(
     cut: Mapping[str, int], pairs: Sequence[Sequence[str]], group: Hashable
 ) -> _Component:
-    second = sum(cut[b] for b, *_ in pairs)
-    lost = sum(_half_of(pair, cut) == DROPPED for pair in pairs) / len(pairs)
-    return _Component(cut, group, (len(pairs) - second, second), lost)
+    halves = Counter(_half_of(pair, cut) for pair in pairs)
+    return _Component(cut, group, len(pairs), (halves[0], halves[1]))
 
 
 def _walks(neighbours: Neighbours) -> list[list[str]]:
@@ -141,31 +145,42 @@ def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
 
 def _halve(components: Sequence[_Component]) -> dict[str, int]:
     """The half of each entity."""
-    whole = [component for component in components if component.lost > FEW]
+    whole = [component for component in components if not _cut_well(component)]
     while True:
-        cut = [component for component in components if component not in whole]
-        half, loads = _placed(cut, whole)
-        if not whole or min(loads) >= EVEN_ENOUGH * sum(loads):
+        half, loads = _placed(components, whole)
+        waiting = [
+            component
+            for component in whole
+            if min(component.kept) > 0
+            and min(loads[component.group]) < EVEN_ENOUGH * sum(loads[component.group])
+        ]
+        if not waiting:
             return half
-        whole = whole[1:]
+        whole.remove(min(waiting, key=lambda component: component.lost))
+
+
+def _cut_well(component: _Component) -> bool:
+    """Whether a cut leaves pairs in both halves and loses few: a single pair is never cut."""
+    return min(component.kept) > 0 and component.lost <= FEW * component.pairs
 
 
 def _placed(
-    cut: Sequence[_Component], whole: Sequence[_Component]
-) -> tuple[dict[str, int], list[int]]:
-    """The half of each entity, and the pairs in each half."""
+    components: Sequence[_Component], whole: Sequence[_Component]
+) -> tuple[dict[str, int], dict[Hashable, list[int]]]:
+    """The half of each entity, and the pairs of each group in each half."""
     half: dict[str, int] = {}
-    loads = [0, 0]
-    of_group: defaultdict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
+    total = [0, 0]
+    loads: defaultdict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
+    cut = [component for component in components if component not in whole]
     for component in (*cut, *whole):
-        own = of_group[component.group]
-        pairs, sides = component.pairs, component.cut
+        own = loads[component.group]
+        pairs, sides = component.kept, component.cut
         if component in whole:
-            lighter = min((0, 1), key=lambda side: (own[side], loads[side]))
-            pairs = (sum(pairs) * (lighter == 0), sum(pairs) * lighter)
+            lighter = min((0, 1), key=lambda side: (own[side], total[side]))
+            pairs = (component.pairs * (lighter == 0), component.pairs * lighter)
             sides = dict.fromkeys(sides, lighter)
         half |= sides
         for side in (0, 1):
             own[side] += pairs[side]
-            loads[side] += pairs[side]
+            total[side] += pairs[side]
     return half, loads

@@ -70,6 +70,8 @@ def of_residuals(run: Measured) -> Results:
     prompts = run.table("prompts")
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     table = linear_probes(run.rows("residuals"), prompts, answers, seed=run.seed)
+    for note in table.loc[(table["prompts"] == "all") & table["accuracy"].isna(), "note"].unique():
+        echo(f"linear probes: {note}")
     title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
     summary = summarize(answers, answers[answers["error"] != ""])
     figures = {"linear_probes": partial(probe_accuracy, table)}

@@ -76,7 +76,33 @@ def test_cities_are_in_both_halves_however_many_others_there_are(sample):
     halves = pd.Series(entity_halves(prompts).to_numpy())
     cities = halves[(prompts["category"] == "cities").to_numpy() & (halves != DROPPED).to_numpy()]
     assert 0.45 < cities.mean() < 0.55
-    assert 0.35 < halves[halves != DROPPED].mean() < 0.65
+    assert 0.4 < halves[halves != DROPPED].mean() < 0.6
+
+
+@pytest.mark.parametrize("sides_share", [True, False])
+def test_pairs_with_entities_of_their_own_are_halved(sides_share):
+    prompts = pairs_table(
+        [(f"A{i}", f"A{i}" if sides_share else f"W{i}", f"B{i}") for i in range(24)]
+    )
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    assert (halves == 0).sum() == (halves == 1).sum() == 24
+
+
+def cycle(name, n):
+    return [(f"{name}{i}", f"{name}{(i + 1) % n}", f"{name}B{i}") for i in range(n)]
+
+
+def test_a_group_that_lies_unevenly_is_cut_where_fewest_pairs_are_lost():
+    cities = [pair for n in range(2) for pair in cycle(f"city{n}", 40)]
+    kinds = [*cycle("bird", 9), *cycle("fish", 9), *cycle("insect", 8)]
+    prompts = pairs_table([*cities, *kinds])
+    prompts["entity_group"] = prompts["entity_b"].str.startswith("city").map(str)
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    of_kinds = halves[(prompts["entity_group"] == "False").to_numpy()]
+    assert (of_kinds == 0).sum() == (of_kinds == 1).sum()
+    assert (of_kinds == DROPPED).sum() == 2 * 2  # the cut of the shortest cycle
 
 
 def test_a_short_cycle_is_cut_where_nothing_else_is_there():
