@@ -58,7 +58,7 @@ class Method:
 DEFAULT_METHODS = ("input_gradient", "attention")
 """The methods that are used where none is named."""
 
-CHEAP_METHODS = (*DEFAULT_METHODS, "input_x_gradient", "leave_one_out:deletion")
+CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
 """Methods that cost few passes and that every model kind takes."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"

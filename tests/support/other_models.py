@@ -35,6 +35,7 @@ _LONG_ROPE = {
 
 SHAPES = {
     "olmo2": {},
+    "bloom": {},
     "olmo3": {"sliding_window": 48},
     "gemma3_text": {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 48},
     "glm4": {"head_dim": 8, "partial_rotary_factor": 0.5},

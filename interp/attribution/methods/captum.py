@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import SegmentScores, TokenScores
+from interp.attribution.methods.input_x_gradient import refuse_normed_embeddings
 from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.models.kinds import CAUSAL
@@ -62,7 +63,8 @@ class InputXGradient:
     """Input x gradient (Shrikumar et al. 2016)."""
 
     def __init__(self, model: Model) -> None:
-        """Take any model."""
+        """Take a model that reads more of an embedding than its direction."""
+        refuse_normed_embeddings("captum:input_x_gradient", model)
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up where the target is linear in the embeddings."""
