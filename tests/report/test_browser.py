@@ -170,6 +170,24 @@ def test_printing_keeps_every_row_and_column(page):
         assert box.evaluate("element => getComputedStyle(element).overflowY") == "visible"
 
 
+def test_printed_numbers_are_whole(page):
+    """However narrow the paper: the letters of a number stand on one line."""
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.emulate_media(media="print")
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll(".table-box td.figures")].filter(cell => {
+            const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
+            return text && [...text.data.matchAll(/\\S+/g)].some(word => {
+                const range = document.createRange();
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                return new Set([...range.getClientRects()].map(box => box.top)).size > 1;
+            });
+        }).map(cell => cell.textContent)"""
+    )
+    assert broken == []
+
+
 def contrast(page, selector):
     """The lightness of an element's ink less that of its paper, in 8 bits."""
     return page.locator(selector).first.evaluate(
