@@ -98,7 +98,9 @@ def run(
         origin = Origin(record.system, record.compared, record.seed)
         return result_of(what, folder.all_tables(), origin)
     finish_study(plan, runs)
-    write_report(what.report(StudyFolder.read(plan.folder)), plan.folder)
+    study = StudyFolder.read(plan.folder)
+    write_report(what.report(study), plan.folder)
+    study.note_report()
     return StudyFolder.read(plan.folder)
 
 

@@ -1,21 +1,25 @@
 """Studies: stages in one folder, resumed, told to be unfinished, refused where data differ."""
 
 import json
+import re
 import shutil
 from typing import ClassVar
 
+import matplotlib.pyplot as plt
 import pytest
 
+from interp.cli import parse
 from interp.errors import UserError
 from interp.measurements.attribute import Attribute
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
-from interp.report.page import Report, Section, TableItem, write_report
+from interp.report.page import FigureItem, Report, Section, TableItem, write_report
 from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.plan import Stage
+from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, StudyPlan
 from tests.support.prompts import some_prompts
@@ -38,7 +42,8 @@ class TwoStages(Study):
     def report(self, folder):
         answers = folder.runs["answers"].table("answers")
         counts = answers.groupby("model").size().rename("prompts").reset_index()
-        section = Section("Answers", items=(TableItem("counts", "Counts", counts),))
+        bars = FigureItem("bars", "Bars", lambda: plt.figure().add_subplot())
+        section = Section("Answers", items=(TableItem("counts", "Counts", counts), bars))
         return Report("two stages", "", (section,), problems=tuple(folder.problems()))
 
 
@@ -47,16 +52,26 @@ def small(monkeypatch):
     monkeypatch.setattr(Spec, "shard_prompts", 4)
 
 
-def measure(folder, *, models=MODELS, limit=4):
-    plan = StudyPlan.of(
+def report(folder):
+    study = StudyFolder.read(folder)
+    write_report(TwoStages().report(study), folder)
+    study.note_report()
+
+
+def measure(folder, **chosen):
+    plan = plan_of(folder, **chosen)
+    plan.finish(execute(plan, start=None))
+    return StudyFolder.read(folder)
+
+
+def plan_of(folder, *, models=MODELS, limit=4):
+    return StudyPlan.of(
         TwoStages(),
         PromptSource(limit=limit),
         folder=folder,
         models={name: {} for name in models},
         load=lambda name: tiny_model(name.removeprefix("tiny ")),
     )
-    plan.finish(execute(plan, start=None))
-    return StudyFolder.read(folder)
 
 
 def test_every_model_is_measured_in_every_stage(tmp_path):
@@ -169,3 +184,37 @@ def test_a_study_that_is_finished_already_stays_as_it_is(tmp_path):
 def test_a_folder_without_a_study_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no study"):
         StudyFolder.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["report.html", "tables/counts.csv", "figures/bars.png"])
+@pytest.mark.parametrize("harm", ["has changed since it was written", "is missing"])
+def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
+    measure(tmp_path)
+    report(tmp_path)
+    assert StudyFolder.read(tmp_path).unfinished() == []
+    file = tmp_path / name
+    if harm == "is missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes() + b"9")
+    assert StudyFolder.read(tmp_path).unfinished() == [f"{name} {harm}"]
+    with pytest.raises(UserError, match=re.escape(f"{name} {harm}")):
+        parse(["validate", str(tmp_path)])[0].run(parse(["validate", str(tmp_path)])[1])
+    report(tmp_path)
+    assert StudyFolder.read(tmp_path).unfinished() == []
+
+
+def test_a_study_without_its_report_is_not_whole(tmp_path):
+    measure(tmp_path)
+    assert StudyFolder.read(tmp_path).unfinished() == [
+        f"the report was not written; interp report {tmp_path} writes it"
+    ]
+
+
+def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):
+    plan = plan_of(tmp_path)
+    runs = plan.open()
+    before = (tmp_path / "study.json").read_bytes()
+    with in_use(runs[0]), pytest.raises(UserError, match=r"another command measures in .*answers"):
+        measure(tmp_path, limit=8)
+    assert (tmp_path / "study.json").read_bytes() == before

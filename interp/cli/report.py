@@ -57,8 +57,18 @@ def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Re
     page = page or folder / PAGE
     report = _report(folder)
     file = write_report(report, page.parent, page=page.name, embed=embed)
+    if page == folder / PAGE:
+        _note(folder)
     echo(f"report written to {file}")
     return report
+
+
+def _note(folder: Path) -> None:
+    """Note the report of a study in its record, so that `validate` notices what has changed."""
+    from interp.studies import folder as studies
+
+    if (folder / studies.RECORD).exists():
+        studies.StudyFolder.read(folder).note_report()
 
 
 def _report(folder: Path) -> "Report":

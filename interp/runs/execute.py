@@ -13,7 +13,7 @@ from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.runs.executors import Worker
 from interp.runs.plan import POLL, Plan, take_part
-from interp.runs.run import Run
+from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
 from interp.runs.workers import INTERRUPTED, recorded_worker, worker_records
 
@@ -42,7 +42,7 @@ def execute(
     if start is None:
         return _take_part_alone(plan)
     plan.begin(runs)
-    with _forgetting_models(plan, runs):
+    with _using(plan, runs):
         _watch(plan, runs, start())
     return runs
 
@@ -62,21 +62,24 @@ def _take_part_alone(plan: Plan) -> list[Run]:
             runs = plan.open()
             plan.begin(runs)
             on_record.enter_context(recorded_worker(plan.folder, plan.call, 0))
-            on_record.enter_context(_forgetting_models(plan, runs))
+            on_record.enter_context(_using(plan, runs))
             return runs
 
         return take_part(plan, 0, open_runs)
 
 
 @contextmanager
-def _forgetting_models(plan: Plan, runs: Sequence[Run]) -> Iterator[None]:
-    """Within the block a UserError takes the models that nobody has begun off the record."""
-    try:
-        yield
-    except UserError:
+def _using(plan: Plan, runs: Sequence[Run]) -> Iterator[None]:
+    """Within the block the folders are in use; a UserError takes unbegun models off the record."""
+    with ExitStack() as stack:
         for run in runs:
-            run.forget_models(list(plan.models))
-        raise
+            stack.enter_context(in_use(run))
+        try:
+            yield
+        except UserError:
+            for run in runs:
+                run.forget_models(list(plan.models))
+            raise
 
 
 def _anything_to_do(plan: Plan, runs: Sequence[Run]) -> bool:

@@ -263,13 +263,20 @@ class RunFolder:
         if expected is None:
             return f"{name} is not on record"
         try:
-            if checksum(inside(self.folder, name)) != expected:
-                return f"{name} has changed since it was written"
-        except FileNotFoundError:
-            return f"{name} is missing"
+            return change_in(inside(self.folder, name), name, expected)
         except UserError as error:
             return str(error)
-        return None
+
+
+def change_in(file: Path, name: str, expected: str) -> str | None:
+    """Whether a file is missing or has another checksum than expected: a line, or None."""
+    try:
+        same = checksum(file) == expected
+    except FileNotFoundError:
+        return f"{name} is missing"
+    except UserError as error:
+        return str(error)
+    return None if same else f"{name} has changed since it was written"
 
 
 def slug(model: str) -> str:

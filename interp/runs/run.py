@@ -10,7 +10,8 @@ claim. The tables are merged in the end (`interp.runs.conclusion`).
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -37,6 +38,9 @@ from interp.runs.memory import recall_budget, remember_budget
 from interp.runs.schemas import Call, RunIdentity, RunRecord, read_record, updated, write_record
 from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
+
+IN_USE = "command"
+"""The claim that a command holds on a folder while it measures there."""
 
 _ROWS = 1000
 """Rows of the prompts table that are made at once."""
@@ -82,6 +86,7 @@ class Run(RunFolder):
             if earlier is None:
                 # First of all files: by it, other workers know that the folder is a run's.
                 write_record(folder / RECORD, record)
+            check_free(folder, identity)
             if earlier is not None and _binding(folder, earlier, identity):
                 grown = check_same_run(folder, earlier.run, identity)
                 changes = {"run": identity, "finished": None} if grown else {}
@@ -277,6 +282,41 @@ class Run(RunFolder):
         self.record = updated(
             self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
         )
+
+
+@contextmanager
+def in_use(run: Run) -> Iterator[None]:
+    """Within the block no command opens the folder for another run.
+
+    Raises:
+        UserError: another command took the folder for its own run just before.
+    """
+    with run.locks().take(IN_USE):
+        there = RunFolder.read(run.folder).record.run
+        if there != run.record.run:
+            raise UserError(_taken(run.folder, there))
+        yield
+
+
+def check_free(folder: Path, identity: RunIdentity) -> None:
+    """Check that no command measures another run in a folder at this moment.
+
+    Raises:
+        UserError: one does.
+    """
+    record = read_record(inside(folder, RECORD), RunRecord)
+    if record is None or record.run == identity:
+        return
+    if Claims(folder, ("claims",)).held(IN_USE):
+        raise UserError(_taken(folder, record.run))
+
+
+def _taken(folder: Path, run: RunIdentity) -> str:
+    return (
+        f"another command measures in {folder} at this moment: {run.measurement} on "
+        f"{counted(run.prompts, 'prompt')}; wait until it has ended, or give another --out. Where "
+        "it was killed on another machine, the folder is free two minutes later"
+    )
 
 
 def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:

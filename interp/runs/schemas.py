@@ -39,6 +39,11 @@ RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.sa
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+REPORT_FILE = (
+    r"^(report\.html|tables/[A-Za-z0-9_-]{1,200}\.csv|figures/[A-Za-z0-9_-]{1,200}\.(svg|png))$"
+)
+"""Names of the files of a report, within the folder of its study."""
+ReportFile = Annotated[str, StringConstraints(pattern=REPORT_FILE)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -133,6 +138,8 @@ class StudyRecord(FolderRecord):
     models: list[ModelName]
     history: list[Call]
     finished: Text | None = None
+    report: dict[ReportFile, Hash] = {}
+    """The page, its tables and its figures, with their checksums."""
 
 
 class ModelRecord(Record):

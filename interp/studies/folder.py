@@ -1,15 +1,17 @@
 """What a study has left on disk: its record, and the run folders of its stages."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from interp.errors import UserError, unknown
-from interp.files import inside, is_folder, names_in, open_plain
-from interp.runs.folder import RunFolder
-from interp.runs.schemas import StudyRecord, read_record
+from interp.files import checksum, inside, is_folder, names_in, open_plain
+from interp.runs.claims import Claims
+from interp.runs.folder import RunFolder, change_in
+from interp.runs.schemas import REPORT_FILE, StudyRecord, read_record, updated, write_record
 
 RECORD = "study.json"
 
@@ -70,4 +72,32 @@ class StudyFolder:
         for stage, run in self.runs.items():
             absent = [model for model in self.record.models if model not in run.record.models]
             lines += [f"{stage}: {model} was not begun" for model in absent]
-        return lines if self.record.finished else [*lines, "study.json: the study is not finished"]
+        if not self.record.finished:
+            return [*lines, "study.json: the study is not finished"]
+        return [*lines, *self._problems_of_report()]
+
+    def _problems_of_report(self) -> Iterator[str]:
+        """What is wrong with the files of the report, one line each."""
+        if not self.record.report:
+            yield f"the report was not written; interp report {self.folder} writes it"
+        for name, expected in self.record.report.items():
+            if problem := change_in(inside(self.folder, *name.split("/")), name, expected):
+                yield problem
+
+    def note_report(self) -> None:
+        """Note what the report consists of, with checksums, in the record."""
+        places = [("report.html",)] + [
+            (part, name)
+            for part in ("tables", "figures")
+            for name in names_in(inside(self.folder, part))
+        ]
+        made = {
+            name: checksum(inside(self.folder, *place))
+            for place in places
+            if re.fullmatch(REPORT_FILE, name := "/".join(place))
+        }
+        with Claims(self.folder, ("claims",)).alone("record"):
+            there = read_record(inside(self.folder, RECORD), StudyRecord)
+            if there is not None and there.report != made:
+                write_record(inside(self.folder, RECORD), updated(there, {"report": made}))
+        Claims(self.folder, ("claims",)).remove_folder()

@@ -21,8 +21,9 @@ from interp.prompts.source import PromptSource
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
 from interp.runs.environment import now
+from interp.runs.identity import run_identity
 from interp.runs.plan import Plan, Stage
-from interp.runs.run import Run, take_folder
+from interp.runs.run import Run, check_free, take_folder
 from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.workers import peak_of_workers
 from interp.studies.folder import RECORD, StudyFolder
@@ -107,6 +108,8 @@ class StudyPlan(Plan):
         take_folder(self.folder, RECORD)
         stages = [stage.name for stage in self.stages.values()]
         new = {"options": dict(self.options), "stages": stages}
+        for folder, stage in self.stages.items():
+            check_free(folder, run_identity(stage.prompts, stage.spec))
         with self._alone():
             earlier = self._read()
             if earlier is None:

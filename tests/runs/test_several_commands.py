@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from interp.errors import UserError
+from interp.files import process_space
+from interp.measurements.attribute import Attribute
 from interp.measurements.spec import Spec
 from interp.runs import execute as carry_out_module
 from interp.runs import run as run_module
@@ -15,6 +17,7 @@ from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
 from interp.runs.executors import WorkerCommand
 from interp.runs.folder import RunFolder
+from interp.runs.run import in_use
 from interp.runs.validate import problems
 from tests.support.prompts import some_prompts
 from tests.support.runs import MODELS, SHARD_PROMPTS, run_in, work_in
@@ -211,3 +214,38 @@ def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_pat
     run = RunFolder.read(tmp_path / "run")
     assert set(run.table("answers")["model"]) == set(models)
     assert list(problems(run)) == []
+
+
+@pytest.mark.parametrize("pairs", [4, 16])
+def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monkeypatch, pairs):
+    """Whether the second command asks for fewer prompts or more, and before a model is begun."""
+    first = work_in(tmp_path)
+    (run,) = first.open()
+    monkeypatch.setattr("tests.support.runs.PAIRS", pairs)
+    with in_use(run), pytest.raises(UserError, match=r"another command measures in .*24 prompts"):
+        run_in(tmp_path)
+    assert RunFolder.read(tmp_path).record.run == run.record.run
+
+
+def test_another_measurement_is_told_that_the_folder_is_in_use(tmp_path):
+    (run,) = work_in(tmp_path).open()
+    with in_use(run), pytest.raises(UserError, match=r"at this moment: evaluate on 24 prompts"):
+        run_in(tmp_path, spec=Attribute())
+
+
+def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypatch):
+    (run,) = work_in(tmp_path).open()
+    monkeypatch.setattr("tests.support.runs.PAIRS", 4)
+    work_in(tmp_path).open()
+    with pytest.raises(UserError, match=r"another command measures in .* 8 prompts"), in_use(run):
+        pass
+
+
+def test_a_command_that_was_killed_leaves_the_folder_to_others(tmp_path, monkeypatch):
+    work_in(tmp_path).open()
+    gone = {"host": "here", "space": process_space(), "process": 2**22, "job": None}
+    (tmp_path / "claims").mkdir(exist_ok=True)
+    (tmp_path / "claims" / "command.1").write_text(json.dumps({**gone, "worker": "a" * 32}))
+    monkeypatch.setattr("tests.support.runs.PAIRS", 4)
+    run_in(tmp_path, MODELS[:1])
+    assert record(tmp_path)["run"]["prompts"] == 8
