@@ -14,6 +14,20 @@ MOST_SEGMENTS = 6
 """Segments of which every coalition is read: 2^k prompts for each donor."""
 
 
+def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
+    """Check that all coalitions of a prompt's segments can be read.
+
+    Raises:
+        UserError: there are too many segments.
+    """
+    if len(segments) > MOST_SEGMENTS:
+        raise UserError(
+            f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at most "
+            f"{MOST_SEGMENTS}, since every combination of them is read. Name those to replace by "
+            "interp effects --segments, or leave out methods that exchange segments"
+        )
+
+
 @dataclass(frozen=True)
 class Coalitions:
     """A prompt with each donor in each coalition of segments that are kept."""
@@ -33,11 +47,7 @@ class Coalitions:
                 f"prompt {self.prompt.id} has no donor from another instance of its template; "
                 "expected at least one, which a larger set of prompts may have"
             )
-        if len(self.segments) > MOST_SEGMENTS:
-            raise UserError(
-                f"the donors of prompt {self.prompt.id} replace {len(self.segments)} "
-                f"segments; expected at most {MOST_SEGMENTS}, since all coalitions are read"
-            )
+        check_segments(self.prompt, self.segments)
 
     @property
     def segments(self) -> tuple[str, ...]:

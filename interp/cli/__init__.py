@@ -1,11 +1,13 @@
 """The command line: one command a file."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, version
+from io import TextIOWrapper
 from types import ModuleType
 
 from interp.cli.parser import Parser, program
@@ -60,9 +62,13 @@ LONGEST_MESSAGE = 2000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # What an encoding such as latin-1 lacks is written as its code point.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
         command.run(parsed)
+        sys.stdout.flush()
     except UserError as error:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
@@ -73,6 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output, such as `head`, has read enough; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        sys.stderr.write("error: standard output cannot be written to: no space left there\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USER_ERROR
     return 0
 
 

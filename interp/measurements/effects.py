@@ -36,9 +36,12 @@ class Effects(Spec):
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors."""
+        from interp.attribution.coalitions import check_segments
         from interp.prompts.mixing import with_donors
 
-        return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
+        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
+        check_segments(arranged[0], arranged[0].donors[0].segments)
+        return cast("Prompts", arranged)
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":

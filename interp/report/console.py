@@ -35,7 +35,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
     of which begins with the columns of names that the table begins with. No figure and no name is
     cut; names too long for the table are numbered and listed below the table.
     """
-    console = Console(markup=False, highlight=False)
+    console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
     console.print(printable(title))
     texts, legend = _with_legend(frame.map(_cell), console.width)
@@ -43,6 +43,14 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
         console.print(_table(texts[columns]))
     for line in legend:
         console.print(line)
+
+
+class _Console(Console):
+    """A console that leaves a closed pipe to the command line, which has a code for it."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError again, which rich would end the program at."""
+        raise  # noqa: PLE0704
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import interp
 from interp.attribution.registry import method_names
-from interp.cli import find_commands, main, parse
+from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
 from interp.report.run_tables import run_ratios
 from interp.runs.folder import RunFolder
@@ -283,3 +284,35 @@ def test_a_finished_run_is_done(tmp_path, capsys):
     capsys.readouterr()
     assert main(["status", str(folder)]) == 0
     assert "done" in capsys.readouterr().out.splitlines()[-2]
+
+
+@pytest.mark.parametrize("command", ["models", "methods"])
+def test_a_closed_pipe_ends_a_command_as_shells_expect(command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "interp", command], stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (READER_GONE, b"")
+
+
+def test_standard_output_without_room_is_named():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "interp", "methods"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == USER_ERROR
+    assert done.stderr.startswith(b"error: standard output cannot be written to")
+
+
+def test_names_that_an_encoding_lacks_are_written_as_code_points():
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    code = (
+        "import sys; from interp import cli; "
+        "cli.parse = lambda arguments: print('\\u043c') or sys.exit(0); cli.main([])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=True
+    )
+    assert done.stdout == b"\\u043c\n"

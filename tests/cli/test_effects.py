@@ -2,6 +2,9 @@ import pandas as pd
 import pytest
 
 from interp.cli import main
+from interp.errors import UserError
+from interp.measurements.effects import Effects
+from interp.prompts.own.pairs import read_pairs
 
 OPTIONS = ["--model", "organism/phi3-shallow", "--device", "cpu", "--donors", "2"]
 
@@ -31,3 +34,17 @@ def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["effects", "--donors", "0"])
     assert "expected a whole number from 1 to 256" in capsys.readouterr().err
+
+
+def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded():
+    names = [f"s{number}" for number in range(7)]
+    rows = [
+        {"pair": pair, "side": side, "gold": (side == "a" and "Yes") or "No"}
+        | {name: f"{name} of {pair}{side if name == 's0' else ''}." for name in names}
+        for pair in "xyz"
+        for side in "ab"
+    ]
+    prompts = read_pairs(pd.DataFrame(rows))
+    with pytest.raises(UserError, match=r"replace 7 segments; expected at most 6.*--segments"):
+        Effects().arranged(prompts)
+    assert Effects(segments=("s0", "s1")).arranged(prompts)[0].donors
