@@ -40,7 +40,7 @@ class Effects(Spec):
         from interp.prompts.mixing import with_donors
 
         arranged = with_donors(prompts, count=self.donors, segments=self.segments)
-        check_segments(arranged[0], arranged[0].donors[0].segments)
+        check_segments(arranged[0], tuple(arranged[0].donors[0].segments))
         return cast("Prompts", arranged)
 
     @classmethod

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -291,16 +292,22 @@ def test_a_closed_pipe_ends_a_command_as_shells_expect(command):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "interp", command], stdout=writer, stderr=subprocess.PIPE
+        [sys.executable, "-m", "interp", command],
+        check=False,
+        stdout=writer,
+        stderr=subprocess.PIPE,
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (READER_GONE, b"")
 
 
 def test_standard_output_without_room_is_named():
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "interp", "methods"], stdout=full, stderr=subprocess.PIPE
+            [sys.executable, "-m", "interp", "methods"],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
         )
     assert done.returncode == USER_ERROR
     assert done.stderr.startswith(b"error: standard output cannot be written to")
