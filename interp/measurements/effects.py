@@ -40,7 +40,8 @@ class Effects(Spec):
         from interp.prompts.mixing import with_donors
 
         arranged = with_donors(prompts, count=self.donors, segments=self.segments)
-        check_segments(arranged[0], tuple(arranged[0].donors[0].segments))
+        for donor in arranged[0].donors[:1]:
+            check_segments(arranged[0], tuple(donor.segments))
         return cast("Prompts", arranged)
 
     @classmethod
