@@ -14,6 +14,7 @@ import pandas as pd
 from benchmarks.controls.logical_forms import of_one_model, of_ten_models, pooled_models
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
+from benchmarks.controls.unlike import of_unlike
 from interp.analysis import clusters, contrasts, discrimination
 from interp.files import write_whole
 from interp_experiments.rulebreakers import entity_features
@@ -29,6 +30,7 @@ BLOCK = 20
 KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
     "RULEBREAKERS, across models": across_models,
+    "Unlike clusters": of_unlike,
     "LogicalForms, one model": of_one_model,
     "LogicalForms, ten models": of_ten_models,
     "LogicalForms, contrasts pooled": pooled_models,
