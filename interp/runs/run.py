@@ -262,8 +262,8 @@ class Run(RunFolder):
             total = round(len(self.prompts) * units / prompts)
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
-                f"{model.name} failed; --fail-on-error allows a share of {self.fail_on_error:g}. One "
-                f"error: {example}. Where the cause is not in the data, fix it and add "
+                f"{model.name} failed; --fail-on-error allows a share of {self.fail_on_error:g}. "
+                f"One error: {example}. Where the cause is not in the data, fix it and add "
                 "--retry-errors; changed data are another run, with another --out. Or allow a "
                 "larger share"
             )
