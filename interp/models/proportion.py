@@ -73,12 +73,12 @@ def check_most(name: str, config: Mapping[str, Any]) -> None:
         UserError: it asks for more layers, experts or classes than any model has.
     """
     for key, value in settings(config):
-        if key in (*_LAYERS, *_EXPERTS, *_CLASSES) and isinstance(value, int | float):
-            if value > _MOST:
-                raise UserError(
-                    f"config.json of {one_line(name)} asks for {key} = {value:.6g}; expected at "
-                    f"most {_MOST:,}"
-                )
+        counted = key in (*_LAYERS, *_EXPERTS, *_CLASSES) and isinstance(value, int | float)
+        if counted and value > _MOST:
+            raise UserError(
+                f"config.json of {one_line(name)} asks for {key} = {value:.6g}; expected at most "
+                f"{_MOST:,}"
+            )
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:

@@ -1,4 +1,4 @@
-"""A limit on the time and memory that code of somebody else's, such as a chat template, may take."""
+"""Limits on what code of somebody else's, such as a chat template, may take: time and memory."""
 
 import resource
 import signal
