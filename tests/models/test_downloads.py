@@ -65,9 +65,7 @@ def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapsho
 
 def test_a_configuration_of_endless_lists_is_refused_before_it_is_read(snapshot):
     change(snapshot / "config.json", num_labels=10**8)
-    with pytest.raises(
-        UserError, match=r"asks for num_labels = 1e\+08; expected at most 1,000,000"
-    ):
+    with pytest.raises(UserError, match=r"num_labels = 1e\+08; expected at most 1,000,000"):
         interp.load_model("org/tiny", device="cpu")
 
 
@@ -90,7 +88,7 @@ def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeyp
 
 
 def test_a_cache_without_its_blobs_is_refused(snapshot):
-    (snapshot / "chat_template.jinja").symlink_to("../../blobs/none")
+    (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
     with pytest.raises(UserError, match=r"chat_template\.jinja in org/tiny is a link to nothing"):
         interp.load_model("org/tiny", device="cpu")
 
