@@ -17,7 +17,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from interp.errors import UserError, one_line, shortened
-from interp.files import reading
+from interp.files import read_bytes, reading
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import READ, Given, Kind, named
 
@@ -29,6 +29,9 @@ TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
 """Parts of a set to train on; the first that is there is taken."""
 
 COUNTERFACTUAL = "-cf"
+
+FILE_BYTES = 2**28
+"""The largest file of rules or questions that is read."""
 
 SHOWN = 20
 """Broken items that a message names; it counts all."""
@@ -315,6 +318,6 @@ def _text(file: Path) -> str:
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
     try:
         with reading(file):
-            return file.read_text(encoding="utf-8-sig")
+            return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{shortened(str(file))} is not written in UTF-8; save it so") from error

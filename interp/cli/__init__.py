@@ -75,6 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; rerun the same command to resume\n")
         return INTERRUPTED
+    except MemoryError:
+        sys.stderr.write(
+            "error: this process has no memory left; read less at once (--limit, smaller files or "
+            "batches), or take a larger machine\n"
+        )
+        return USER_ERROR
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has read enough; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

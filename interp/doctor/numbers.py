@@ -10,6 +10,7 @@ from interp.doctor.finding import Finding
 from interp.models.hooks import recorded
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
+from interp.reading.finite import check_finite
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
 
@@ -21,12 +22,17 @@ SAFE = 1e-3
 
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Differences between ways to compute the same logits."""
+    """Differences between ways to compute the same logits.
+
+    Raises:
+        UserError: logits that are not finite.
+    """
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
-        if not bool(alone.isfinite().all()):
-            yield Finding("logits", "not finite", "take another dtype, such as bfloat16 or float32")
-            return
+    for prompt, logits in zip(prompts, alone, strict=True):
+        if not bool(logits.isfinite().all()):
+            check_finite(model, prompt)
+    with model.measuring():
         together = torch.cat([_logits(model, chunk) for chunk in _chunks(model, prompts)])
         yield _difference("logits alone and in a batch", alone, together)
         if model.is_mapped:

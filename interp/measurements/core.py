@@ -17,7 +17,9 @@ from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.finite import check_finite
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
+from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
 PromptRows = dict[str, list[Row]]
@@ -45,6 +47,19 @@ class Measured:
                 if row.get("error")
             }
         return found
+
+
+def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
+    """The error of some prompts; where logits are not finite, with where that comes from.
+
+    The first prompt is asked; where its logits are finite nothing more is known.
+    """
+    if error == NOT_FINITE:
+        try:
+            check_finite(model, tokenize(model, prompts[:1])[0])
+        except UserError as reason:
+            return str(reason)
+    return error
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,13 @@ class _FrozenNorm:
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
         """What the norm computes of these."""
-        if self._form is None:
-            sample = hidden_states.detach().flatten(0, -2)[None, :1]
-            self._form = _form_of(self._module, self._forward, sample)
         self._ran()
+        if self._form is None:
+            tokens = hidden_states.detach().flatten(0, -2)
+            finite = tokens[self._forward(tokens).isfinite().all(-1)]
+            if not len(finite):  # no gradient through these is a number either
+                return self._forward(hidden_states)
+            self._form = _form_of(self._module, self._forward, finite[None, :1])
         return self._form(hidden_states)
 
 

@@ -18,10 +18,13 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.chat_format import ChatFormat
-from interp.models.time_limit import time_limit
+from interp.models.time_limit import limited
 
 RENDER_SECONDS = 5.0
 """Computing time that a template may take for one message."""
+
+RENDER_BYTES = 2**28
+"""Memory that it may take."""
 
 FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
@@ -150,7 +153,7 @@ def _render(
     day = date.fromisoformat(chat.date)
     try:
         _check_operations(tokenizer.get_chat_template())
-        with time_limit(RENDER_SECONDS):
+        with limited(RENDER_SECONDS, RENDER_BYTES):
             text = tokenizer.apply_chat_template(
                 messages,
                 chat_template=_dated(tokenizer.get_chat_template(), day),
@@ -166,6 +169,11 @@ def _render(
             f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
         ) from error
     assert isinstance(text, str)
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UserError(
+            f"the chat template of {tokenizer.name_or_path} writes half a character (a lone "
+            "surrogate), which no text can hold; mend it"
+        )
     written = len(text) - sum(len(message["content"]) for message in messages)
     if written > FRAME_CHARACTERS:
         raise UserError(

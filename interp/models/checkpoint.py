@@ -9,22 +9,29 @@
 import hashlib
 import json
 import math
+import os
 import pickle
 import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from pydantic import BaseModel
 from safetensors import safe_open
 
 from interp.errors import UserError, one_line
-from interp.files import checksum
+from interp.files import RECORD_BYTES, checksum, read_bytes
 from interp.models.problems import reading
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
+GENERATION = "generation_config.json"
+
+_SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".safetensors", ".txt"})
+"""Of files that models are read from."""
+
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -73,6 +80,9 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
+    if (folder / GENERATION).exists():
+        # transformers does without one that it cannot read.
+        read_object(name, folder / GENERATION)
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -93,16 +103,25 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder holds regular files and folders alone.
+    """Check that a folder holds files that can be read, and folders, alone.
+
+    transformers takes what it cannot open for absent, and would do without.
 
     Raises:
         UserError: something else is in it.
     """
-    for entry in folder.iterdir():
-        if entry.exists() and not (entry.is_dir() or stat.S_ISREG(entry.stat().st_mode)):
-            raise UserError(
-                f"{one_line(entry.name)} in {one_line(name)} is no regular file; remove it"
-            )
+    for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
+        shown = f"{one_line(entry.name)} in {one_line(name)}"
+        if entry.is_symlink() and not entry.exists():
+            if not entry.name.startswith("."):
+                raise UserError(f"{shown} is a link to nothing; copy the file, or remove the link")
+        elif entry.is_dir():
+            if entry.suffix in _SUFFIXES:
+                raise UserError(f"{shown} is a folder; expected a file")
+        elif not stat.S_ISREG(entry.stat().st_mode):
+            raise UserError(f"{shown} is no regular file; remove it")
+        elif not os.access(entry, os.R_OK):
+            raise UserError(f"{shown} may not be read; change its permissions")
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
@@ -143,7 +162,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
     files = sorted(set(weight_map.values()))
     for file in files:
         # Only a plain name is sure to be in the folder.
-        if not re.fullmatch(rf"\w[\w.-]*{re.escape(suffix)}", file, re.ASCII):
+        if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
                 f"the name of a {suffix} file beside it"
@@ -188,18 +207,45 @@ def _unpickled(file: Path) -> dict[str, torch.Tensor]:
     return state
 
 
-def check_configuration(name: str, folder: Path) -> None:
-    """Check that a configuration is an object that names no weights of its own.
+def read_configuration(name: str, folder: Path) -> dict[str, Any]:
+    """The configuration of a folder, an object that names no weights and no code.
 
     Raises:
-        UserError: it is not, or does.
+        UserError: it is no object, or names weights or an attention kernel.
     """
-    with reading("config.json", name):
-        config = json.loads((folder / "config.json").read_bytes())
-    if not isinstance(config, dict):
-        raise UserError(f"config.json in {one_line(name)} is no object; expected a model's")
+    config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
         raise UserError(
             f"config.json in {one_line(name)} names its weights by transformers_weights; expected "
             f"{' or '.join(WEIGHT_FILES)}, found by their names"
         )
+    for key, value in settings(config):
+        kernel = key.removeprefix("_").startswith("attn_implementation") and isinstance(value, str)
+        if kernel and not re.fullmatch(r"\w{1,64}", value, re.ASCII):
+            raise UserError(
+                f"config.json in {one_line(name)} names the attention kernel {one_line(value)!r}, "
+                "which would be downloaded and run; take it out, and give it by "
+                "--attn-implementation if you trust it"
+            )
+    return config
+
+
+def read_object(name: str, file: Path) -> dict[str, Any]:
+    """The JSON object in a file of a model.
+
+    Raises:
+        UserError: it is damaged, or something else.
+    """
+    with reading(file.name, name):
+        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
+    if not isinstance(found, dict):
+        raise UserError(f"{file.name} in {one_line(name)} is no object; expected a model's")
+    return found
+
+
+def settings(config: Any) -> Iterator[tuple[str, Any]]:
+    """All settings of a configuration, those of its parts included."""
+    if isinstance(config, dict):
+        for key, value in config.items():
+            yield key, value
+            yield from settings(value)

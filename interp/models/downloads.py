@@ -4,18 +4,27 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
+from transformers.utils import cached_file
 
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files
 from interp.models.problems import reading
 
 
-def cached_commit(name: str, revision: str | None) -> str | None:
-    """The commit whose configuration is cached for a revision; None if none is."""
-    file = try_to_load_from_cache(name, "config.json", revision=revision)
-    commit = Path(file).parent.name if isinstance(file, str) else ""
-    return commit if re.fullmatch("[0-9a-f]{40}", commit) else None
+def pinned(name: str, revision: str | None) -> tuple[Path, str]:
+    """The cached folder and the commit of a revision, whose configuration is fetched for it.
+
+    Everything else is then read at this commit, whatever is pushed meanwhile.
+
+    Raises:
+        UserError: there is no such model, or its configuration cannot be had.
+    """
+    with reading("config.json", name):
+        folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
+        if not re.fullmatch("[0-9a-f]{40}", folder.name):
+            raise ValueError(f"the hub names no commit of {revision or 'main'}")
+    return folder, folder.name
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:

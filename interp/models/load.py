@@ -23,22 +23,23 @@ from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
 from interp.models.checkpoint import (
     Stored,
-    check_configuration,
     check_folder,
+    check_regular,
     folder_checksum,
     has_tokenizer,
+    read_configuration,
     stored_tensors,
 )
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.devices import check_device
-from interp.models.downloads import cached_commit, downloaded_weights
+from interp.models.downloads import downloaded_weights, pinned
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import canonical_name
 from interp.models.places import locate
 from interp.models.problems import reading
-from interp.models.proportion import check_counts, check_sizes
+from interp.models.proportion import check_counts, check_most, check_sizes, check_windows
 from interp.models.quantization import check_blocks, quantization_config, quantization_of
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.options import with_options_of
@@ -150,26 +151,26 @@ def find_model(
             return _adapted(name, location, loading, kind_in)
         with reading("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
-        check_configuration(name, location)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
+        check_counts(name, read_configuration(name, location), stored)
+        folder, revision = location, loading.revision
     else:
         _check_no_adapter(name, loading.revision)
+        folder, revision = pinned(name, loading.revision)
+        source = {**source, "commit": revision}
+        check_most(name, read_configuration(name, folder))
     options: dict[str, Any] = {
-        "revision": loading.revision,
+        "revision": revision,
         "trust_remote_code": loading.trust_remote_code,
     }
     with reading("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
         kind = kind_in(config, config.architectures or ())
-        if stored is not None:
-            check_counts(name, config, stored)
+        check_windows(name, config)
     with reading("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
         check_tokenizer(name, tokenizer, config)
-    commit = None if isinstance(location, Path) else cached_commit(location, loading.revision)
-    if commit is not None:
-        # The weights are those that belong to this configuration, whatever is pushed meanwhile.
-        source, options["revision"] = {**source, "commit": commit}, commit
+    check_regular(name, folder)
     with reading("its folder", name):
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
@@ -307,7 +308,7 @@ def _stored(found: FoundModel) -> Stored | None:
     if folder is None:
         return None
     stored = stored_tensors(name, folder, allow_pickle=allow_pickle)
-    check_counts(name, found.config, stored)
+    check_counts(name, read_configuration(name, folder), stored)
     return stored
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,11 +13,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError, one_line, shortened
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, chat_frame
-from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
 from interp.models.tokenizer import check_tokenizer
@@ -219,6 +220,9 @@ class Model:
     def identity(self) -> str:
         """What the measured numbers depend on: a hash over weights, configuration and tokenizer.
 
+        Of the generation settings it holds the tokens that end and begin a text, where these are
+        not the configuration's own.
+
         A model from the hub is identified by its commit instead, which names the same content.
         """
         if "commit" in self.source:
@@ -227,10 +231,63 @@ class Model:
         digest.update(self.hf.config.to_json_string(use_diff=True).encode())
         digest.update(str(self.tokenizer.chat_template).encode())
         digest.update(self.tokenizer.backend_tokenizer.to_str().encode())
+        if settings := self._further_settings():
+            digest.update(json.dumps(settings).encode())
         for name, tensor in weights_of(self.hf):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
+
+    @property
+    def end_tokens(self) -> list[int]:
+        """The tokens that end an answer, by the tokenizer and by the checkpoint's settings.
+
+        Raises:
+            UserError: a setting that names no token.
+        """
+        own = getattr(self.hf, "generation_config", None)
+        settings = getattr(own, "eos_token_id", None)
+        ids = settings if isinstance(settings, list | tuple) else [settings]
+        named = {self._token("eos_token_id", id_) for id_ in ids if id_ is not None}
+        end = self.tokenizer.eos_token_id
+        return sorted(named | ({end} if end is not None else set()))
+
+    def token_setting(self, name: str) -> int | None:
+        """A token that the configuration names or, if it does not, the generation settings.
+
+        Raises:
+            UserError: a setting that names no token.
+        """
+        for config in (self.hf.config, self.hf.generation_config):
+            value = getattr(config, name, None)
+            if value is not None:
+                return self._token(name, value)
+        return None
+
+    def _token(self, name: str, value: object) -> int:
+        size = getattr(self.hf.config.get_text_config(), "vocab_size", None)
+        if type(value) is int and value >= 0 and (size is None or value < size):
+            return value
+        raise UserError(
+            f"the settings of {self.name} give {one_line(repr(value))} as {name}; expected the "
+            f"number of a token{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
+            "in generation_config.json or config.json"
+        )
+
+    def _further_settings(self) -> dict[str, object]:
+        """What is read but is no part of the configuration's or the tokenizer's own text."""
+        config, found = self.hf.config, dict[str, object]()
+        own = getattr(config.get_text_config(), "eos_token_id", None)
+        if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
+            found["end_tokens"] = self.end_tokens
+        if self.kind is TEXT_TO_TEXT:
+            names = ("decoder_start_token_id", "forced_bos_token_id")
+            absent = [name for name in names if getattr(config, name, None) is None]
+            found |= {name: value for name in absent if (value := self.token_setting(name))}
+        for flag in ("split_special_tokens", "clean_up_tokenization_spaces"):
+            if getattr(self.tokenizer, flag, False):
+                found[flag] = True
+        return found
 
     @contextmanager
     def measuring(self) -> Iterator[None]:

@@ -12,7 +12,6 @@ _NOT_THE_MODELS_FAULT = (
     KeyboardInterrupt,
     SystemExit,
     GeneratorExit,
-    MemoryError,
 )
 
 
@@ -34,6 +33,11 @@ def reading(part: str, name: str) -> Iterator[None]:
         yield
     except _NOT_THE_MODELS_FAULT:
         raise
+    except MemoryError as error:
+        raise UserError(
+            f"the model {one_line(name)!r} cannot be loaded: {part} does not fit into the memory "
+            "that is left. Take a smaller model or a larger machine, or look for a damaged file"
+        ) from error
     except BaseException as error:
         raise UserError(
             f"the model {one_line(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "

@@ -5,7 +5,7 @@ what the file lacks is filled with random numbers, for minutes if it is much.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,12 +13,18 @@ from torch import nn
 from transformers import PreTrainedConfig
 
 from interp.errors import UserError, one_line
-from interp.models.checkpoint import Stored
+from interp.models.checkpoint import Stored, settings
 from interp.models.kinds import Kind
 from interp.models.quantization import quantization_of
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+_CLASSES = ("num_labels",)
+_WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
+
+_MOST = 1_000_000
+"""Layers, experts or classes of a model on the hub, before its weights say more."""
 
 _MOST_EXPERTS = 1024
 """Experts that a layer may have even where all of them are stored as one tensor."""
@@ -35,19 +41,59 @@ _BUFFER_BYTES = 2**31
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 
 
-def check_counts(name: str, config: PreTrainedConfig, stored: Stored) -> None:
+def check_counts(name: str, config: Mapping[str, Any], stored: Stored) -> None:
     """Check that there is a tensor for each layer that a configuration asks for.
 
+    Args:
+        name: the model's.
+        config: config.json as it is, before transformers makes lists and tables of it.
+        stored: its weights.
+
     Raises:
-        UserError: there are more layers, or experts, than tensors.
+        UserError: there are more layers, or experts, than tensors, or more classes than any tensor
+            is long.
     """
     limits = dict.fromkeys(_LAYERS, len(stored))
     limits |= dict.fromkeys(_EXPERTS, max(len(stored), _MOST_EXPERTS))
-    for key, value in _settings(config.to_dict()):
+    longest = max((max(tensor.shape, default=0) for tensor in stored.values()), default=0)
+    limits |= dict.fromkeys(_CLASSES, longest)
+    for key, value in settings(config):
         if isinstance(value, int | float) and value > limits.get(key, float("inf")):
+            held = f"have no tensor longer than {longest:,}" if key in _CLASSES else ""
             raise UserError(
                 f"config.json of {one_line(name)} asks for {key} = {value:.6g}, but its weights "
-                f"are {len(stored):,} tensors; the two do not belong together"
+                f"{held or f'are {len(stored):,} tensors'}; the two do not belong together"
+            )
+
+
+def check_most(name: str, config: Mapping[str, Any]) -> None:
+    """Check that a configuration whose weights are not here yet asks for no endless lists.
+
+    Raises:
+        UserError: it asks for more layers, experts or classes than any model has.
+    """
+    for key, value in settings(config):
+        counted = key in (*_LAYERS, *_EXPERTS, *_CLASSES) and isinstance(value, int | float)
+        if counted and value > _MOST:
+            raise UserError(
+                f"config.json of {one_line(name)} asks for {key} = {value:.6g}; expected at most "
+                f"{_MOST:,}"
+            )
+
+
+def check_windows(name: str, config: PreTrainedConfig) -> None:
+    """Check that layers that see a window, or a chunk, of the text have its size.
+
+    Raises:
+        UserError: it is missing.
+    """
+    own = config.get_text_config()
+    kinds = getattr(own, "layer_types", None) or ()
+    for kind, size in _WINDOWS.items():
+        if kind in kinds and getattr(own, size, None) is None:
+            raise UserError(
+                f"config.json of {one_line(name)} has layers of {kind} and no {size}; expected the "
+                "number of tokens that they see, or full_attention in layer_types"
             )
 
 
@@ -94,11 +140,3 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
                 "config.json has no quantization_config that says what it means; expected "
                 "floating-point weights"
             )
-
-
-def _settings(config: Any) -> Iterator[tuple[str, Any]]:
-    """All settings of a configuration, those of its parts included."""
-    if isinstance(config, dict):
-        for key, value in config.items():
-            yield key, value
-            yield from _settings(value)

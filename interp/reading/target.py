@@ -18,16 +18,16 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
     """The tokens that the decoder reads before it writes the first token of its own.
 
     Raises:
-        UserError: the model does not say by which token its decoder is started.
+        UserError: the model does not say which token its decoder begins with.
     """
-    start = _setting(model, "decoder_start_token_id")
+    start = model.token_setting("decoder_start_token_id")
     if start is None:
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) does not say what its decoder begins "
             "with; set decoder_start_token_id in its config.json"
         )
     opening, _ = target_tokens(model, _SAMPLE)
-    forced = _setting(model, "forced_bos_token_id")
+    forced = model.token_setting("forced_bos_token_id")
     return (start, *(opening or (() if forced is None else (forced,))))
 
 
@@ -43,12 +43,3 @@ def class_names(model: Model) -> Mapping[int, str]:
     """The names of a classifier's classes, by their place among its logits."""
     labels = model.hf.config.id2label or {}
     return {int(index): str(label) for index, label in labels.items()}
-
-
-def _setting(model: Model, name: str) -> int | None:
-    """A setting of the model's, or of its generation."""
-    for config in (model.hf.config, model.hf.generation_config):
-        value = getattr(config, name, None)
-        if isinstance(value, int):
-            return value
-    return None

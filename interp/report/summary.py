@@ -28,7 +28,7 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
 
 def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
     """The most frequent errors of each model, and a line on each."""
-    failed = rows[rows["error"] != ""]
+    failed = rows[rows["error"] != ""].drop_duplicates(["model", "prompt_id"])
     return {
         str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
         for model, rows in failed.groupby("model", sort=False)

@@ -28,8 +28,9 @@ from interp.files import (
     names_in,
     writing,
 )
-from interp.measurements.core import Measurement
+from interp.measurements.core import Measurement, explained
 from interp.measurements.spec import Spec
+from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
@@ -175,7 +176,7 @@ class Run(RunFolder):
                         measured = True
                     elif shard.done:
                         progress.advance(shard.end - shard.start)
-        self._check_errors(name)
+        self._check_errors(measurement.model)
         return measured
 
     def _measure_shard(self, measurement: Measurement, shard: Shard, progress: Progress) -> None:
@@ -185,7 +186,7 @@ class Run(RunFolder):
         write(shard, measurement, measured, seconds=time.monotonic() - start)
         remember_budget(self.folder, measurement)
         if measured.errors:
-            self._check_errors(measurement.model.name)
+            self._check_errors(measurement.model)
 
     def repair(self) -> list[str]:
         """Set damaged shards aside, so that they are measured again; a line on each."""
@@ -250,23 +251,24 @@ class Run(RunFolder):
         # Kept, since claims remember what they saw, and when.
         return self._claims.setdefault(model, self.claims(model))
 
-    def _check_errors(self, model: str) -> None:
+    def _check_errors(self, model: Model) -> None:
         """Stop when too many prompts have an error.
 
         Raises:
             UserError: the share of prompts with an error, of all of the run, is too large.
         """
-        found = list(manifests(self.done(model)))
+        found = list(manifests(self.done(model.name)))
         errors = sum(manifest.errors for manifest in found)
         units = sum(manifest.units for manifest in found)
         prompts = sum(manifest.prompts for manifest in found)
         if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
+            example = explained(example, model, self.prompts[:1])
             total = round(len(self.prompts) * units / prompts)
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
-                f"{model} failed; --fail-on-error allows a share of {self.fail_on_error:g}. One "
-                f"error: {example}. Where the cause is not in the data, fix it and add "
+                f"{model.name} failed; --fail-on-error allows a share of {self.fail_on_error:g}. "
+                f"One error: {example}. Where the cause is not in the data, fix it and add "
                 "--retry-errors; changed data are another run, with another --out. Or allow a "
                 "larger share"
             )

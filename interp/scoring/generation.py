@@ -28,7 +28,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line
 from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.target import decoder_prefix
@@ -105,7 +105,7 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
     if prefix:
         decoded = torch.tensor([prefix], device=batch.token_ids.device)
         inputs["decoder_input_ids"] = decoded.expand(len(batch.prompts), -1)
-    with _only(model, settings), _sound_attention(batch):
+    with _understood(model), _only(model, settings), _sound_attention(batch):
         sequences = hf.generate(
             batch.token_ids,
             generation_config=settings,
@@ -118,14 +118,6 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
         replace(_generated(model, tokens[:length], decoding), finite=finite)
         for tokens, length, finite in zip(written, stopping.lengths, seen.rows(), strict=True)
     ]
-
-
-def end_tokens(model: Model) -> list[int]:
-    """The tokens that end an answer, by the tokenizer and by the checkpoint's settings."""
-    settings = getattr(model.hf, "generation_config", None)
-    of_settings = getattr(settings, "eos_token_id", None)
-    ids = of_settings if isinstance(of_settings, list) else [of_settings]
-    return sorted({id_ for id_ in (*ids, model.tokenizer.eos_token_id) if id_ is not None})
 
 
 def _generating(model: Model) -> Any:
@@ -159,7 +151,7 @@ def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> Genera
     return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
-        eos_token_id=end_tokens(model) or None,
+        eos_token_id=model.end_tokens or None,
         pad_token_id=0 if padding is None else padding,
         bos_token_id=tokenizer.bos_token_id,
         # Without it, transformers would put another token before the prefix.
@@ -176,6 +168,22 @@ def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
         yield
     finally:
         model.hf.generation_config = own
+
+
+@contextmanager
+def _understood(model: Model) -> Iterator[None]:
+    """Within the block, what transformers cannot make of a configuration is an error of the model.
+
+    Raises:
+        UserError: it generates no texts with these settings.
+    """
+    try:
+        yield
+    except (AttributeError, ValueError) as error:
+        raise UserError(
+            f"transformers cannot generate texts with {model.name}: {one_line(str(error))}. Look "
+            "at layer_types and the sizes of windows in its config.json"
+        ) from error
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
@@ -256,7 +264,7 @@ class _StopStrings(StoppingCriteria):
 
 
 def _generated(model: Model, tokens: list[int], decoding: Decoding) -> Generated:
-    ends = end_tokens(model)
+    ends = model.end_tokens
     end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
     text, stopped = _cut(_decoded(model, tokens), decoding.stop)
     finished: Finished = "stop" if stopped else "eos" if end < len(tokens) else "length"
@@ -265,7 +273,7 @@ def _generated(model: Model, tokens: list[int], decoding: Decoding) -> Generated
 
 def _decoded(model: Model, tokens: list[int]) -> str:
     """The text of tokens up to an end token, without special tokens."""
-    ends = end_tokens(model)
+    ends = model.end_tokens
     end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
     text = model.tokenizer.decode(tokens[:end], skip_special_tokens=True)
     assert isinstance(text, str)

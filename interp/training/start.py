@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from interp.errors import UserError
 from interp.models.adapters import Base
 from interp.models.chat_format import ChatFormat
-from interp.models.checkpoint import check_configuration
+from interp.models.checkpoint import read_configuration
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
@@ -178,7 +178,7 @@ def _configured(
     place = locate(canonical_name(name), loading.revision)
     options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
     if isinstance(place.location, Path):
-        check_configuration(name, place.location)
+        read_configuration(name, place.location)
     with reading("config.json", name):
         config = AutoConfig.from_pretrained(place.location, **options)
         kind = trained_kind(config, config.architectures or ())

@@ -6,6 +6,7 @@ import interp
 from interp.errors import UserError
 from interp.measurements.attribute import Attribute
 from interp.reading.tokens import tokenize
+from tests.support.broken import broken_by
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -156,11 +157,11 @@ def test_a_window_that_hides_premise_1_leaves_the_attention_ratio_undefined(prom
 
 
 def test_scores_that_are_no_numbers_are_an_error_and_no_numbers(prompts):
-    model = make_tiny("llama", byte_level())
-    with torch.no_grad():
-        model.hf.model.norm.weight.fill_(torch.inf)
-    rows = interp.attribute(model, prompts[:2]).to_frame()
-    gradients = rows[rows["method"] == "input_gradient"]
+    model, broken = broken_by(*prompts[:2])
+    rows = interp.attribute(model, [broken, prompts[1]]).to_frame()
+    failed = rows["prompt_id"] == "broken"
+    assert (rows.loc[~failed, "error"] == "").all()
+    gradients = rows[failed & (rows["method"] == "input_gradient")]
     assert set(gradients["error"]) == {"non-finite"}
     assert gradients[["score", "share", "total"]].isna().all(axis=None)
     assert (gradients["tokens"] > 0).all()

@@ -7,6 +7,7 @@ import torch
 
 import interp
 from interp.errors import UserError
+from interp.measurements.collect import collect
 from interp.measurements.effects import Effects
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.grid import Grid
@@ -18,6 +19,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import yes_no
+from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.systems import numbers, three_options
 from tests.support.tiny import make_tiny, tiny_model
@@ -209,14 +211,13 @@ def test_what_cannot_be_measured_is_refused():
 
 
 def test_values_that_are_no_numbers_are_an_error():
-    model = make_tiny("llama", byte_level())
-    with torch.no_grad():
-        model.hf.model.norm.weight.fill_(torch.inf)
-    result = interp.run(Effects(donors=1), models=model, prompts=some_prompts(1))
-    rows = result.tables["segment_effects"]
-    assert set(rows["error"]) == {"non-finite"}
-    assert rows["shapley"].isna().all()
-    assert result.tables["coalition_values"].empty
+    first, second = with_donors(some_prompts(1), count=1)
+    model, broken = broken_by(first, second)
+    tables = collect(Effects(donors=1).bind(model), [broken, second])
+    rows, failed = tables["segment_effects"], tables["segment_effects"]["prompt_id"] == "broken"
+    assert set(rows.loc[failed, "error"]) == {"non-finite"}
+    assert rows.loc[failed, "shapley"].isna().all()
+    assert set(tables["coalition_values"]["prompt_id"]) == {second.id}
 
 
 def test_the_margin_that_methods_attribute_is_the_one_whose_effects_are_measured():

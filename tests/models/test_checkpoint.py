@@ -126,3 +126,58 @@ def test_weights_are_floating_point_numbers(saved, dtype, name):
     rewrite(saved, lambda tensors: tensors | {name: tensors[name].to(dtype)})
     with pytest.raises(UserError, match=f"the tensor {name} .* expected floating-point"):
         load(saved)
+
+
+COUNTING = ["chat_template.jinja", "generation_config.json", "special_tokens_map.json"]
+
+
+@pytest.mark.parametrize("file", COUNTING)
+@pytest.mark.parametrize("kind", ["dangling", "loop", "folder"])
+def test_files_that_cannot_be_read_are_not_left_out(saved, file, kind):
+    place = saved / file
+    place.unlink(missing_ok=True)
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("../../blobs/0123" if kind == "dangling" else file)
+    told = "is a folder" if kind == "folder" else "is a link to nothing"
+    with pytest.raises(UserError, match=f"{file} in .* {told}"):
+        interp.load_model(str(saved), device="cpu")
+
+
+def test_templates_beside_the_first_are_read_too(saved):
+    (saved / "additional_chat_templates").mkdir()
+    (saved / "additional_chat_templates" / "rag.jinja").symlink_to("none")
+    with pytest.raises(UserError, match=r"rag\.jinja in .* is a link to nothing"):
+        interp.load_model(str(saved), device="cpu")
+
+
+def test_links_of_editors_are_none_of_the_models_business(saved):
+    (saved / ".#config.json").symlink_to("user@host.1:2")
+    assert interp.load_model(str(saved), device="cpu")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '"x"'])
+def test_a_damaged_generation_config_is_not_left_out(saved, content):
+    (saved / "generation_config.json").write_text(content)
+    with pytest.raises(UserError, match=r"generation_config\.json"):
+        interp.load_model(str(saved), device="cpu")
+
+
+def test_an_index_may_name_no_file_that_cannot_be(saved):
+    (saved / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "x" * 300 + ".safetensors"}}
+    (saved / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+        interp.load_model(str(saved), device="cpu")
+
+
+@pytest.mark.parametrize("value", ["evil/kernel", "evil/kernel@main:run", {"text": "evil/kernel"}])
+def test_a_configuration_names_no_kernel(saved, value):
+    configure(saved, _attn_implementation=value)
+    if isinstance(value, dict):
+        configure(saved, _attn_implementation=None, sub={"attn_implementation": value["text"]})
+    with pytest.raises(UserError, match="names the attention kernel 'evil/kernel"):
+        interp.load_model(str(saved), device="cpu")
+    configure(saved, _attn_implementation="eager", sub=None)
+    assert interp.load_model(str(saved), device="cpu").attn_implementation == "eager"

@@ -129,10 +129,16 @@ def test_any_error_is_told(error):
         raise error
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, UserError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, UserError])
 def test_what_is_not_the_models_fault_passes(error):
     with pytest.raises(error), reading("a file", "m"):
         raise error
+
+
+def test_what_does_not_fit_into_memory_is_told():
+    told = "the model 'm' cannot be loaded: a file does not fit into the memory"
+    with pytest.raises(UserError, match=told), reading("a file", "m"):
+        raise MemoryError
 
 
 def test_messages_repeat_little_and_nothing_that_terminals_obey():

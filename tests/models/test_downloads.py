@@ -1,11 +1,13 @@
 """Models of the hub, from a cache of its layout: no hub is asked."""
 
 import json
+import shutil
 
 import pytest
 import torch
 from huggingface_hub import constants
 from safetensors.torch import save_file
+from transformers import AutoConfig
 
 import interp
 from interp.errors import UserError
@@ -56,8 +58,38 @@ def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
 
 
 def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
-    change(snapshot / "config.json", num_hidden_layers=10**7)
-    with pytest.raises(UserError, match="asks for num_hidden_layers = 1e\\+07, but its weights"):
+    change(snapshot / "config.json", num_hidden_layers=10**5)
+    with pytest.raises(UserError, match="asks for num_hidden_layers = 100000, but its weights"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_a_configuration_of_endless_lists_is_refused_before_it_is_read(snapshot):
+    change(snapshot / "config.json", num_labels=10**8)
+    with pytest.raises(UserError, match=r"num_labels = 1e\+08; expected at most 1,000,000"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeypatch):
+    """Whatever is pushed while a model is loaded."""
+    other = "f" * 40
+    shutil.copytree(snapshot, snapshot.parent / other, symlinks=True)
+    change(snapshot.parent / other / "tokenizer_config.json", eos_token="<s>")
+    original = AutoConfig.from_pretrained
+
+    def pushed(*arguments, **options):
+        config = original(*arguments, **options)
+        (snapshot.parent.parent / "refs" / "main").write_text(other)
+        return config
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", pushed)
+    model = interp.load_model("org/tiny", device="cpu")
+    assert model.source["commit"] == COMMIT
+    assert model.tokenizer.eos_token == byte_level().eos_token
+
+
+def test_a_cache_without_its_blobs_is_refused(snapshot):
+    (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
+    with pytest.raises(UserError, match=r"chat_template\.jinja in org/tiny is a link to nothing"):
         interp.load_model("org/tiny", device="cpu")
 
 

@@ -52,6 +52,38 @@ def test_identity_names_the_content(saved):
     assert changed.identity != first.identity
 
 
+def changed(file, **settings):
+    content = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(content | settings))
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("generation_config.json", {"eos_token_id": [2, 5]}),
+        ("tokenizer_config.json", {"split_special_tokens": True}),
+        ("tokenizer_config.json", {"clean_up_tokenization_spaces": True}),
+    ],
+)
+def test_what_ends_and_splits_texts_is_part_of_the_identity(saved, file, settings):
+    before = interp.load_model(str(saved), device="cpu").identity
+    changed(saved / file, **settings)
+    assert interp.load_model(str(saved), device="cpu").identity != before
+
+
+def test_settings_that_are_not_read_are_no_part_of_the_identity(saved):
+    before = interp.load_model(str(saved), device="cpu").identity
+    changed(saved / "generation_config.json", temperature=0.5, do_sample=True, top_k=3)
+    assert interp.load_model(str(saved), device="cpu").identity == before
+
+
+@pytest.mark.parametrize("value", ["x", [2, "x"], [[2]], 2.5, -1, 10**12, 1e12, True])
+def test_end_tokens_are_tokens(saved, value):
+    changed(saved / "generation_config.json", eos_token_id=value)
+    with pytest.raises(UserError, match=r"as eos_token_id; expected the number of a token, from 0"):
+        _ = interp.load_model(str(saved), device="cpu").identity
+
+
 def remove(*names):
     def damage(folder):
         for name in names:

@@ -42,6 +42,11 @@ def test_the_nearest_organism_is_named():
         locate("organism/gemma-2", None)
 
 
+def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
+    with pytest.raises(UserError, match=r"no packaged organism .*did you mean organism/llama-"):
+        locate("organism/lama", None)
+
+
 @pytest.fixture
 def no_hub(monkeypatch):
     """A hub that must not be asked."""

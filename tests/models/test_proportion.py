@@ -13,6 +13,8 @@ from tests.models.conftest import configure
         ({"num_hidden_layers": 10**20}, "asks for num_hidden_layers = 1e[+]20"),
         ({"num_hidden_layers": 10**7}, "asks for num_hidden_layers = 1e[+]07"),
         ({"num_hidden_layers": 1e20}, "config.json"),
+        ({"num_labels": 10**8}, "asks for num_labels = 1e[+]08, but its weights have no tensor"),
+        ({"model_type": "qwen2", "num_hidden_layers": 10**8}, "asks for num_hidden_layers"),
         ({"hidden_size": 10**7}, "asks for a model of .* parameters"),
         ({"hidden_size": 10**20}, "config.json"),
         ({"intermediate_size": 10**12}, "asks for a model of .* parameters"),
@@ -46,3 +48,15 @@ def test_a_configuration_without_sizes_is_refused_at_once(saved, model_type):
 def test_a_long_context_is_none_of_the_weights_business(saved):
     configure(saved, max_position_embeddings=10**7)
     assert interp.load_model(str(saved), device="cpu").context_length == 10**7
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("sliding_attention", "sliding_window"), ("chunked_attention", "attention_chunk_size")],
+)
+def test_layers_that_see_a_window_need_its_size(saved, kind, size):
+    configure(saved, layer_types=[kind, "full_attention"])
+    with pytest.raises(UserError, match=f"layers of {kind} and no {size}"):
+        interp.load_model(str(saved), device="cpu")
+    configure(saved, **{size: 16})
+    assert interp.load_model(str(saved), device="cpu")

@@ -1,7 +1,6 @@
 """The exact grid against plain hooks, and what must hold of it whatever the model."""
 
 import dataclasses
-import math
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from interp.patching.cells import patched_positions
 from interp.patching.grid import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import ContrastTokens
+from tests.support.broken import broken_by
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -324,15 +324,13 @@ def test_layers_that_hand_on_more_than_the_residual_stream_are_refused():
 
 
 def test_a_metric_without_numbers_is_reported():
-    model = make_tiny("llama", byte_level())
-    result = interp.patch(model, some_prompts(2))
-    assert (result.pairs["error"] == "").all()
-    with torch.no_grad():
-        model.hf.model.norm.weight.fill_(math.nan)
-    result = interp.patch(model, some_prompts(2))
-    assert result.pairs["error"].tolist() == ["non-finite", "non-finite"]
-    assert result.pairs["base_metric"].isna().all()
-    assert result.patches.empty
+    prompts = list(some_prompts(2))
+    model, broken = broken_by(*prompts)
+    prompts[0] = dataclasses.replace(prompts[0], text=broken.text)
+    result = interp.patch(model, prompts)
+    assert result.pairs["error"].tolist() == ["non-finite", ""]
+    assert result.pairs["base_metric"].isna().tolist() == [True, False]
+    assert set(result.patches["pair_id"]) == {prompts[-1].pair_id}
 
 
 def test_answers_of_one_form_are_a_plain_logit_difference():

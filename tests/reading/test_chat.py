@@ -1,4 +1,5 @@
 import dataclasses
+import resource
 import signal
 import time
 
@@ -99,6 +100,34 @@ def test_a_template_that_takes_for_ever_is_refused(goose, monkeypatch):
         write_chat(goose, with_template(loops + "{{ messages[0]['content'] }}"))
     assert time.process_time() - start < 5
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+
+
+MESSAGE = "{{ messages[0]['content'] }}"
+DOUBLING = "{% set n = namespace(x=START) %}{% for i in range(40) %}{% set n.x = n.x PLUS n.x %}{% endfor %}"
+GREEDY = {
+    "replace": "{% set x='a'*100000 %}{% for i in range(100) %}"
+    "{% set y=x.replace('a',x) %}{% endfor %}",
+    "width": "{{'%999999999d'|format(1)}}",
+    "strings": DOUBLING.replace("START", "'ab'").replace("PLUS", "~"),
+    "lists": DOUBLING.replace("START", "[1]").replace("PLUS", "+"),
+}
+
+
+@pytest.mark.parametrize("template", GREEDY)
+def test_a_template_that_takes_all_memory_is_refused(template, goose):
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    start, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match="it takes more than 268,435,456 bytes of memory"):
+        write_chat(goose, with_template(GREEDY[template] + MESSAGE))
+    assert time.process_time() - start < 6
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
+    assert taken < 2**19  # KiB
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_half_characters_are_refused(goose):
+    with pytest.raises(UserError, match="a lone surrogate"):
+        write_chat(goose, with_template("{{ '\\ud800' }}" + MESSAGE))
 
 
 def test_a_template_that_treats_one_message_otherwise_fails_that_prompt(goose):

@@ -19,6 +19,7 @@ from tests.probes.facts import some_facts
 from tests.support.broken import broken_by
 from tests.support.organisms import DECODERS
 from tests.support.other_kinds import text_to_text
+from tests.support.prompts import some_prompts
 from tests.support.systems import numbers, three_options
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -260,3 +261,33 @@ def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
         assert rows["completion"].isna().tolist() == [False, True, False]
         if not temperature:
             assert rows["completion"].dropna().tolist() == before["completion"].tolist()
+
+
+def test_layers_that_the_model_does_not_have_end_in_a_message():
+    model = make_tiny("llama", byte_level())
+    model.hf.config.layer_types = ["linear_attention", "full_attention"]
+    with pytest.raises(UserError, match="cannot generate texts with tiny llama"):
+        interp.run(interp.measurement("generate"), models=model, prompts=some_prompts(1))
+
+
+@pytest.mark.parametrize("value", [10**9, -1, "x"])
+def test_what_a_decoder_begins_with_is_a_token(value):
+    model = text_to_text("t5")
+    model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
+    model.hf.config.decoder_start_token_id = None
+    model.hf.generation_config.decoder_start_token_id = value
+    with pytest.raises(
+        UserError, match="as decoder_start_token_id; expected the number of a token"
+    ):
+        interp.score(model, some_prompts(1))
+
+
+def test_what_a_decoder_begins_with_is_part_of_the_identity():
+    model = text_to_text("t5")
+    model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
+    model.hf.config.decoder_start_token_id = None
+    identities = []
+    for value in (3, 4):
+        model.hf.generation_config.decoder_start_token_id = value
+        identities.append(dataclasses.replace(model).identity)
+    assert identities[0] != identities[1]

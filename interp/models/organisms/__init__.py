@@ -53,7 +53,10 @@ def organism_layers(name: str) -> int:
 def nearest_organism(name: str) -> str | None:
     """The packaged organism whose name is most like the one that was given, if any is."""
     bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
-    near = nearest(name.removeprefix(PREFIX), bare)
+    # The first part of a name may be all that was remembered of it.
+    parts = {organism.partition("-")[0]: organism for organism in reversed(bare)}
+    asked = name.removeprefix(PREFIX)
+    near = nearest(asked, bare) or parts.get(nearest(asked, parts) or "")
     return PREFIX + near if near else None
 
 
