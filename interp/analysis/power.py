@@ -1,36 +1,38 @@
 """The smallest differences that a set of prompts can show, by simulated studies.
 
-1. Expect: a share of right answers, and how far two answers about one cluster are correlated, at one
+1. Expect: a share of right answers, and how two answers about one cluster are correlated, at one
    level of the factor and at two: from a pilot's answers, or assumed.
 2. Simulate: studies of the prompts at hand, with a difference between the levels and with these
-   correlations. An answer is that of its cluster at its level with some probability and else a new
-   one; so is that of a cluster at a level, from its cluster (Lunn and Davies, 1998, Biometrika 85).
+   correlations: each cluster has a chance of a right answer at each level, from a beta distribution
+   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10), where its rank is the same at all levels
+   or drawn again (Lunn and Davies, 1998, Biometrika 85).
 3. Test: each study as `interp.analysis.contrasts` does, with Student's t in place of permutations.
 4. Search: the smallest difference that 80% of the studies find.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.analysis.clusters import FEWEST
 from interp.analysis.contrasts import MODEL, POWER, ROUNDING, Contrast
 from interp.analysis.intervals import LEVEL
+from interp.errors import UserError
 
 STUDIES = 500
 """Simulated studies of each difference."""
 
+RANKS = 2000
+"""Different chances of clusters, at most."""
+
 FINEST = 0.002
 """Difference at which the search ends."""
-
-NONE = "none can be found at this size"
-"""Said where not even the largest difference is found."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Expected:
     share: float
     """Of right answers, at all levels; differences are hardest to find at 0.5."""
     within: tuple[float, ...]
-    """By level: correlation of two answers about one cluster at this level."""
+    """Correlation of two answers about one cluster at one level: by level, or one for all."""
     across: float
     """Correlation of two answers about one cluster at different levels."""
 
@@ -61,7 +63,7 @@ class Trials:
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
         """Those of the contrast's levels; two models answer all pairs."""
         if contrast.factor == MODEL:
-            pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or "ab"])
+            pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
         level = pd.Index(names).get_indexer(pd.Index(pairs[contrast.factor].astype(str)))
         table = pd.DataFrame(
@@ -100,93 +102,170 @@ class Trials:
 def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected:
     """What a pilot's answers make one expect: its share, and its intraclass correlations.
 
-    Pairs count by their weights. Of the levels of a spread, which have few answers each, the
-    correlation is that of all levels together.
+    A correlation is the mean product of two answers' standardized deviations from their level's
+    share, by weight. Levels of a spread, which have few answers each, have one for all.
 
     Args:
-        answered: one row per pair, of two models per model, with paired (whether it is answered),
-            weight, the factor and the cluster.
+        answered: one row per pair, or per model and pair where models are compared, with paired
+            (whether it is answered), weight, the factor and the cluster.
         contrast: what is to be compared.
         cluster: the column of the clusters.
+
+    Raises:
+        UserError: a pilot without one of the levels.
     """
-    names = contrast.levels or tuple(map(str, answered[contrast.factor].unique()))
+    names = list(contrast.levels or answered[contrast.factor].astype(str).unique())
     rows = answered[answered[contrast.factor].astype(str).isin(names)]
     level = rows[contrast.factor].astype(str)
+    if missing := set(names) - set(level):
+        raise UserError(
+            f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
+            "all levels that are to be compared, as a larger pilot has"
+        )
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = (weight * right).groupby(level).sum() / weight.groupby(level).sum()
     spread = np.sqrt(shares * (1 - shares)).where(lambda sd: sd > ROUNDING, np.inf)
-    residual = weight * (right - level.map(shares)) / level.map(spread)
-    parts = pd.DataFrame({"r": residual, "rr": residual**2, "w": weight, "ww": weight**2})
+    deviation = weight * (right - level.map(shares)) / level.map(spread)
+    parts = pd.DataFrame({"d": deviation, "dd": deviation**2, "w": weight, "ww": weight**2})
     sums = parts.groupby([rows[cluster], level]).sum().unstack(fill_value=0.0)
-    r, rr, w, ww = (sums[name][list(names)].to_numpy() for name in parts)
-    same = (r**2 - rr).sum(axis=0), (w**2 - ww).sum(axis=0)
+    d, dd, w, ww = (sums[name][names].to_numpy() for name in parts)
+    products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
     if contrast.levels is None:
-        same = tuple(np.full(len(names), part.sum()) for part in same)
-    across = _ratio(r.sum(axis=1) ** 2 - (r**2).sum(axis=1), w.sum(axis=1) ** 2 - (w**2).sum(axis=1))
-    within = (float(np.clip(a / b, 0, 1)) if b > 0 else across for a, b in zip(*same, strict=True))
-    return Expected(_typical(shares.to_numpy()), tuple(within), across)
+        products, masses = (part.sum(keepdims=True) for part in (products, masses))
+    both = (part.sum(axis=1) ** 2 - (part**2).sum(axis=1) for part in (d, w))
+    across = _correlation(*(float(part.sum()) for part in both), unknown=0.0)
+    within = tuple(
+        _correlation(*found, unknown=across) for found in zip(products, masses, strict=True)
+    )
+    overall = float(np.average(right, weights=weight))
+    if contrast.levels is None:
+        return Expected(overall, within, across)
+    return Expected(_as_variable(shares[names].to_numpy(), within), within, across)
 
 
-def _typical(shares: Float[np.ndarray, " levels"]) -> float:
-    """The share at which answers vary as much as at these on average."""
-    away = np.sqrt(max(0.25 - float((shares * (1 - shares)).mean()), 0.0))
+def _correlation(products: float, mass: float, *, unknown: float) -> float:
+    """From sums of products and of their weights; `unknown` where no two answers are to compare."""
+    return float(np.clip(products / mass, 0.0, 1.0)) if mass > ROUNDING else unknown
+
+
+def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
+    """The share at which means over clusters vary as much as at these: on the side where most are.
+
+    Correlated answers make up most of a mean's variance, so levels count by their correlation.
+    """
+    variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
+    away = np.sqrt(max(0.25 - float(variance), 0.0))
     return float(0.5 + (away if shares.mean() > 0.5 else -away))
 
 
-def _ratio(products: np.ndarray, masses: np.ndarray) -> float:
-    """A correlation, from sums of products and of weights; 0 where nothing is in common."""
-    mass = float(masses.sum())
-    return float(np.clip(products.sum() / mass, 0.0, 1.0)) if mass > ROUNDING else 0.0
+@dataclass(frozen=True)
+class Planned:
+    """A comparison that is to be made."""
+
+    model: str
+    """Whose answers are compared; empty where it may be any model, or where models are compared."""
+    contrast: Contrast
+    """With the levels of models, where models are compared."""
+    awaited: Expected
+
+
+def of_pilot(
+    answered: pd.DataFrame, contrasts: Sequence[Contrast], *, cluster: str
+) -> list[Planned]:
+    """The contrasts within each model of a pilot, and between all pairs of them.
+
+    Args:
+        answered: one row per model and pair: model, paired, weight, the factors and the cluster.
+        contrasts: those of the system.
+        cluster: the column of the clusters.
+
+    Raises:
+        UserError: a pilot without a level that is to be compared.
+    """
+    by_model = dict(list(answered.groupby("model", sort=False)))
+    planned = []
+    for contrast in contrasts:
+        if contrast.factor == MODEL:
+            chosen = [contrast.levels] if contrast.levels else combinations(by_model, 2)
+            compared = [("", Contrast(MODEL, levels), answered) for levels in chosen]
+        else:
+            compared = [(model, contrast, rows) for model, rows in by_model.items()]
+        for model, one, rows in compared:
+            planned.append(Planned(model, one, expected(rows, one, cluster)))
+    return planned
+
+
+def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
+    """The contrasts of a model, and of two, about which no pilot says what to expect.
+
+    Two answers about one cluster have the correlation at one level, half of it at two levels of a
+    factor, and none where they are two models'.
+    """
+    return [
+        Planned(
+            "",
+            replace(contrast, levels=("a", "b")) if contrast == Contrast(MODEL) else contrast,
+            Expected(
+                accuracy, (correlation,), 0.0 if contrast.factor == MODEL else correlation / 2
+            ),
+        )
+        for contrast in contrasts
+    ]
+
+
+def family_size(contrasts: Sequence[Contrast], models: int) -> int:
+    """How many tests of so many models Holm's method corrects together."""
+    pairs = models * (models - 1) // 2
+    return sum(
+        models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
+        for contrast in contrasts
+    )
 
 
 def plan_table(
-    pairs: pd.DataFrame,
-    contrasts: Sequence[tuple[str, Contrast, Expected]],
-    *,
-    cluster: str,
-    family: int,
+    pairs: pd.DataFrame, planned: Sequence[Planned], *, cluster: str, tests: int
 ) -> pd.DataFrame:
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters and what it finds.
 
     detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
     80%, as the column of that name in a report; detectable_holm is found where it is the only one
-    in its family, which Holm's method tests at 5% divided by the number of tests. Both are NaN
-    where even a difference of 1 is not found, or where fewer than ten clusters can be compared.
+    in its family, of which Holm's method tests the first at 5% divided by the number of tests. Both
+    are text, since they say "none" where no difference is found, be it for want of ten clusters.
+    The column model is there if any of the contrasts is of a model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
-        contrasts: the name of the model, or "", what is to be compared, and what is expected.
+        planned: what is to be compared; without two levels in the pairs, it is left out.
         cluster: the column of the clusters within which outcomes are correlated.
-        family: how many tests are corrected together.
+        tests: how many are corrected together.
     """
-    return pd.DataFrame([row for one in contrasts for row in _rows(pairs, *one, cluster, family)])
+    found = (_row(pairs, one, cluster, tests) for one in planned)
+    table = pd.DataFrame([row for row in found if row])
+    of_models = any(one.model for one in planned)
+    return table if of_models else table.drop(columns="model", errors="ignore")
 
 
-def _rows(
-    pairs: pd.DataFrame,
-    model: str,
-    contrast: Contrast,
-    awaited: Expected,
-    cluster: str,
-    family: int,
-) -> Iterator[dict[str, object]]:
-    """The row of a contrast; none where the pairs have one level only."""
-    trials = Trials.of(pairs, contrast, cluster)
-    sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names)).astype(int)
-    if (sizes > 0).sum() < 2 or not sizes.all():
-        return
-    a, b = trials.names[0], trials.names[-1]
-    named = contrast.levels is not None or contrast.factor == MODEL
-    yield {
-        "model": model,
-        "factor": contrast.factor,
-        "contrast": f"{a} - {b}" if named else "best - worst",
-        "pairs_a": sizes[0],
-        "pairs_b": sizes[-1],
+def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
+    """The row of a contrast; empty where the pairs have one level only."""
+    trials = Trials.of(pairs, one.contrast, cluster)
+    sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
+    if len(sizes) < 2 or not sizes.all():
+        return {}
+    best, worst = trials.names[0], trials.names[-1]
+    return {
+        "model": one.model,
+        "factor": one.contrast.factor,
+        "contrast": f"{best} - {worst}" if one.contrast.levels else "best - worst",
+        "pairs_a": int(sizes[0]),
+        "pairs_b": int(sizes[-1]),
         "clusters": int(trials.clusters.max()) + 1,
-        "detectable": detectable(trials, awaited),
-        "detectable_holm": detectable(trials, awaited, tests=family),
+        "detectable": _said(detectable(trials, one.awaited)),
+        "detectable_holm": _said(detectable(trials, one.awaited, tests=tests)),
     }
+
+
+def _said(found: float) -> str:
+    return "none" if np.isnan(found) else f"{found:.3f}"
 
 
 def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
@@ -269,13 +348,22 @@ def simulated(
     high = max(min(1.0, awaited.share + difference / 2), difference)
     shares = np.full(len(trials.names), np.clip(awaited.share, high - difference, high))
     shares[0], shares[-1] = high, high - difference
-    of_own = np.sqrt(awaited.within)
-    scale = of_own[0] * of_own[-1]
-    of_cluster = np.sqrt(min(1.0, awaited.across / scale)) if scale > 0 else 0.0
+    within = np.broadcast_to(awaited.within, len(shares))
+    scale = np.sqrt(within[0] * within[-1])
+    kept = np.sqrt(min(1.0, awaited.across / scale)) if scale > 0 else 0.0
     size = (studies, int(trials.clusters.max()) + 1, len(shares))
-    drawn = np.where(
-        chance.random(size) < of_cluster, chance.random((*size[:2], 1)), chance.random(size)
-    )
-    chances = of_own * (drawn < shares) + (1 - of_own) * shares
+    ranks = np.where(chance.random(size) < kept, chance.random((*size[:2], 1)), chance.random(size))
+    chances = _chances(shares, within)[np.arange(len(shares)), (ranks * RANKS).astype(int)]
     right = chance.binomial(trials.counts, chances[:, trials.clusters, trials.levels])
     return trials.sums(right * trials.weights)
+
+
+def _chances(
+    shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
+) -> Float[np.ndarray, "levels ranks"]:
+    """By level, quantiles of clusters' chances: of this mean, and this correlation of answers."""
+    ranks = (np.arange(RANKS) + 0.5) / RANKS
+    both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
+    a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))
+    found: Float[np.ndarray, "levels ranks"] = betaincinv(a, b, ranks)
+    return found

@@ -70,9 +70,7 @@ class Design:
         first = list(islice(drawn, self.turns * len(self._units_by_cell)))
         for units in chain([first], ([unit] for unit in drawn)):
             unit_of = {group: unit for unit in units for group in self.units[unit]}
-            yield from evenly(
-                _by_cell(unit_of, self._cell_of_group), within, unit_of.__getitem__
-            )
+            yield from evenly(_by_cell(unit_of, self._cell_of_group), within, unit_of.__getitem__)
 
     @cached_property
     def _units_by_cell(self) -> dict[Cell, list[int]]:

@@ -175,8 +175,8 @@ class PromptSet(Sequence[Prompt]):
 
         Units of the design are drawn by `seed`, such that every value of every stratum occurs as
         often as any other, within what the set holds. All groups of a unit are taken before the
-        next one begins, so that at most the last is incomplete. Only the first units, `turns` for each
-        combination of strata, take turns: a small subset is spread over the strata, too.
+        next one begins, so that at most the last is incomplete. Only the first units, `turns` of
+        each combination of strata, take turns: a small subset is spread over the strata, too.
 
         A larger subset begins with a smaller one, so that what was measured of that one need not
         be measured again.

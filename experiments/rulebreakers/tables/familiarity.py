@@ -13,7 +13,6 @@ from interp_experiments.rulebreakers.tables.comparisons import (
     papers_test,
 )
 
-
 ALL = "all"
 """The comparison that is tested: all cities, by the first token of the country, as in the paper."""
 

@@ -64,7 +64,7 @@ def test_comparisons_and_entity_pairs_have_the_same_cities(results):
 
 
 def test_a_model_is_one_test_and_the_other_rows_describe(results):
-    """The same cities by the whole name are the same test again, with which nothing is corrected."""
+    """The same cities by the whole name are the same test again, which is not corrected for."""
     table = familiarity(results)
     tested = table["cities"] == "all"
     assert table.loc[tested, "model"].tolist() == list(results.models)
