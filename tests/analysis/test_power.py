@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta
+from scipy.stats import norm
 
 from interp.analysis import contrasts
 from interp.analysis.contrasts import Contrast, contrast_table, difference
@@ -37,11 +37,15 @@ def pairs():
 
 
 def answers(rng, pairs, share, correlation):
-    """Answers of beta-binomial clusters: each has a chance of its own, at either share."""
+    """Answers by a normal variable, which a threshold cuts: part of it is the cluster's own.
+
+    At a share of a half such answers have this correlation, and nearly so beside it.
+    """
     cluster = pd.factorize(pairs["entity_b"])[0]
-    both = 1 / correlation - 1
-    at = rng.random(cluster.max() + 1)[cluster]
-    return rng.random(len(pairs)) < beta.ppf(at, share * both, (1 - share) * both)
+    own = np.sin(np.pi / 2 * correlation)
+    of_cluster = rng.normal(size=cluster.max() + 1)[cluster]
+    latent = np.sqrt(own) * of_cluster + np.sqrt(1 - own) * rng.normal(size=len(pairs))
+    return latent < norm.ppf(share)
 
 
 def sums(pairs, right):
@@ -125,7 +129,7 @@ def test_simulated_studies_are_tested_as_reports_are(pairs, contrast):
 
 @pytest.mark.parametrize("contrast", [RULE, GROUP, MODELS])
 def test_a_planned_difference_is_found_in_four_studies_of_five(pairs, contrast, monkeypatch):
-    """500 studies of beta-binomial answers, by the report's own permutation tests."""
+    """500 studies of other answers than planned for, by the report's own permutation tests."""
     monkeypatch.setattr(contrasts, "RESAMPLES", 999)
     together = contrast == RULE
     awaited = Expected(0.5, (0.4,), 0.4 if together else 0.0)
@@ -180,8 +184,8 @@ def test_rules_are_compared_within_entities_where_answers_depend_on_them(pairs):
 
 def test_nothing_is_found_among_fewer_than_ten_clusters(pairs):
     few = pairs[pairs["entity_b"].isin(pairs["entity_b"].unique()[:9])]
-    (row,) = plan_table(few, assumed([RULE], accuracy=0.5, correlation=0.5), cluster="entity_b",
-                        tests=1).to_dict("records")  # fmt: skip
+    planned = assumed([RULE], accuracy=0.5, correlation=0.5)
+    (row,) = plan_table(few, planned, cluster="entity_b", tests=1).to_dict("records")
     assert (row["clusters"], row["detectable"], row["detectable_holm"]) == (9, "none", "none")
 
 

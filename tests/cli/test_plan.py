@@ -7,6 +7,12 @@ import pytest
 from interp.cli import main
 
 
+def printed(capsys):
+    """Tables, and what is said of them, without line breaks."""
+    told = capsys.readouterr()
+    return told.out + " ".join(told.err.split())
+
+
 @pytest.fixture(scope="module")
 def pilot(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pilot")
@@ -18,7 +24,7 @@ def pilot(tmp_path_factory):
 
 def test_the_plan_of_a_study(capsys):
     assert main(["plan", "--limit", "240"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys)
     assert "240 pairs, 24 clusters" in out
     assert "geographical - categorical" in out
     assert "best - worst" in out
@@ -29,7 +35,7 @@ def test_the_plan_of_a_study(capsys):
 def test_a_difference_that_cannot_exist_is_none(capsys):
     """Sixty pairs have six of each phrasing: no difference between phrasings can be found."""
     assert main(["plan", "--limit", "60"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys)
     assert re.search(r"best - worst .* none", out)
     assert "none can be found at this size" in out
     assert all(float(number) <= 1 for number in re.findall(r"\b\d\.\d{3}\b", out))
@@ -37,7 +43,7 @@ def test_a_difference_that_cannot_exist_is_none(capsys):
 
 def test_a_pilot_says_what_its_models_do(pilot, capsys):
     assert main(["plan", "--limit", "240", "--pilot", str(pilot)]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys)
     assert "organism/llama-shallow - organism/mistral" in out
     assert "only one among 7 tests of 2 models" in out
     assert "those of" in out

@@ -35,9 +35,10 @@ def knowledge_section(results: Results) -> Section:
                 "familiarity",
                 "Familiarity and recognition",
                 table,
-                "Tested over all cities, one test a model. Further rows describe how robust that is, "
-                "and are not tested: the cities whose country has a first token of its own, where "
-                "there are any, and all cities by the probability of the country's whole name. "
+                "Tested over all cities, one test a model. Further rows describe how robust that "
+                "is, and are not tested: the cities whose country has a first token of its own, "
+                "where there are any, and all cities by the probability of the country's whole "
+                "name. "
                 "Columns in _paper are Welch's test over pairs of prompts, as the paper makes it, "
                 "in which a city counts as often as it was asked about: it finds differences "
                 "where there are none.",
