@@ -74,8 +74,13 @@ class Trials:
             }
         )
         groups = table[level >= 0].value_counts(sort=False).reset_index()
-        columns = (groups[name].to_numpy() for name in ("cluster", "level", "weight", "count"))
-        return cls(*columns, names)
+        return cls(
+            clusters=groups["cluster"].to_numpy(),
+            levels=groups["level"].to_numpy(),
+            weights=groups["weight"].to_numpy(),
+            counts=groups["count"].to_numpy(),
+            names=names,
+        )
 
     def sums(self, values: Float[np.ndarray, "*studies groups"]) -> Float[np.ndarray, "..."]:
         """The sums by cluster and level, (*studies, cluster, level), of values of the groups."""
@@ -123,12 +128,15 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
             "all levels that are to be compared, as a larger pilot has"
         )
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
-    shares = (weight * right).groupby(level).sum() / weight.groupby(level).sum()
-    spread = np.sqrt(shares * (1 - shares)).where(lambda sd: sd > ROUNDING, np.inf)
-    deviation = weight * (right - level.map(shares)) / level.map(spread)
-    parts = pd.DataFrame({"d": deviation, "dd": deviation**2, "w": weight, "ww": weight**2})
-    sums = parts.groupby([rows[cluster], level]).sum().unstack(fill_value=0.0)
-    d, dd, w, ww = (sums[name][names].to_numpy() for name in parts)
+    shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
+    own = level.map(shares)
+    spread = np.sqrt((own * (1 - own)).clip(lower=ROUNDING))
+    deviation: pd.Series = weight * (right - own) / spread
+    parts = (deviation, deviation**2, weight, weight**2)
+    by = [rows[cluster], level]
+    d, dd, w, ww = (
+        part.groupby(by).sum().unstack(fill_value=0)[names].to_numpy() for part in parts
+    )
     products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
     if contrast.levels is None:
         products, masses = (part.sum(keepdims=True) for part in (products, masses))
@@ -140,7 +148,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     overall = float(np.average(right, weights=weight))
     if contrast.levels is None:
         return Expected(overall, within, across)
-    return Expected(_as_variable(shares[names].to_numpy(), within), within, across)
+    return Expected(_as_variable(shares.to_numpy(), within), within, across)
 
 
 def _correlation(products: float, mass: float, *, unknown: float) -> float:
@@ -182,17 +190,20 @@ def of_pilot(
     Raises:
         UserError: a pilot without a level that is to be compared.
     """
-    by_model = dict(list(answered.groupby("model", sort=False)))
-    planned = []
-    for contrast in contrasts:
-        if contrast.factor == MODEL:
-            chosen = [contrast.levels] if contrast.levels else combinations(by_model, 2)
-            compared = [("", Contrast(MODEL, levels), answered) for levels in chosen]
-        else:
-            compared = [(model, contrast, rows) for model, rows in by_model.items()]
-        for model, one, rows in compared:
-            planned.append(Planned(model, one, expected(rows, one, cluster)))
-    return planned
+    by_model = {str(model): rows for model, rows in answered.groupby("model", sort=False)}
+    return [
+        Planned(model, one, expected(by_model.get(model, answered), one, cluster))
+        for contrast in contrasts
+        for model, one in _each(contrast, list(by_model))
+    ]
+
+
+def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast]]:
+    """The contrast of each model; of models, each two that it compares."""
+    if contrast.factor != MODEL:
+        return [(model, contrast) for model in models]
+    compared = [contrast.levels] if contrast.levels else combinations(models, 2)
+    return [("", Contrast(MODEL, levels)) for levels in compared]
 
 
 def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
