@@ -8,14 +8,15 @@ from interp.prompts.prompt_set import Outline, PromptSet
 from interp_experiments.rulebreakers.donors import EntityDonors
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.roles import sentence_roles
-from interp_experiments.rulebreakers.templates import PHRASINGS, Phrasing
+from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
-INSTANCE = ("rule", "verb", "category", "entity_b", "name")
-"""Factors that name a rulebreaker with its counterpart, which are asked in every phrasing."""
+CROSSED = ("verb", "category", "entity_b", "name")
+"""Factors that name what a limit takes as a whole: it is asked by both rules in every phrasing, as
+in the data set, so that rules and phrasings are compared within entity pairs."""
 
 RATIO = ("premise2", "premise1")
 """Segments whose scores are compared."""
@@ -116,7 +117,8 @@ def prompt_set(
         seed=seed,
         description=description,
         ratio=RATIO,
-        unit=INSTANCE,
+        unit=CROSSED,
         clusters=("category", "entity_b"),
+        turns=len(RULES),
         donors=EntityDonors(instances, seed),
     )

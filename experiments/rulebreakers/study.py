@@ -29,8 +29,9 @@ from interp_experiments.rulebreakers.sections.sensitivity import sensitivity_sec
 from interp_probes.facts import load_facts
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
-DEFAULT_LIMIT = 720
-"""Pairs: three instances of each combination of rule, entity group and verb, in ten phrasings."""
+DEFAULT_LIMIT = 1440
+"""Pairs: six rulebreakers of each verb by both rules in ten phrasings, so that rules are compared
+within 72 entity pairs."""
 
 PROBED_PAIRS = 960
 """Largest number of pairs whose residual stream is kept: a vector per layer and position."""

@@ -1,17 +1,37 @@
 """`python -m interp plan`: what a set of prompts can show, before any model is run."""
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interp import texts
 from interp.cli.parser import add_seed
 from interp.errors import UserError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from interp.analysis.contrasts import SystemWithContrasts
+    from interp.analysis.power import Planned
+
 HELP = "print the smallest differences that so many prompts can show"
 
-EXAMPLES = ("plan --system rulebreakers --limit 240",)
+EXAMPLES = (
+    "plan --system rulebreakers --limit 240",
+    "plan --pilot runs/small --limit 1440",
+)
 
-CORRELATION = 0.2
-"""Assumed correlation of a model's answers about one cluster."""
+ACCURACY = 0.5
+"""Assumed accuracy: differences are hardest to find here."""
+
+CORRELATION = 0.8
+"""Assumed correlation of a model's answers about one cluster: that of the packaged organisms of
+RULEBREAKERS, of which the median is 0.82."""
+
+MODELS = 2
+"""Assumed number of models."""
+
+_MOST_MODELS = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,18 +51,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_seed(parser)
     parser.add_argument(
+        "--pilot",
+        type=texts.path,
+        metavar="DIR",
+        help="a run or study of the same system, whose answers say what to expect of its models",
+    )
+    parser.add_argument(
         "--accuracy",
         type=texts.share,
-        default=0.5,
         metavar="SHARE",
-        help="expected accuracy; differences are hardest to find at 0.5 (default: 0.5)",
+        help=f"expected without a pilot; differences are hard to find at 0.5 (default: {ACCURACY})",
     )
     parser.add_argument(
         "--correlation",
         type=texts.share,
-        default=CORRELATION,
         metavar="SHARE",
-        help=f"of a model's answers about one cluster (default: {CORRELATION})",
+        help="of a model's answers about one cluster, expected without a pilot "
+        f"(default: {CORRELATION})",
+    )
+    parser.add_argument(
+        "--models",
+        type=texts.whole_number(1, _MOST_MODELS),
+        metavar="N",
+        help="how many models' tests are corrected together (default: those of the pilot, or "
+        f"{MODELS})",
     )
 
 
@@ -50,11 +82,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: a system that names no contrasts.
+        UserError: a system that names no contrasts, or a pilot that does not fit.
     """
     from interp.analysis.contrasts import SystemWithContrasts
-    from interp.analysis.power import plan_table
-    from interp.console import counted, echo
+    from interp.analysis.power import family_size, plan_table
+    from interp.console import counted
     from interp.prompts.systems import find_system, load_prompts
     from interp.report.console import print_table
 
@@ -64,19 +96,81 @@ def run(arguments: argparse.Namespace) -> None:
             f"the system {arguments.system!r} names no contrasts; expected one with the attributes "
             "contrasts and cluster, such as rulebreakers"
         )
+    planned, models, source = _expected(arguments, system)
+    models = arguments.models or models
+    tests = family_size(system.contrasts, models)
     prompts = load_prompts(arguments.system, limit=arguments.limit, seed=arguments.seed)
     pairs = prompts.to_frame().drop_duplicates("pair_id")
-    table = plan_table(
-        pairs,
-        system.contrasts,
-        cluster=system.cluster,
-        accuracy=arguments.accuracy,
-        correlation=arguments.correlation,
-    )
+    table = plan_table(pairs, planned, cluster=system.cluster, tests=tests)
     clusters = counted(pairs[system.cluster].nunique(), "cluster")
     print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
+    _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
+
+
+def _expected(
+    arguments: argparse.Namespace, system: "SystemWithContrasts"
+) -> "tuple[list[Planned], int, str]":
+    """What is to be compared, of how many models, and where what is expected comes from."""
+    from interp.analysis.power import assumed, of_pilot
+
+    given = (arguments.accuracy, arguments.correlation)
+    if arguments.pilot is None:
+        accuracy, correlation = (
+            default if value is None else value
+            for value, default in zip(given, (ACCURACY, CORRELATION), strict=True)
+        )
+        return (
+            assumed(system.contrasts, accuracy=accuracy, correlation=correlation),
+            MODELS,
+            f"assumed: an accuracy of {accuracy:g}; between answers about one {system.cluster} a "
+            f"correlation of {correlation:g} at one level, of half of that at two, and none "
+            "between models. --pilot DIR takes all of this from a run",
+        )
+    if given != (None, None):
+        raise UserError(
+            "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
+            "the other"
+        )
+    answered = _answered(arguments.pilot, arguments.system, system)
+    planned = of_pilot(answered, system.contrasts, cluster=system.cluster)
+    source = f"accuracies and correlations are those of {arguments.pilot}"
+    return planned, answered["model"].nunique(), source
+
+
+def _answered(folder: Path, name: str, system: "SystemWithContrasts") -> "pd.DataFrame":
+    """One row per model and pair of a pilot, with what contrasts need.
+
+    Raises:
+        UserError: a folder without answers to prompts of the system.
+    """
+    from interp.analysis.accuracy import pairs_of
+    from interp.analysis.contrasts import MODEL
+    from interp.cli.folders import answers_run
+
+    run = answers_run(folder)
+    if run.record.run.system != name:
+        raise UserError(
+            f"{folder} has answers to prompts of {run.record.run.system}; expected a pilot of "
+            f"{name}, or --system {run.record.run.system}"
+        )
+    prompts = run.table("prompts")
+    factors = [contrast.factor for contrast in system.contrasts if contrast.factor != MODEL]
+    sides = tuple(prompts["side"].unique())
+    keep = list(dict.fromkeys([*factors, system.cluster, "weight"]))
+    pairs = pairs_of(run.table("answers"), prompts, keep=keep, sides=sides)
+    if pairs.empty:
+        raise UserError(f"{folder} has no whole pair that was answered yet; let the run go on")
+    return pairs.assign(paired=pairs[list(sides)].all(axis=1))
+
+
+def _explain(source: str, family: str) -> None:
+    """Say what the columns are, and what they rest on."""
+    from interp.analysis.power import STUDIES
+    from interp.console import echo
+
     echo(
-        "detectable: the difference that a test at 5%, before correction, finds with a power of "
-        f"80%, at an accuracy of {arguments.accuracy:g} and a correlation of "
-        f"{arguments.correlation:g} between answers about one {system.cluster}"
+        f"detectable: the difference that a test at 5% finds in 80% of {STUDIES} simulated "
+        "studies; detectable_holm: the same where it is the only one among "
+        f"{family}, corrected by Holm's method; none: none can be found at this size"
     )
+    echo(source)

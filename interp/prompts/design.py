@@ -59,16 +59,18 @@ class Design:
     """The groups of each unit."""
     clusters: Sequence[Cell]
     """What each unit shares with others, if anything."""
+    turns: int = 1
+    """How many units of each combination of strata give their groups in turn, to begin with."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order in which `spread` takes them."""
         rng = random.Random(f"spread {seed}")
         within = random.Random(f"spread within units {seed}")
         drawn = evenly(self._units_by_cell, rng, self.clusters.__getitem__)
-        first = list(islice(drawn, len(self._units_by_cell)))
+        first = list(islice(drawn, self.turns * len(self._units_by_cell)))
         for units in chain([first], ([unit] for unit in drawn)):
-            groups = [group for unit in units for group in self.units[unit]]
-            yield from evenly(_by_cell(groups, self._cell_of_group), within)
+            unit_of = {group: unit for unit in units for group in self.units[unit]}
+            yield from evenly(_by_cell(unit_of, self._cell_of_group), within, unit_of.__getitem__)
 
     @cached_property
     def _units_by_cell(self) -> dict[Cell, list[int]]:

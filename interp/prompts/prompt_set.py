@@ -75,6 +75,10 @@ class PromptSet(Sequence[Prompt]):
     clusters: tuple[str, ...] = ()
     """Factors that name what units have in common, such as their entities: `spread` comes back to
     one only when all others of a stratum have had as many turns."""
+    turns: int = 1
+    """Units of each combination of strata that `spread` begins with, a group of each in turn: two
+    where a unit holds two values of a stratum, so that a small subset has as many units as if each
+    held one."""
     weights: Mapping[Cell, float] = field(default_factory=dict)
     """By combination of strata: prompts of the whole set for each prompt of this one, where
     `spread` took some of them; 1 for combinations that are not listed."""
@@ -171,8 +175,8 @@ class PromptSet(Sequence[Prompt]):
 
         Units of the design are drawn by `seed`, such that every value of every stratum occurs as
         often as any other, within what the set holds. All groups of a unit are taken before the
-        next one begins, so that at most the last is incomplete. Only the first units, one for each
-        combination of strata, take turns: a small subset is spread over the strata, too.
+        next one begins, so that at most the last is incomplete. Only the first units, `turns` of
+        each combination of strata, take turns: a small subset is spread over the strata, too.
 
         A larger subset begins with a smaller one, so that what was measured of that one need not
         be measured again.
@@ -226,7 +230,8 @@ class PromptSet(Sequence[Prompt]):
             unit_of.append(units.setdefault(unit, len(units)))
             if len(units) > len(clusters):
                 clusters.append(tuple(factors[name] for name in self.clusters) or unit)
-        return Design(list(cells), cell_of, Parts.of(group_of), Parts.of(unit_of), clusters)
+        parts = Parts.of(group_of), Parts.of(unit_of)
+        return Design(list(cells), cell_of, *parts, clusters, self.turns)
 
     def _outlines(self) -> Iterator[Outline]:
         if self.outline is not None:

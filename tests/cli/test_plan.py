@@ -1,22 +1,54 @@
+import re
 import subprocess
 import sys
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from interp.analysis.contrasts import Contrast, contrast_table
-from interp.analysis.power import plan_table
 from interp.cli import main
-from interp.prompts.systems import load_prompts
+
+
+def printed(capsys):
+    """Tables, and what is said of them, without line breaks."""
+    told = capsys.readouterr()
+    return told.out + " ".join(told.err.split())
+
+
+@pytest.fixture(scope="module")
+def pilot(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pilot")
+    models = ["organism/llama-shallow", "organism/mistral"]
+    asked = ["--limit", "60", "--device", "cpu", "--out", str(folder)]
+    assert main(["evaluate", "--model", *models, *asked]) == 0
+    return folder
 
 
 def test_the_plan_of_a_study(capsys):
     assert main(["plan", "--limit", "240"]) == 0
-    out = capsys.readouterr().out
-    assert "240 pairs" in out
+    out = printed(capsys)
+    assert "240 pairs, 24 clusters" in out
     assert "geographical - categorical" in out
     assert "best - worst" in out
+    assert "only one among 7 tests of 2 models" in out
+    assert "a correlation of 0.8 at one level" in out
+
+
+def test_a_difference_that_cannot_exist_is_none(capsys):
+    """Sixty pairs have six of each phrasing: no difference between phrasings can be found."""
+    assert main(["plan", "--limit", "60"]) == 0
+    out = printed(capsys)
+    assert re.search(r"best - worst .* none", out)
+    assert "none can be found at this size" in out
+    assert all(float(number) <= 1 for number in re.findall(r"\b\d\.\d{3}\b", out))
+
+
+def test_a_pilot_says_what_its_models_do(pilot, capsys):
+    assert main(["plan", "--limit", "240", "--pilot", str(pilot)]) == 0
+    out = printed(capsys)
+    assert "organism/llama-shallow - organism/mistral" in out
+    assert "only one among 7 tests of 2 models" in out
+    assert "those of" in out
+    # Three contrasts of each model, and one between them.
+    assert len(re.findall(r"^ organism/\S+ +(?:rule|entity_group|phrasing) ", out, re.M)) >= 6
 
 
 def test_no_model_library_is_loaded():
@@ -27,6 +59,15 @@ def test_no_model_library_is_loaded():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def refused(capsys, arguments):
+    try:
+        code = main(["plan", *arguments])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    return capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -35,47 +76,27 @@ def test_no_model_library_is_loaded():
         (["--limit", "0"], "limit"),
         (["--accuracy", "1.2"], "expected a number from 0 to 1"),
         (["--correlation", "much"], "expected a number from 0 to 1"),
+        (["--models", "0"], "expected a whole number from 1"),
+        (["--pilot", "nowhere"], "holds neither a run nor a study"),
+        (["--pilot", "nowhere", "--accuracy", "0.4"], "expected one or the other"),
     ],
 )
 def test_bad_input_is_named(capsys, arguments, message):
-    try:
-        code = main(["plan", *arguments])
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
-    assert message in capsys.readouterr().err
+    assert message in refused(capsys, arguments)
 
 
-def test_independent_answers_need_what_the_textbook_says():
-    pairs = pd.DataFrame({"pair_id": range(400), "entity": range(400), "rule": ["a", "b"] * 200})
-    (row,) = plan_table(
-        pairs, [Contrast("rule", ("a", "b"))], cluster="entity", accuracy=0.5, correlation=0.2
-    ).itertuples()
-    # (1.960 + 0.842) * sqrt(0.25 / 200 + 0.25 / 200)
-    assert row.detectable == pytest.approx(2.8016 * 0.05, rel=1e-3)
-    assert (row.pairs_a, row.pairs_b, row.clusters) == (200, 200, 400)
+def test_a_pilot_of_another_system_is_refused(tmp_path, capsys):
+    asked = ["--limit", "4", "--device", "cpu", "--out", str(tmp_path)]
+    system = ["--system", "logical-forms", "--model", "organism/llama-logic"]
+    assert main(["evaluate", *system, *asked]) == 0
+    message = refused(capsys, ["--pilot", str(tmp_path)])
+    assert "answers to prompts of logical-forms; expected a pilot of rulebreakers" in message
 
 
-def test_a_study_of_such_answers_finds_no_smaller_differences():
-    """Answers simulated with the correlation that is planned for, on the prompts of a study."""
-    pairs = load_prompts(limit=480).to_frame().drop_duplicates("pair_id").assign(model="m")
-    contrasts = [
-        Contrast("rule", ("mt", "ds")),
-        Contrast("entity_group", ("geographical", "categorical")),
-    ]
-    planned = plan_table(pairs, contrasts, cluster="entity_b", accuracy=0.5, correlation=0.2)
-    rng = np.random.default_rng(0)
-    entity = pd.factorize(pairs["entity_b"])[0]
-    found = []
-    for _ in range(20):
-        chance = rng.beta(2, 2, size=entity.max() + 1)  # correlation 1 / (2 + 2 + 1)
-        answered = pairs.assign(paired=rng.random(len(pairs)) < chance[entity])
-        table = contrast_table(answered, named=contrasts, cluster="entity_b")
-        found.append(table["detectable"])
-    rule, group = np.mean(found, axis=0) / planned["detectable"].to_numpy()
-    # Rules are compared within entities, which a plan does not count on.
-    assert 0.7 < rule < 1.05
-    assert 0.9 < group < 1.15
+def test_a_pilot_without_a_level_is_refused(tmp_path, capsys):
+    asked = ["--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
+    assert main(["evaluate", "--model", "organism/llama-shallow", *asked]) == 0
+    assert "the pilot has no answer at rule" in refused(capsys, ["--pilot", str(tmp_path)])
 
 
 def test_a_factor_with_one_level_compares_nothing(capsys):

@@ -15,7 +15,8 @@ from interp.prompts.design import evenly
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import entity_pairs
-from interp_experiments.rulebreakers.prompts import INSTANCE
+from interp_experiments.rulebreakers.prompts import CROSSED as ASKED
+from interp_experiments.rulebreakers.study import DEFAULT_LIMIT
 from tests.support.prompts import some_prompts
 from tests.support.systems import three_options
 
@@ -27,7 +28,7 @@ def full():
 
 @pytest.fixture(scope="module")
 def many(full):
-    """Twenty instances of each kind in all phrasings: enough to spread over, and quick to read."""
+    """Twenty items of each verb in all forms: enough to spread over, and quick to read."""
     return full.spread(4800)
 
 
@@ -61,7 +62,7 @@ def test_a_limit_is_spread_evenly(many, pairs, seed):
 
 @pytest.mark.parametrize("pairs", [1, 2, 12, 24, 48])
 def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
-    """Fewer pairs than one instance of each kind has: no instance is asked in all phrasings."""
+    """Fewer pairs than one item of each kind has: none is asked in all phrasings."""
     frame = full.spread(pairs).to_frame().drop_duplicates("pair_id")
     assert len(frame) == pairs
     for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
@@ -72,14 +73,40 @@ def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
 
 @settings(max_examples=12, deadline=None)
 @given(instances=st.integers(24, 90), seed=st.integers(0, 3))
-def test_instances_are_asked_in_every_phrasing(many, instances, seed):
-    frame = many.spread(10 * instances + 3, seed).to_frame()
-    asked = frame.groupby(list(INSTANCE))["phrasing"].nunique()
-    assert sorted(asked) == [3, *[10] * instances]
+def test_what_is_asked_is_asked_by_both_rules_in_every_phrasing(many, instances, seed):
+    frame = many.spread(20 * instances + 3, seed).to_frame().drop_duplicates("pair_id")
+    asked = frame.groupby(list(ASKED))[["rule", "phrasing"]].value_counts()
+    assert (asked == 1).all()
+    assert sorted(asked.groupby(list(ASKED)).size()) == [3, *[20] * instances]
+
+
+def test_rules_are_compared_within_the_same_entity_pairs(full):
+    """Those of the default study."""
+    frame = full.spread(DEFAULT_LIMIT).to_frame().drop_duplicates("pair_id")
+    by_rule = frame.groupby("rule")["entity_b"].unique()
+    assert set(by_rule["mt"]) == set(by_rule["ds"])
+    assert frame.groupby("entity_group")["entity_b"].nunique().to_dict() == {
+        "categorical": 36,
+        "geographical": 36,
+    }
+    # Each rule has the same trials in each entity pair, and the same share of the data set.
+    trials = frame.groupby(["entity_b", "rule"])["weight"].agg(["size", "sum"]).unstack()
+    assert trials["size"].nunique(axis=1).eq(1).all()
+    assert trials["sum", "mt"].to_numpy() == pytest.approx(trials["sum", "ds"].to_numpy())
+    assert frame["weight"].sum() == pytest.approx(len(full) / 2)
+
+
+@pytest.mark.parametrize("pairs", [24, 60, 240, 480])
+def test_a_small_limit_has_as_many_entity_pairs_as_rules_and_verbs(full, pairs):
+    frame = full.spread(pairs).to_frame()
+    assert frame["entity_b"].nunique() == 24
+    # Two pairs of each are not yet one of each rule; five are.
+    both = frame.groupby("entity_b")["rule"].nunique() == 2
+    assert both.sum() >= (0 if pairs < 60 else 18 if pairs < 240 else 24)
 
 
 def test_entities_come_back_only_when_others_had_their_turn(full):
-    instances = full.spread(2400).to_frame().drop_duplicates(list(INSTANCE))
+    instances = full.spread(2400).to_frame().drop_duplicates(list(ASKED))
     taken = instances.groupby("category")["entity_b"].value_counts()
     held = Counter(entity.category for entity in entity_pairs())
     for category, entities in held.items():
@@ -233,7 +260,7 @@ def test_a_limit_is_drawn_from_the_whole_set_by_the_seed(full):
     assert list(one.numbers) == list(same.numbers)
     assert set(one.numbers) != set(other.numbers)
     assert max(one.numbers) > len(full) * 0.9
-    assert min(one.numbers) < len(full) * 0.1
+    assert min(full.spread(480, 0).numbers) < len(full) * 0.25
 
 
 def test_an_outline_is_what_the_prompt_says_and_spares_building_it(full):

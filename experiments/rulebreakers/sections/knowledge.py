@@ -6,6 +6,7 @@ from interp_experiments.rulebreakers.findings import first_letters
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.sections.marks import marks
 from interp_experiments.rulebreakers.tables.familiarity import (
+    ALL,
     city_familiarity,
     familiarity,
     shared_first_tokens,
@@ -24,18 +25,20 @@ def knowledge_section(results: Results) -> Section:
             FigureItem(
                 "figure6_familiarity",
                 "Familiarity of recognized and failed cities (Figure 6)",
-                lambda: figures.familiarity(mark(table[table["cities"] == "all"]), mark(cities)),
+                lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
                 "Dots: cities, in both groups where some of their pairs are recognized and some "
                 "are not; their area is the number of pairs. Large points: mean over pairs; "
                 "whiskers: 95% interval, bootstrap over cities; n: cities. p by random orders of "
-                "familiarity over cities, corrected by Holm's method over the table.",
+                "familiarity over cities, corrected by Holm's method over the models.",
             ),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
                 table,
-                "Once over all cities, once over those whose country has a first token of its own, "
-                "and once by the probability of the country's whole name. "
+                "Tested over all cities, one test a model. Further rows describe how robust that "
+                "is, and are not tested: the cities whose country has a first token of its own, "
+                "where there are any, and all cities by the probability of the country's whole "
+                "name. "
                 "Columns in _paper are Welch's test over pairs of prompts, as the paper makes it, "
                 "in which a city counts as often as it was asked about: it finds differences "
                 "where there are none.",

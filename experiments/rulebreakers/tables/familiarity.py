@@ -1,5 +1,6 @@
 """Familiarity of cities and countries, and whether it goes with recognition."""
 
+import numpy as np
 import pandas as pd
 
 from interp.analysis.clusters import ClusterContrast, cluster_contrast_table
@@ -12,51 +13,56 @@ from interp_experiments.rulebreakers.tables.comparisons import (
     papers_test,
 )
 
+ALL = "all"
+"""The comparison that is tested: all cities, by the first token of the country, as in the paper."""
+
 
 def familiarity(results: Results) -> pd.DataFrame:
     """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
 
-    `difference` is the familiarity of recognized pairs minus that of failed ones, tested over
-    cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.analysis.clusters`). Once all cities, once those whose country shares its first token
-    with no other, and once by the probability of the country's whole name, which first tokens that
-    countries share do not blur.
+    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
+    over cities: a city has one familiarity, however many of its prompts were asked
+    (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
+    the paper defines familiarity: one test a model. The others only describe how robust it is, and
+    have neither p nor finding, since they would be the same test again: the cities whose country
+    shares its first token with no other, where there are any, and all cities by the probability of
+    the country's whole name.
 
     The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
     of its pairs of prompts, and rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
     pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
-    sets = {
-        "all": (pairs, "familiarity"),
-        "own first token": (pairs[pairs["shared_with"] == 0], "familiarity"),
-        "all, by P(whole name)": (pairs, "whole_name"),
-    }
-    tables = []
-    for name, (chosen, value) in sets.items():
-        groups = ("recognized", "failed")
-        table = cluster_contrast_table(
-            chosen,
-            value=value,
-            group="group",
-            groups=groups,
-            cluster=CLUSTER,
-            weight=WEIGHT,
-        )
-        table = every_model(table, results, ClusterContrast)
-        paper = papers_test(chosen, value=value, group="group", groups=groups)
-        table.insert(1, "cities", name)
-        tables.append(table.merge(paper, on="model", how="left"))
-    table = holm(pd.concat(tables, ignore_index=True), family="familiarity")
+    tested = _compared(results, pairs, "familiarity")
+    table = holm(tested.assign(cities=ALL), family="familiarity")
     words = finding_words(table, more="recognized more familiar", less="recognized less familiar")
+    described = [
+        _compared(results, chosen, value).assign(cities=name, finding="", p=np.nan)
+        for name, chosen, value in (
+            ("own first token", pairs[pairs["shared_with"] == 0], "familiarity"),
+            ("all, by P(whole name)", pairs, "whole_name"),
+        )
+        if len(chosen)
+    ]
+    table = pd.concat([table.assign(finding=words), *described], ignore_index=True)
     first = ["model", "cities", "finding", "difference", "low", "high", "p", "p_holm"]
+    return table[[*first, *table.columns.drop(first)]]
+
+
+def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Recognized against failed pairs by one measure of familiarity, and the paper's test of it."""
+    groups = ("recognized", "failed")
+    table = cluster_contrast_table(
+        pairs, value=value, group="group", groups=groups, cluster=CLUSTER, weight=WEIGHT
+    )
+    table = every_model(table, results, ClusterContrast).drop(columns=["group_a", "group_b"])
     names = {
-        f"{value}_{letter}": f"{value}_{group}"
-        for value in ("mean", "low", "high", "clusters", "trials")
+        f"{column}_{letter}": f"{column}_{group}"
+        for column in ("mean", "low", "high", "clusters", "trials")
         for letter, group in zip("ab", groups, strict=True)
     }
-    table = table.assign(finding=words).drop(columns=["group_a", "group_b"])
-    return table[[*first, *table.columns.drop(first)]].rename(columns=names)
+    paper = papers_test(pairs, value=value, group="group", groups=groups)
+    return table.rename(columns=names).merge(paper, on="model", how="left")
 
 
 def city_familiarity(results: Results) -> pd.DataFrame:

@@ -76,7 +76,7 @@ def one_phrasing():
     In all ten phrasings, as studies ask them, 240 pairs are about eleven cities.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("interp_experiments.rulebreakers.prompts.INSTANCE", ())
+        patch.setattr("interp_experiments.rulebreakers.prompts.CROSSED", ())
         system_module._generated.cache_clear()
         yield
         system_module._generated.cache_clear()
@@ -307,17 +307,18 @@ def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(result
 
 
 def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
-    shared = results.familiarity.assign(shared_with=1)
-    changed = dataclasses.replace(results, familiarity=shared)
+    cities = city_familiarity(results)
+    changed = dataclasses.replace(
+        results, familiarity=results.familiarity.assign(familiarity=np.nan)
+    )
     table = familiarity(changed)
-    nothing = table[table["cities"] == "own first token"]
+    nothing = table[table["cities"] == "all"]
     assert nothing["model"].tolist() == list(results.models)
     assert nothing["p"].isna().all()
     assert set(nothing["finding"]) == {"not tested"}
     assert nothing["note"].str.startswith("undefined").all()
-    cities = city_familiarity(results)
     figures.familiarity(nothing, cities.iloc[:0])
-    figures.familiarity(table[table["cities"] == "all"], cities)
+    figures.familiarity(familiarity(results).query("cities == 'all'"), cities)
 
 
 def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):

@@ -61,3 +61,26 @@ def test_comparisons_and_entity_pairs_have_the_same_cities(results):
     familiar = table[table["familiarity"].notna()]
     assert set(familiar["entity_group"]) == {"geographical"}
     assert familiar.groupby("model").size().tolist() == [kept(results)["entity_b"].nunique()] * 2
+
+
+def test_a_model_is_one_test_and_the_other_rows_describe(results):
+    """The same cities by the whole name are the same test again, which is not corrected for."""
+    table = familiarity(results)
+    tested = table["cities"] == "all"
+    assert table.loc[tested, "model"].tolist() == list(results.models)
+    assert (table.loc[tested, "family_size"] == table.loc[tested, "p"].notna().sum()).all()
+    smallest = table["p"].min()
+    assert table["p_holm"].min() == pytest.approx(min(smallest * len(results.models), 1))
+    assert table.loc[~tested, ["p", "p_holm", "family"]].isna().all(axis=None)
+    assert (table.loc[~tested, "finding"] == "").all()
+    described = table[table["cities"] == "all, by P(whole name)"]
+    assert described[["difference", "low", "high", "p_paper"]].notna().all(axis=None)
+
+
+def test_a_set_of_cities_without_any_is_no_row(results):
+    shared = replace(results, familiarity=results.familiarity.assign(shared_with=1))
+    assert set(familiarity(shared)["cities"]) == {"all", "all, by P(whole name)"}
+    alone = results.familiarity["entity_b"] == kept(results)["entity_b"].iloc[0]
+    few = replace(shared, familiarity=shared.familiarity.assign(shared_with=(~alone).astype(int)))
+    table = familiarity(few)
+    assert table.loc[table["cities"] == "own first token", "clusters"].tolist() == [1, 1]
