@@ -98,6 +98,13 @@ def is_folder(path: Path) -> bool:
     return False
 
 
+def is_plain(path: Path) -> bool:
+    """Whether a path is a plain file, and no link to one."""
+    with suppress(OSError, ValueError):
+        return stat.S_ISREG(path.lstat().st_mode)
+    return False
+
+
 def names_in(folder: Path) -> list[str]:
     """Names of what is in a folder, sorted; none where it is no folder, or a link to one."""
     if not is_folder(folder):
@@ -158,7 +165,7 @@ def unfinished_name(path: Path) -> Path:
 def remove_unfinished(folder: Path) -> None:
     """Remove what processes of this machine that have ended left half written in a folder.
 
-    Of a folder among it the plain files are removed, and the folder if nothing else is in it.
+    Of a folder among it the plain files are removed, and the folders that hold nothing else.
     """
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
@@ -168,7 +175,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds plain files alone.
+    """Remove a file, or a folder that holds plain files and such folders alone.
 
     Raises:
         OSError: it cannot be removed, or is a folder that holds something else.
@@ -176,7 +183,10 @@ def remove_own(path: Path) -> None:
     if not is_folder(path):
         path.unlink(missing_ok=True)  # of a link, the link itself
         return
-    remove_plain(path, names_in(path))
+    for _, folders, files, descriptor in os.fwalk(path, topdown=False):
+        _remove_plain(descriptor, files)
+        for folder in folders:
+            os.rmdir(folder, dir_fd=descriptor)
     path.rmdir()
 
 
@@ -190,13 +200,16 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        for name in names:
-            with suppress(FileNotFoundError):
-                state = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if stat.S_ISREG(state.st_mode):
-                    os.unlink(name, dir_fd=descriptor)
+        _remove_plain(descriptor, names)
     finally:
         os.close(descriptor)
+
+
+def _remove_plain(folder: int, names: Iterable[str]) -> None:
+    for name in names:
+        with suppress(FileNotFoundError):
+            if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=folder)
 
 
 @cache

@@ -1,11 +1,13 @@
 """Checkpoints that are whole: a process may be killed while it writes one.
 
-A checkpoint counts from the moment when a manifest with the checksums of its files lies beside
-them. What lies in the folder is not trusted: links and other files than the manifest's are refused.
+Each is saved in a new folder of our own, and renamed into place once a manifest with the checksums
+of its files lies beside them: nothing is ever written through what was there before. What lies in
+the folder is not trusted: links and other files than the manifest's are refused.
 """
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +17,14 @@ from interp.errors import UserError
 from interp.files import (
     checksum,
     inside,
+    is_folder,
+    is_plain,
     names_in,
     remove_own,
     remove_plain,
+    remove_unfinished,
+    sync,
+    unfinished_name,
     write_whole,
     writing,
 )
@@ -26,7 +33,6 @@ from interp.runs.schemas import Hash, Record, read_record, write_record
 MANIFEST = "manifest.json"
 OURS = ".training"
 """Marks a folder that held no other program's checkpoints when training began."""
-
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
@@ -39,43 +45,76 @@ class Manifest(Record):
     files: dict[FileName, Hash]
 
 
+def take(folder: Path) -> None:
+    """Mark a folder as ours, and remove what a killed process left half saved.
+
+    Every checkpoint in it belongs to this training and is removed at its end.
+
+    Raises:
+        UserError: it holds checkpoints that this program did not write, or links, pipes or folders
+            in the place of what it wrote; or it cannot be written to.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(folder.resolve())
+    found = _checkpoints(folder)
+    for checkpoint in found.values():
+        _check_plain(checkpoint)
+    if _is_ours(folder):
+        return
+    if foreign := [path for path in found.values() if not _is_whole(path)]:
+        raise UserError(
+            f"{folder} holds {foreign[0].name}, which another program wrote; train in another "
+            "folder"
+        )
+    write_whole(folder / OURS, Path.touch)
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """A new folder for checkpoints that are being saved; it is removed after the block.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    place = unfinished_name(folder.resolve() / "checkpoints")
+    with writing(place):
+        place.mkdir()
+    try:
+        yield place
+    finally:
+        with suppress(OSError):
+            remove_own(place)
+
+
+def keep(checkpoint: Path, folder: Path) -> None:
+    """Put a checkpoint that was just saved in its place; then remove the ones before it.
+
+    Raises:
+        UserError: it holds something else than plain files, or cannot be put there.
+    """
+    declare_whole(checkpoint)
+    place = folder.resolve() / checkpoint.name
+    with writing(place):
+        remove_own(place)  # one that is damaged
+        checkpoint.rename(place)
+        sync(place.parent)
+    remove_checkpoints(folder, but=_step(checkpoint.name))
+
+
 def declare_whole(checkpoint: Path) -> None:
-    """Write the manifest of a checkpoint that was just saved.
+    """Write the manifest of a checkpoint.
 
     Raises:
         UserError: it holds something else than plain files, or cannot be written.
     """
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
-    files.pop(MANIFEST, None)  # of an earlier save of the same step
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
-
-
-def take(folder: Path) -> None:
-    """Mark a folder as ours.
-
-    Every checkpoint in it belongs to this training and is removed at its end.
-
-    Raises:
-        UserError: it holds some that this program did not write, or cannot be written to.
-    """
-    if OURS in names_in(folder):
-        return
-    foreign = [name for name in names_in(folder) if _step(name) and not _is_whole(folder / name)]
-    if foreign:
-        raise UserError(
-            f"{folder} holds {foreign[0]}, which another program wrote; train in another folder"
-        )
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / OURS, Path.touch)
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
     """The last checkpoint that is whole, with its step; None if there is none."""
-    found = (step for step in map(_step, names_in(folder)) if step is not None)
-    steps = sorted(found, reverse=True)
-    for step in steps:
-        checkpoint = folder / f"checkpoint-{step}"
+    for step, checkpoint in sorted(_checkpoints(folder).items(), reverse=True):
         if _is_whole(checkpoint):
             return step, checkpoint
     return None
@@ -88,14 +127,36 @@ def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
         folder: where they are.
         but: the step of one that stays; without it the folder is given back.
     """
-    if OURS not in names_in(folder):
+    if not _is_ours(folder):
         return
-    for name in names_in(folder):
-        if _step(name) not in (None, but):
-            with suppress(OSError):  # a link in its place, or more than files within
-                remove_own(folder / name)
+    for step, checkpoint in _checkpoints(folder).items():
+        if step != but:
+            with suppress(OSError):  # it holds more than files
+                remove_own(checkpoint)
     if but is None:
-        remove_plain(folder, [OURS])
+        remove_plain(folder.resolve(), [OURS])
+
+
+def _checkpoints(folder: Path) -> dict[int, Path]:
+    """What is called a checkpoint, by step; the folder itself may be a link."""
+    folder = folder.resolve()
+    steps = {_step(name): folder / name for name in names_in(folder)}
+    return {step: path for step, path in steps.items() if step is not None}
+
+
+def _is_ours(folder: Path) -> bool:
+    return OURS in names_in(folder.resolve())
+
+
+def _check_plain(checkpoint: Path) -> None:
+    """Refuse a link, pipe or device in the place of a checkpoint or of one of its files."""
+    if not is_folder(checkpoint):
+        raise UserError(f"{checkpoint} is no folder of a checkpoint; remove it")
+    for name in names_in(checkpoint):
+        if not is_plain(checkpoint / name):
+            raise UserError(
+                f"{checkpoint / name} is a link, a folder or no plain file; remove {checkpoint}"
+            )
 
 
 def _step(name: str) -> int | None:

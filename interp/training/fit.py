@@ -18,7 +18,9 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from interp.console import Progress
-from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints, take
+from interp.errors import UserError, shortened
+from interp.reading.budget import is_out_of_memory
+from interp.training.checkpoints import keep, last_whole, take, workplace
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""
@@ -48,15 +50,37 @@ def fit(
             use_cpu.
 
     Raises:
-        UserError: the folder holds checkpoints that another program wrote.
+        UserError: the folder holds checkpoints that another program wrote, something else than
+            files in the place of one, or one that cannot be taken up.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
+    take(folder)
+    done, last = last_whole(folder) or (0, None)
+    with (
+        workplace(folder) as place,
+        Progress(title, total=steps, done=done, unit="steps") as progress,
+    ):
+        settings = _settings(place, max_steps=steps, **arguments)
+        kept = _Kept(folder, done)
+        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress), kept])
+        trainer.remove_callback(PrinterCallback)
+        try:
+            trainer.train(resume_from_checkpoint=None if last is None else str(last))
+        except Exception as error:
+            if last is None or kept.began or _is_of_the_machine(error):
+                raise
+            raise UserError(
+                f"{last} cannot be taken up: {shortened(' '.join(repr(error).split()), 300)}. "
+                "Remove it, and training goes on from what was saved before it"
+            ) from error
+
+
+def _settings(place: Path, **arguments: Any) -> TrainingArguments:
     # Its bars, one for each checkpoint, would run into the progress that is shown here.
     # transformers gives this function no types.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
-        output_dir=str(folder),
-        max_steps=steps,
+        output_dir=str(place),
         per_device_train_batch_size=1,
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
@@ -67,12 +91,14 @@ def fit(
     )
     if settings.n_gpu > 1:
         settings._n_gpu = 1  # more would each get a part of a step's batch
-    take(folder)
-    done, last = last_whole(folder) or (0, None)
-    with Progress(title, total=steps, done=done, unit="steps") as progress:
-        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress), _Declared()])
-        trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    return settings
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Whether an error is about memory or a disk, not about what a checkpoint holds."""
+    if isinstance(error, RuntimeError):
+        return is_out_of_memory(error)
+    return isinstance(error, OSError | MemoryError)
 
 
 class _Trainer(Trainer):
@@ -109,15 +135,40 @@ class _Trainer(Trainer):
         return 0
 
 
-class _Declared(TrainerCallback):
-    """A checkpoint counts once it is written; the one before stays until then."""
+class _Kept(TrainerCallback):
+    """Checkpoints are put in their place once they are saved; of one, little is believed."""
+
+    def __init__(self, folder: Path, done: int) -> None:
+        self._folder = folder
+        self._done = done
+        self.began = False
+        """Whether a step has begun, so that nothing is read of a checkpoint any more."""
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """What Trainer read of its state but the step is made again."""
+        if state.global_step != self._done:
+            raise ValueError(f"it is called after step {self._done}, but says {state.global_step}")
+        made = TrainerState(
+            global_step=state.global_step,
+            max_steps=args.max_steps,
+            num_train_epochs=state.num_train_epochs,
+            train_batch_size=args.train_batch_size,
+            stateful_callbacks=[control],
+        )
+        made.compute_steps(args, args.max_steps)
+        vars(state).update(vars(made))
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.began = True
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        folder = Path(str(args.output_dir))
-        declare_whole(folder / f"checkpoint-{state.global_step}")
-        remove_checkpoints(folder, but=state.global_step)
+        keep(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._folder)
 
 
 class _Shown(TrainerCallback):

@@ -17,7 +17,7 @@ from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.files import inside, names_in, remove_unfinished, unfinished_name, writing
+from interp.files import inside, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
 from interp.models.adapters import SETTINGS
 from interp.models.kinds import TEXT_TO_TEXT
@@ -127,7 +127,6 @@ class Training:
         command: str | None,
     ) -> TrainRecord:
         began = time.monotonic(), time.process_time()
-        remove_unfinished(folder)
         set_threads(model, keeping.threads)
         steps = Steps(model, self.spec, self.lessons.lessons)
         record = self._begun(folder, identity, model, len(steps), command)

@@ -1,7 +1,19 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from interp.errors import UserError
-from interp.training.checkpoints import declare_whole, last_whole, remove_checkpoints, take
+from interp.files import process_space
+from interp.training.checkpoints import (
+    declare_whole,
+    keep,
+    last_whole,
+    remove_checkpoints,
+    take,
+    workplace,
+)
+from tests.support.processes import child, ended
 
 
 def checkpoint(folder, step, *, whole=True):
@@ -88,3 +100,54 @@ def test_what_is_no_plain_file_is_no_part_of_a_checkpoint(tmp_path):
     (place / "folder").mkdir()
     with pytest.raises(UserError, match="no plain file"):
         declare_whole(place)
+
+
+def saved(place, step):
+    return checkpoint(place, step, whole=False)
+
+
+def test_a_checkpoint_is_put_in_its_place_whole(tmp_path):
+    take(tmp_path)
+    with workplace(tmp_path) as place:
+        keep(saved(place, 1), tmp_path)
+        saved(tmp_path, 2)  # of a process that was killed
+        keep(saved(place, 2), tmp_path)
+        saved(place, 3)  # interrupted
+    assert last_whole(tmp_path) == (2, tmp_path / "checkpoint-2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".training", "checkpoint-2"]
+
+
+def test_a_link_that_was_put_there_meanwhile_is_replaced_and_not_followed(tmp_path):
+    elsewhere, run = checkpoint(tmp_path / "elsewhere", 2), tmp_path / "run"
+    take(run)
+    with workplace(run) as place:
+        (run / "checkpoint-2").symlink_to(elsewhere)
+        keep(saved(place, 2), run)
+    assert not (run / "checkpoint-2").is_symlink()
+    assert last_whole(elsewhere.parent) == (2, elsewhere)
+
+
+def killed_while_saving(folder: str) -> None:
+    """Half of a checkpoint is saved when the process ends."""
+    with workplace(Path(folder)) as place:
+        saved(place, 1)
+        os._exit(9)
+
+
+def test_what_a_killed_process_left_half_saved_is_removed(tmp_path):
+    take(tmp_path)
+    with child(killed_while_saving, str(tmp_path)) as process:
+        assert ended(process) == 9
+    (left,) = tmp_path.glob(".checkpoints.*.unfinished")
+    take(tmp_path)
+    assert not left.exists()
+
+
+def test_what_holds_more_than_files_is_no_leftover(tmp_path):
+    left = tmp_path / f".checkpoints.{process_space()}.999999999.{'0' * 16}.unfinished"
+    elsewhere = checkpoint(tmp_path / "elsewhere", 1)
+    left.mkdir()
+    (left / "checkpoint-1").symlink_to(elsewhere)
+    take(tmp_path)
+    assert last_whole(elsewhere.parent) == (1, elsewhere)
+    assert (left / "checkpoint-1").is_symlink()

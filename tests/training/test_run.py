@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -135,6 +136,37 @@ def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
     with pytest.raises(UserError, match="is a link"):
         train(configuration, out)
     assert elsewhere.read_text() == "mine"
+
+
+@pytest.fixture(scope="module")
+def begun(configuration, tmp_path_factory):
+    """A run folder that was stopped before its first step."""
+    out = tmp_path_factory.mktemp("begun") / "run"
+
+    def stopping(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("interp.training.run.fit", stopping)
+        train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
+    return out
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "claims"],
+)
+def test_links_in_the_place_of_a_model_are_not_written_through(
+    begun, configuration, tmp_path, name
+):
+    out, elsewhere = shutil.copytree(begun, tmp_path / "run"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("mine")
+    shutil.rmtree(out / "claims")
+    (out / name).symlink_to(elsewhere if name == "claims" else elsewhere / "file")
+    with pytest.raises(UserError, match=r"is a link|is no folder"):
+        train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
+    assert [file.read_text() for file in elsewhere.iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize(

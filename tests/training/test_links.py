@@ -1,0 +1,145 @@
+"""A folder of a stopped training in which something leads elsewhere: nothing outside changes."""
+
+import os
+import shutil
+
+import pytest
+
+from interp.errors import UserError
+from interp.training.checkpoints import MANIFEST, last_whole
+from interp.training.fit import fit
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+from tests.training.test_fit import Steps, next_token_loss
+
+OPTIONS = {"title": "learn", "use_cpu": True, "save_steps": 2, "learning_rate": 1e-2}
+
+
+def learn(folder, loss=next_token_loss):
+    fit(make_tiny("llama", byte_level()).hf, Steps(), loss, folder, **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run folder with the checkpoint of step 2."""
+    folder = tmp_path_factory.mktemp("stopped") / "run"
+
+    def stopping(model, batch):
+        if int(batch["input_ids"][0, 0]) == 4:
+            raise KeyboardInterrupt
+        return next_token_loss(model, batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(folder, stopping)
+    return folder
+
+
+@pytest.fixture
+def run(stopped, tmp_path):
+    return shutil.copytree(stopped, tmp_path / "run")
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """The folder of another model, beside the run."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in ("model.safetensors", "config.json", "file"):
+        (folder / name).write_text(f"precious {name}")
+    return folder
+
+
+def content(folder):
+    return {
+        path.name: (path.read_bytes(), path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in folder.iterdir()
+    }
+
+
+FILES = (
+    "checkpoint-2/optimizer.pt",
+    "checkpoint-2/config.json",
+    "checkpoint-2/trainer_state.json",
+    "checkpoint-2/training_args.bin",
+    "checkpoint-2/model.safetensors",
+    "checkpoint-2/manifest.json",
+    "checkpoint-4/optimizer.pt",
+    "checkpoint-4/new name",
+)
+FOLDERS = ("checkpoint-2", "checkpoint-4", "checkpoint-5")
+
+
+@pytest.mark.parametrize(
+    ("place", "end"),
+    [(place, "file") for place in FILES]
+    + [(place, "missing") for place in (*FILES[3:5], *FOLDERS)]
+    + [(place, "") for place in FOLDERS],
+)
+def test_a_link_among_checkpoints_is_refused_before_training_begins(run, outside, place, end):
+    before, link = content(outside), run / place
+    link.parent.mkdir(exist_ok=True)
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.unlink(missing_ok=True)
+    link.symlink_to(outside / end)
+    with pytest.raises(UserError, match=r"checkpoint-\d.* remove"):
+        learn(run)
+    assert content(outside) == before
+    assert link.is_symlink()
+    assert not (run / "checkpoint-5" / MANIFEST).exists()
+
+
+@pytest.mark.parametrize("place", ["checkpoint-2/optimizer.pt", "checkpoint-4/optimizer.pt"])
+def test_a_pipe_is_refused_and_not_waited_for(run, place):
+    pipe = run / place
+    pipe.parent.mkdir(exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match=r"optimizer\.pt is a link, a folder or no plain file"):
+        learn(run)
+
+
+@pytest.mark.parametrize("place", ["checkpoint-2/optimizer.pt", "checkpoint-4/optimizer.pt"])
+def test_a_file_with_a_second_name_elsewhere_keeps_its_content(run, outside, place):
+    before, second = content(outside), run / place
+    second.parent.mkdir(exist_ok=True)
+    second.unlink(missing_ok=True)
+    os.link(outside / "file", second)
+    learn(run)
+    assert content(outside) == before
+    assert [path.name for path in run.glob("checkpoint-*")] == ["checkpoint-5"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.safetensors",
+        "config.json",
+        "tokenizer.json",
+        "claims",
+        "runs",
+        "logs",
+        "training_args.bin",
+        ".training",
+    ],
+)
+def test_a_link_beside_checkpoints_is_not_written_through(run, outside, name):
+    before = content(outside)
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(outside if name in ("claims", "runs", "logs") else outside / "file")
+    learn(run)
+    assert content(outside) == before
+    assert last_whole(run)[0] == 5
+
+
+def test_a_run_folder_that_is_a_link_itself_is_resumed(run, tmp_path):
+    (tmp_path / "link").symlink_to(run)
+    seen = []
+
+    def loss(model, batch):
+        seen.append(int(batch["input_ids"][0, 0]))
+        return next_token_loss(model, batch)
+
+    learn(tmp_path / "link", loss)
+    assert seen == [3, 4, 5]
+    assert last_whole(run)[0] == last_whole(tmp_path / "link")[0] == 5
