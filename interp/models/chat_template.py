@@ -174,10 +174,12 @@ def gap(text: str) -> str:
 def _is_set_off(text: str) -> bool:
     if not text or text[-1].isspace():
         return False
-    before, last, kind = text[:-1], text[-1], unicodedata.category(text[-1])
+    last, kind = text[-1], unicodedata.category(text[-1])
     if last in _EITHER_WAY or kind in ("Pi", "Pf"):
-        # It opens where a word would not be set off either, or after a colon.
-        return not before.endswith((":", "=")) and _is_set_off(before)
+        before = text.rstrip(last)
+        if before.endswith((":", "=")):  # "**Answer:**", but {"answer":"
+            return before.rpartition("\n")[2].count(text[len(before) :]) % 2 == 1
+        return _is_set_off(before)
     wide = unicodedata.east_asian_width(last) in ("W", "F") and (kind == "Lo" or kind[0] == "P")
     korean = unicodedata.name(last, "").startswith("HANGUL")
     return kind != "Ps" and (korean or not wide)
