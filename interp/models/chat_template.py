@@ -131,27 +131,19 @@ def write(
     return _render(tokenizer, chat, [*turns, ("user", message)], generation=True)
 
 
-def thought_note(
-    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame
-) -> str | None:
-    """A line on a model that may think where its answers are read; None if nothing says so.
+def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
+    """What begins or ends the thoughts of a model that may think where its answers are read.
 
-    Its template opens a thought behind the message, or knows thoughts and has no switch to leave
-    them out.
+    Its template opens a thought after the message, or knows thoughts and has no switch that leaves
+    them out. Empty if neither is so.
     """
     if not frame.templated:
-        return None
+        return ""
     written = _THOUGHT.findall(frame.after)
-    known = written or _THOUGHT.findall(tokenizer.get_chat_template())
-    over = written and any(end in written[-1] for end in _ENDS_OF_THOUGHT)
-    if not known or over or (not written and _has_switch(tokenizer, chat)):
-        return None
-    return (
-        f"{tokenizer.name_or_path} may think before it answers: its chat template writes "
-        f"{known[-1]} and has no enable_thinking or thinking that leaves thoughts out. Scores are "
-        "read at the first token of its turn, so they say how a thought begins, not how it is "
-        "answered"
-    )
+    if written:
+        return "" if any(end in written[-1] for end in _ENDS_OF_THOUGHT) else written[-1]
+    known = _THOUGHT.findall(tokenizer.get_chat_template())
+    return known[0] if known and not _has_switch(tokenizer, chat) else ""
 
 
 def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:

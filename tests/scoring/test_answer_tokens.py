@@ -62,7 +62,7 @@ PLAIN = {
 ONE = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
 SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
 ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
-ATTACHED += ["It is [", "It is '", "It is (\"", "It is “", "It is «", "Answer: **", '{"answer":"']
+ATTACHED += ["It is [", "It is '", 'It is ("', "It is “", "It is «", "Answer: **", '{"answer":"']
 
 
 @pytest.mark.parametrize("tokenizer", PLAIN)
@@ -80,7 +80,7 @@ def test_a_plain_answer_is_written_as_ordinary_text_goes_on(tokenizer, text):
 
 def test_scripts_without_spaces_set_no_answer_off():
     model = make_tiny("llama", byte_level(None))
-    for text in ("答案：", "他说：“", "「はい」", "这是"):  # noqa: RUF001
+    for text in ("答案：", "他说：“", "「はい」", "这是"):
         assert answers_of(model, **ONE, text=text)[0] == ["Yes"]
     assert answers_of(model, **ONE, text="정답은")[0] == ["ĠYes"]
 
