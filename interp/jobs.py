@@ -139,8 +139,6 @@ class Job(Options):
     def load(self, found: FoundModel) -> Model:
         """A model, loaded as the job says."""
         model = load_found(found, self.loading)
-        for note in model.notes:
-            echo(note)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
             quiet_bitsandbytes()

@@ -5,9 +5,13 @@
 2. Write an answer behind it: what the template puts between the two opens the answers.
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    takes for ever.
+
+Templates that can open or leave out a thought before the answer leave it out.
 """
 
 import json
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -39,6 +43,15 @@ for ever within Python itself, where no time limit reaches it."""
 _MARKER = "Where is message 5d41402a?"
 _ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
+
+_THOUGHT = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
+"""What begins or ends a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
+
+_ENDS_OF_THOUGHT = ("/", "END_", "channel|")
+"""What those that end a thought hold: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
+
+_EITHER_WAY = frozenset("\"'`*$")
+"""Marks that both open and close: quotes, and those of emphasis, code and formulas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +134,55 @@ def write(
     return _render(tokenizer, chat, [*turns, ("user", message)], generation=True)
 
 
+def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
+    """What begins or ends the thoughts of a model that may think where its answers are read.
+
+    Its template opens a thought after the message, or knows thoughts and has no switch that leaves
+    them out. Empty if neither is so.
+    """
+    if not frame.templated:
+        return ""
+    written = _THOUGHT.findall(frame.after)
+    if written:
+        return "" if any(end in written[-1] for end in _ENDS_OF_THOUGHT) else written[-1]
+    known = _THOUGHT.findall(tokenizer.get_chat_template())
+    return known[0] if known and not _has_switch(tokenizer, chat) else ""
+
+
+def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
+    """Whether the template writes something else for a model that is to think."""
+    texts = {
+        _render(tokenizer, chat, [("user", _MARKER)], generation=True, thinking=thinking)
+        for thinking in (True, False)
+    }
+    return len(texts) == 2
+
+
+def gap(text: str) -> str:
+    """What ordinary text writes between the end of a text and a word after it: a space or nothing.
+
+    Nothing after white space, an opening bracket or quote, and the scripts of China and Japan.
+    """
+    return " " if _is_set_off(text) else ""
+
+
+def _is_set_off(text: str) -> bool:
+    if not text or text[-1].isspace():
+        return False
+    last, kind = text[-1], unicodedata.category(text[-1])
+    if last in _EITHER_WAY or kind in ("Pi", "Pf"):
+        before = text.rstrip(last)
+        if before.endswith((":", "=")):  # "**Answer:**", but {"answer":"
+            return before.rpartition("\n")[2].count(text[len(before) :]) % 2 == 1
+        return _is_set_off(before)
+    wide = unicodedata.east_asian_width(last) in ("W", "F") and (kind == "Lo" or kind[0] == "P")
+    korean = unicodedata.name(last, "").startswith("HANGUL")
+    return kind != "Ps" and (korean or not wide)
+
+
 def _plain(turns: Sequence[Turn]) -> ChatFrame:
-    """Paragraphs: the system message, then each question with its answer behind a space."""
-    text = "".join(content + (" " if role == "user" else "\n\n") for role, content in turns)
+    """Paragraphs: the system message, then each question with its answer."""
+    text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
     return ChatFrame(text, "", "", templated=False)
 
 
@@ -147,6 +206,7 @@ def _render(
     turns: Sequence[Turn],
     *,
     generation: bool,
+    thinking: bool = False,
 ) -> str:
     system = [] if chat.system is None else [("system", chat.system)]
     messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
@@ -161,6 +221,9 @@ def _render(
                 add_generation_prompt=generation,
                 # Read by the templates of Llama 3.1 and 3.2.
                 date_string=day.strftime("%d %b %Y"),
+                # The switches of Qwen3, SmolLM3, GLM-4.5 and others; of DeepSeek-V3.1 and Granite.
+                enable_thinking=thinking,
+                thinking=thinking,
             )
     except Exception as error:  # a template may raise anything, through Jinja
         roles = [message["role"] for message in messages]

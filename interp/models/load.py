@@ -19,6 +19,7 @@ from transformers.utils import logging
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.choices import Quantization
+from interp.console import echo
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
 from interp.models.checkpoint import (
@@ -99,6 +100,8 @@ class FoundModel:
 def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a model that was found, without reading its configuration and tokenizer again.
 
+    What there is to know of it is told on standard error.
+
     Raises:
         UserError: the device is not there, or those of `load_model`.
     """
@@ -123,7 +126,12 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
     _keep_float64(hf)
-    return Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
+    model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
+    if model.thoughts:
+        model = replace(model, notes=(*notes, model.thoughts))
+    for note in model.notes:
+        echo(note)
+    return model
 
 
 def find_model(

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from interp.errors import UserError, one_line, shortened
 from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
-from interp.models.chat_template import PLAIN, ChatFrame, Turn, chat_frame
+from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.placement import device_of, weights_of
 from interp.models.quantization import quantization_of
@@ -48,7 +48,7 @@ class Model:
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Whether and how its chat template writes prompts."""
     notes: tuple[str, ...] = ()
-    """Notes on how it was loaded: tensors of the file that it leaves out."""
+    """What there is to know of it: tensors of the file that it leaves out, `thoughts`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
@@ -215,6 +215,19 @@ class Model:
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
         return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
+
+    @property
+    def thoughts(self) -> str:
+        """A line on how it may think where its answers are read; empty if nothing says so."""
+        try:
+            begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
+        except UserError:  # the template's fault is said where it is to write a prompt
+            begins = ""
+        return begins and (
+            f"{self.name} may think before it answers: its chat template has {begins}, and neither "
+            "enable_thinking=False nor thinking=False leaves that out. Scores are read where its "
+            "turn begins, so they may say how it begins a thought, not what it answers"
+        )
 
     @cached_property
     def identity(self) -> str:

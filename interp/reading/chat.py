@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from interp.errors import UserError
-from interp.models.chat_template import ChatFrame, write
+from interp.models.chat_template import gap, write
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.prompts.messages import ALONE
@@ -29,10 +29,11 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     The prompt's text is the last message of the user, behind what `Prompt.messages` says before it
     and before what the assistant has said already. A system prompt is written only where the prompt
     or `Model.chat` holds one; but some templates, as those of Qwen2.5 and Llama 3.1, insert one of
-    their own. Templates that write the date get that of `Model.chat`. Without a template, or
-    where `Model.chat` says so, the messages are plain text: a question and its answer on one line,
-    with an empty line between them and the next; a text alone is itself. Models that are no causal
-    language models read the text alone.
+    their own. Templates that write the date get that of `Model.chat`, and those that can leave out
+    a thought before the answer leave it out. Without a template, or where `Model.chat` says so, the
+    messages are plain text: a question and its answer as one text, with an empty line between them
+    and the next; a text alone is itself. Models that are no causal language models read the text
+    alone.
 
     Raises:
         UserError: the template fails, or changes the message, so that spans would be lost; system
@@ -53,12 +54,8 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     start = len(frame.before)
     if not messages.answer_prefix:
         return ChatText(text, start, frame.templated, frame.answer_opening)
-    return ChatText(text + _said(frame, messages.answer_prefix), start, frame.templated)
-
-
-def _said(frame: ChatFrame, prefix: str) -> str:
-    """What the assistant has said, with what the template or plain text writes before it."""
-    return (frame.answer_opening if frame.templated else " ") + prefix
+    opening = frame.answer_opening if frame.templated else gap(text)
+    return ChatText(text + opening + messages.answer_prefix, start, frame.templated)
 
 
 def _check_messages(prompt: Prompt, model: Model) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from interp.errors import UserError, shortened
+from interp.models.chat_template import gap
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
@@ -20,6 +21,9 @@ _UNNAMED = re.compile(r"LABEL_\d+")
 
 _TAIL = 64
 """Characters of the end of a prompt that decide how an answer after it is split."""
+
+_APART = ("\n", "(", ".")
+"""What tokenizers keep apart from a word right after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,51 +123,60 @@ class AnswerTokenizer:
         """
         ways = (self.behind(chat, opening, form) for opening in self.openings(chat))
         return tuple(
-            dict.fromkeys(
-                way for way in ways if str(self._model.tokenizer.decode([way[0]])).strip()
-            )
+            dict.fromkeys(way for way in ways if str(self._model.tokenizer.decode(way[:1])).strip())
         )
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """What may come between the prompt and its answer, the likeliest first.
 
-        After a plain message a space. After a template what its own assistant turn writes; a space
-        where ordinary text such as "[/INST]" ends the prompt, from which a word is set off; and
-        nothing, as the answer is written to those who append it to the prompt.
+        After a plain message what ordinary text writes there: a space after a word or a colon,
+        nothing after white space, an opening bracket or quote, see `gap`. After a template what its
+        own assistant turn writes; a space where ordinary text such as "[/INST]" ends the prompt,
+        from which a word is set off; and nothing, as the answer is written to those who append it
+        to the prompt.
         """
+        space = "" if self._ends_in_marker(chat) else gap(chat.text)
         if not chat.templated:
-            return (" ",)
-        likely = [chat.answer_opening] if chat.answer_opening else []
-        if self._ends_in_text(chat):
-            likely.append(" ")
+            return (space,)
+        likely = [opening for opening in (chat.answer_opening, space) if opening]
         return tuple(dict.fromkeys([*likely, ""]))
 
     def behind(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
         """The tokens of a text behind the prompt of a causal model and an opening."""
-        tokenizer = self._model.tokenizer
-        encoded = tokenizer(
-            chat.text + opening + (form.lstrip() if opening else form),
-            add_special_tokens=not chat.templated,
-            return_offsets_mapping=True,
+        plainly = opening or not chat.templated
+        rest = opening + (form.lstrip() if plainly else form)
+        found = self._apart(chat, chat.text, rest)
+        if found is not None:
+            return found
+        read, whole = (
+            [token for token, _, _ in self._encoded(chat, text)]
+            for text in (chat.text, chat.text + rest)
         )
-        ends_before = len(chat.text)
-        behind = [
-            (int(token), start)
-            for token, (start, end) in zip(
-                encoded["input_ids"], encoded["offset_mapping"], strict=True
-            )
-            if end > max(start, ends_before)
-        ]
-        if behind[0][1] < ends_before:
-            # The form merged with the end of the prompt: take it as it is written alone.
-            return tuple(tokenizer(form, add_special_tokens=False)["input_ids"])
-        return tuple(token for token, _ in behind)
+        if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
+            return tuple(whole[len(read) :])
+        # The form merges with the end of the prompt: take it as it goes on where it does not.
+        ways = (self._apart(chat, before, rest) for before in _APART)
+        return next((way for way in ways if way is not None), ())
 
-    def _ends_in_text(self, chat: ChatText) -> bool:
-        """Whether a prompt ends neither in white space nor in a token without text."""
-        markers = self._model.tokenizer.added_tokens_decoder.values()
-        marked = chat.text.endswith(tuple(marker.content for marker in markers))
-        return not (marked or chat.text[-1].isspace())
+    def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
+        """The tokens of a text behind another; None where one belongs to both."""
+        behind = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
+        if any(start < len(before) for _, start, _ in behind):
+            return None
+        return tuple(token for token, _, _ in behind)
+
+    def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
+        """The tokens of a text with start and end, without those that the tokenizer adds."""
+        encoded = self._model.tokenizer(
+            text, add_special_tokens=not chat.templated, return_offsets_mapping=True
+        )
+        spans = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        return [(int(token), start, end) for token, (start, end) in spans if end > start]
+
+    def _ends_in_marker(self, chat: ChatText) -> bool:
+        """Whether an added token that is no word, such as "[/INST]", ends the prompt."""
+        added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
+        return chat.text.endswith(tuple(one for one in added if not one[-1:].isalnum()))
 
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
         for one, other in combinations(tokens.of, 2):

@@ -4,12 +4,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import processors
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import normalizers, processors
 from transformers import AutoTokenizer
 
 import interp
 from interp.errors import UserError
+from interp.models.chat_format import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
+from interp.reading.chat import ChatText
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import NO, with_options
@@ -18,9 +22,11 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import KINDS, byte_level, llama_style
 
 
-def answers_of(model, positive, negative=NO):
+def answers_of(model, positive, negative=NO, *, text=None):
     choice = Choice.between(positive, negative, gold=True)
     prompt = dataclasses.replace(some_prompts(2)[0], answer=choice)
+    if text is not None:
+        prompt = dataclasses.replace(prompt, text=text, segments={"all": (0, len(text))}, roles={})
     (tokenized,) = tokenize(model, [prompt])
     found = AnswerTokenizer(model)(tokenized)
     pieces = model.tokenizer.convert_ids_to_tokens
@@ -46,6 +52,102 @@ def test_without_a_chat_template_the_answer_follows_a_space():
     assert answers_of(model, **options) == (["ĠYes"], ["ĠNo"])
     chat = make_tiny("llama", byte_level())
     assert answers_of(chat, **options) == (["Yes"], ["No"])
+
+
+PLAIN = {
+    "byte-level": lambda: byte_level(None),
+    "first": lambda: llama_style(None, legacy=False),
+    "legacy": lambda: llama_style(None, legacy=True),
+}
+ONE = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
+SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
+ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
+ATTACHED += ["It is [", "It is '", 'It is ("', "It is “", "It is «", "Answer: **", '{"answer":"']
+
+
+@pytest.mark.parametrize("tokenizer", PLAIN)
+@pytest.mark.parametrize("text", SET_OFF + ATTACHED)
+def test_a_plain_answer_is_written_as_ordinary_text_goes_on(tokenizer, text):
+    model = make_tiny("llama", PLAIN[tokenizer]())
+    (positive,), (negative,) = answers_of(model, **ONE, text=text)
+    if text in SET_OFF:
+        space = "Ġ" if tokenizer == "byte-level" else "▁"
+        assert (positive, negative) == (f"{space}Yes", f"{space}No")
+    else:  # the vocabulary of the other two has no piece for a whole "Yes" within a word
+        assert "Yes".startswith(positive)
+        assert "No".startswith(negative)
+
+
+def test_scripts_without_spaces_set_no_answer_off():
+    model = make_tiny("llama", byte_level(None))
+    for text in ("答案：", "他说：“", "「はい」", "这是"):
+        assert answers_of(model, **ONE, text=text)[0] == ["Yes"]
+    assert answers_of(model, **ONE, text="정답은")[0] == ["ĠYes"]
+
+
+def test_a_plain_answer_right_after_a_marker_is_not_set_off():
+    tokenizer = copy.deepcopy(byte_level(None))
+    tokenizer.add_tokens(["<bot>", "aspirin"])
+    model = make_tiny("llama", tokenizer)
+    assert answers_of(model, **ONE, text="Is it so? <bot>")[0] == ["Yes"]
+    assert answers_of(model, **ONE, text="Is it aspirin")[0] == ["ĠYes"]
+
+
+def test_a_blank_of_the_forms_own_is_not_written_twice():
+    model = make_tiny("llama", byte_level(None))
+    spaced = {name: AnswerOption(one.name, (f" {one.name}",)) for name, one in ONE.items()}
+    for text in ("Answer:", "Answer: ", "Answer:\n"):
+        assert answers_of(model, **spaced, text=text) == answers_of(model, **ONE, text=text)
+
+
+@pytest.mark.parametrize("text", SET_OFF + ATTACHED)
+def test_white_space_alone_never_counts_after_any_end(text):
+    model = make_tiny("llama", llama_style(None, legacy=False))
+    snow = AnswerOption("snow", ("☃ snow",))  # "▁" and a token that the vocabulary lacks
+    if text in ATTACHED:
+        assert "▁" not in answers_of(model, positive=snow, text=text)[0]
+    else:
+        with pytest.raises(UserError, match="begins with a token of white space alone"):
+            answers_of(model, positive=snow, text=text)
+
+
+@pytest.mark.parametrize("text", SET_OFF + ATTACHED)
+def test_answers_that_begin_alike_are_refused_after_any_end(text):
+    model = make_tiny("llama", byte_level(None))
+    alike = {"positive": ONE["positive"], "negative": AnswerOption("Yes but", ("Yes but no",))}
+    with pytest.raises(UserError, match="both begin with the token"):
+        answers_of(model, **alike, text=text)
+
+
+def test_line_ends_that_a_tokenizer_reads_as_blanks_belong_to_the_answer():
+    """Without a token of its own, what ends the prompt is part of the next token."""
+    tokenizer = copy.deepcopy(llama_style(None, legacy=False))
+    stripping = [normalizers.Replace("\n", " "), normalizers.Strip(left=False)]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(stripping)
+    model = make_tiny("llama", tokenizer)
+    assert answers_of(model, **ONE, text="Answer:\n") == (["▁Yes"], ["▁No"])
+
+
+WORDS = st.text("YesNotrue,12é☃ .", min_size=1, max_size=8).filter(
+    lambda word: word.strip() and not word[-1].isspace()
+)
+ENDS = st.sampled_from([*SET_OFF, *ATTACHED, "", "a", "é", " \n ", "[/INST]"])
+
+
+@given(before=WORDS, end=ENDS, form=WORDS)
+def test_prompt_and_answer_spell_one_text(before, end, form):
+    """With a blank at most between them, and none where the prompt ends in one."""
+    tokenizer = byte_level(None)
+    model = make_tiny("llama", tokenizer)
+    text = before + end
+    reader = AnswerTokenizer(model)
+    chat = ChatText(text, 0, templated=False)
+    (opening,) = reader.openings(chat)
+    answer = reader.behind(chat, opening, form)
+    read = tokenizer(text)["input_ids"]
+    assert tokenizer.decode([*read, *answer]) == text + opening + form.lstrip()
+    assert opening in ("", " ")
+    assert not (text[-1].isspace() and opening)
 
 
 def test_forms_that_share_a_first_token_are_counted_once():
@@ -209,6 +311,17 @@ REAL = Path(__file__).parents[2].parent / "shared" / "data" / "tokenizers"
 def test_real_tokenizers(name, expected):
     model = make_tiny("llama", AutoTokenizer.from_pretrained(REAL / name))
     assert answers_of(model, **YES_NO)[0] == expected
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real tokenizers are not here")
+@pytest.mark.parametrize("name", ["mistral-v3-nonlegacy", "mistral-v3-legacy", "gpt2"])
+def test_real_tokenizers_go_on_as_ordinary_text(name):
+    model = make_tiny("llama", AutoTokenizer.from_pretrained(REAL / name))
+    model = dataclasses.replace(model, chat=ChatFormat(template=False))
+    space = "Ġ" if name == "gpt2" else "▁"
+    for text in SET_OFF + ATTACHED:
+        spelled = f"{space}Yes" if text in SET_OFF else "Yes"
+        assert answers_of(model, **ONE, text=text)[0] == [spelled], text
 
 
 def test_an_end_that_the_tokenizer_adds_is_not_read():

@@ -69,7 +69,7 @@ def sentencepiece_style(template: str | None = PLAIN_TEMPLATE) -> PreTrainedToke
 
 @cache
 def llama_style(
-    template: str, *, legacy: bool, markers: tuple[str, ...] = ()
+    template: str | None, *, legacy: bool, markers: tuple[str, ...] = ()
 ) -> PreTrainedTokenizerFast:
     """SentencePiece pieces in the two layouts that converters write.
 
