@@ -11,7 +11,7 @@ from interp.analysis.equivalence import left_open, limits, verdict, verdicts
 def test_limits_are_those_at_which_statsmodels_one_sided_tests_are_at_five_percent():
     values = np.random.default_rng(0).normal(0.02, 0.3, 40)
     error = values.std(ddof=1) / np.sqrt(40)
-    below, above = limits(float(values.mean()), error, 39)
+    below, above = limits(float(values.mean()), error, 39.0)
     _, lower, upper = DescrStatsW(values).ttost_mean(below, above)
     assert (lower[1], upper[1]) == pytest.approx((0.05, 0.05))
 
