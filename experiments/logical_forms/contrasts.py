@@ -1,8 +1,8 @@
 """Differences between modalities, and between argument forms, in the means of the questions.
 
 Perplexity is not a covariate here. A question's form makes most of its perplexity, so a mean at
-equal perplexity is that of questions which were never asked, and leaves out what a form does through
-the perplexity of its words. The paper's adjusted means are in `effects`.
+equal perplexity is that of questions which were never asked, and leaves out what a form does
+through the perplexity of its words. The paper's adjusted means are in `effects`.
 """
 
 from collections.abc import Iterator

@@ -38,11 +38,11 @@ def _who(results: Results) -> str:
         f"{', '.join(competent) or 'none'}."
     )
     if left_out:
+        others = "The other one" if len(left_out) == 1 else f"The other {len(left_out)}"
         text += (
-            f" The other {len(left_out)} ({', '.join(left_out)}) have a probability of Yes and No "
-            f"together below {MIN_ANSWERED} or a perplexity above that of guessing: their soft "
-            "accuracies say nothing of logical forms, they are grey in the figures, and nothing "
-            "below is about them."
+            f" {others}, {', '.join(left_out)}, with a probability of Yes and No together below "
+            f"{MIN_ANSWERED} or a perplexity above that of guessing, cannot be judged by soft "
+            "accuracy: grey in the figures, and in none of the findings below."
         )
     return text
 
@@ -96,8 +96,8 @@ def _differences(tests: pd.DataFrame) -> str:
     excluded = left_open(limits.itertuples(index=False, name=None))
     if excluded:
         text += (
-            f" Where none is shown, {excluded}. (In brackets: the differences that are not excluded "
-            "by two one-sided tests at 5%.)"
+            f" Where none is shown, {excluded}. (In brackets: what two one-sided tests at 5% do not "
+            "exclude.)"
         )
     return text
 
@@ -141,6 +141,4 @@ def _lean(low: float, high: float) -> str:
     """What an interval of the inclination shows."""
     if low > 0 or high < 0:
         return f"a leaning to {'Yes' if low > 0 else 'No'}"
-    return (
-        "no leaning is shown, and none outside the interval is left" if low <= high else "untested"
-    )
+    return "no leaning shown, and none beyond the interval left"

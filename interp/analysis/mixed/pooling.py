@@ -105,7 +105,7 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
 def _between(
     values: Float[np.ndarray, " models"], variances: Float[np.ndarray, " models"]
 ) -> tuple[float, float]:
-    """tau and I2."""
+    """The spread between models, tau, and I2."""
     # Costly to import, and commands without a report need not wait for it.
     from statsmodels.stats.meta_analysis import combine_effects
 
