@@ -38,11 +38,11 @@ def _who(results: Results) -> str:
         f"{', '.join(competent) or 'none'}."
     )
     if left_out:
-        others = "The other one" if len(left_out) == 1 else f"The other {len(left_out)}"
         text += (
-            f" {others}, {', '.join(left_out)}, with a probability of Yes and No together below "
-            f"{MIN_ANSWERED} or a perplexity above that of guessing, cannot be judged by soft "
-            "accuracy: grey in the figures, and in none of the findings below."
+            f" Left out: {', '.join(left_out)}. There Yes and No together have a probability below "
+            f"{MIN_ANSWERED}, or the perplexity is above that of guessing, so that soft accuracy "
+            "says nothing about logical forms. What is left out is grey in the figures and in none "
+            "of the findings below."
         )
     return text
 
@@ -66,8 +66,8 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     }
     about = who.get(
         found.models,
-        f"The observations are {found.models} models: this is about models in general as far as "
-        "these are a sample of them.",
+        f"The observations are {found.models} models: this is about models in general, asked these "
+        "questions, as far as the models are a sample.",
     )
     for factor, means in found.means.groupby("factor", sort=False):
         values = ", ".join(
@@ -95,10 +95,7 @@ def _differences(tests: pd.DataFrame) -> str:
     limits = tests[~differing][["pair", "excluded_below", "excluded_above"]]
     excluded = left_open(limits.itertuples(index=False, name=None))
     if excluded:
-        text += (
-            f" Where none is shown, {excluded}. (In brackets: what two one-sided tests at 5% do not "
-            "exclude.)"
-        )
+        text += f" Where none is shown, {excluded} (in brackets: what is not excluded)."
     return text
 
 

@@ -21,7 +21,7 @@ def valid_section(found: Contrasts | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     text = (
         "Means of the questions whose answer is Yes, as they are: modalities and argument forms "
-        "are not compared at equal perplexity, since a question's form makes most of its perplexity. "
+        "are not compared at equal perplexity, most of which a question's form makes. "
         f"With at least {MIN_GROUPS} models each contrast is made for every model, and the models "
         "are the observations; with fewer the interpretations are, and the tests are about these "
         "models alone."
