@@ -57,7 +57,7 @@ def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
     valid, name = rows[rows["gold"] == "Yes"], "one model"
     whole = rank_correlation(rows, within=("form",))
     return [
-        *_of_pairs(level_tests(valid, SHOWN), name),
+        *_of_pairs(level_tests(valid, SHOWN), name, valid),
         _of_a_mean(valid, name, MEAN),
         *(_of_term(valid, RAW, factor, name) for factor in FACTORS),
         _of_term(valid, WIDER, "modality:argument_form", name),
@@ -80,7 +80,7 @@ def of_skewed_answers(rng: np.random.Generator, planted: bool) -> list[Tested]:
     points, weights = roots_hermitenorm(99)
     mean = float(weights @ expit(middle + slope * SD * points) / weights.sum())
     return [
-        *_of_pairs(level_tests(valid, SHOWN), name),
+        *_of_pairs(level_tests(valid, SHOWN), name, valid),
         _of_a_mean(valid, name, mean),
         *(_of_term(valid, RAW, factor, name) for factor in FACTORS),
     ]
@@ -142,7 +142,7 @@ def _of_models(rng: np.random.Generator, count: int, planted: bool) -> list[Test
     ]
     pooled = pooled_contrasts(pd.concat(own)).rename(columns={"estimate": "difference"})
     return [
-        *_of_pairs(pooled, name),
+        *_of_pairs(pooled, name, rows),
         *(_of_term(rows, RAW, factor, name) for factor in FACTORS),
         *_adjusted(rows, name),
     ]
@@ -152,14 +152,25 @@ SHOWN_PAIRS = ("box - none", "none - box", "mp - mt")
 """Pairs of levels that represent the others of their factor."""
 
 
-def _of_pairs(tests: pd.DataFrame, name: str) -> Iterator[Tested]:
-    for row in tests.to_dict("records"):
+def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> Iterator[Tested]:
+    """Tests of pairs of levels, and those that take the rows as independent."""
+    naive = dict.fromkeys(range(len(tests)), np.nan)
+    if rows is not None:
+        alone = rows.assign(model="all")
+        fits = {
+            factor: fit_mixed_model(alone, MixedFormula(SHOWN, (factor,), "model"))
+            for factor in FACTORS
+        }
+        by_rows = pd.concat([pairwise_tests(fit, factor) for factor, fit in fits.items()])
+        naive = dict(enumerate(2 * stats.norm.sf(by_rows["t"].abs())))
+    for place, row in enumerate(tests.to_dict("records")):
         pair = f"{row['first']} - {row['second']}"
         yield Tested(
             f"{name}, {pair}@{'' if pair in SHOWN_PAIRS else 'other'}",
             row["p"],
             family=f"{name}, pairs of levels",
             p_holm=row["p_holm"],
+            naive=float(naive[place]),
             low=row["low"],
             high=row["high"],
         )
