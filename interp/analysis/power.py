@@ -21,8 +21,9 @@ from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.analysis.clusters import FEWEST
-from interp.analysis.contrasts import MODEL, POWER, ROUNDING, Contrast
+from interp.analysis.contrasts import MODEL, POWER, Contrast
 from interp.analysis.intervals import LEVEL
+from interp.analysis.resampling import ROUNDING
 from interp.errors import UserError
 
 STUDIES = 500

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
-from transformers.utils import cached_file
+from transformers.utils.hub import cached_file
 
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files
 from interp.models.problems import reading

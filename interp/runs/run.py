@@ -263,7 +263,7 @@ class Run(RunFolder):
         prompts = sum(manifest.prompts for manifest in found)
         if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
-            example = explained(example, model, self.prompts[:1])
+            example = explained(example or "", model, self.prompts[:1])
             total = round(len(self.prompts) * units / prompts)
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "

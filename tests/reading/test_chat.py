@@ -104,8 +104,8 @@ def test_a_template_that_takes_for_ever_is_refused(goose, monkeypatch):
 
 MESSAGE = "{{ messages[0]['content'] }}"
 DOUBLING = (
-    "{% set n = namespace(x=START) %}{% for i in range(40) %}"
-    "{% set n.x = n.x PLUS n.x %}{% endfor %}"
+    "{% set n = namespace(x=START) %}"
+    "{% for i in range(40) %}{% set n.x = n.x PLUS n.x %}{% endfor %}"
 )
 GREEDY = {
     "replace": "{% set x='a'*100000 %}{% for i in range(100) %}"

@@ -160,6 +160,14 @@ def test_positions_are_right_behind_several_items_that_are_no_json(tmp_path):
     assert "item 5: its output is 'cousin'" in found.problems[2]
 
 
+def test_a_file_that_is_larger_than_any_set_is_not_read(tmp_path):
+    folder = write(tmp_path / "clutrr", [item("uncle")])
+    with (folder / RULES).open("ab") as file:
+        file.truncate(2**36)  # sparse: it takes no space
+    with pytest.raises(UserError, match=r"68,719,476,736 bytes; expected at most 268,435,456"):
+        read_set(folder)
+
+
 def test_a_broken_rule_is_reported_with_the_items_that_need_it(tmp_path):
     folder = write(
         tmp_path / "clutrr", [item("uncle"), item("aunt", rule=1)], {**rules(), "1": {"FOL": "x"}}
