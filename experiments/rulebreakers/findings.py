@@ -133,8 +133,8 @@ def above_chance(table: pd.DataFrame) -> str:
     """Whose interval of paired accuracy lies above what its rate of positive answers gives."""
     above = table[table["paired_low"] > table["chance_yes_rate"]]
     return (
-        "More pairs are answered correctly than by a model that gives as many positive answers "
-        "whatever the side, with that number taken as known and the interval above it, by "
+        "The interval of paired accuracy lies above what a model would get that gives as many "
+        "positive answers whatever the side (that rate taken as known) for "
         f"{listed(above['model']) or 'no model'}."
     )
 
@@ -187,9 +187,9 @@ def across_pairs(table: pd.DataFrame) -> list[str]:
         for row in rows
     )
     return [
-        "Sensitivity across pairs: though nothing is shown within pairs, the AUROC of the positive "
-        "answer's relative probability over all prompts is apart from 0.5, by its interval and "
-        f"without a correction, for {names}."
+        "Sensitivity across pairs: the order within pairs shows nothing, but over all prompts the "
+        "AUROC of the positive answer's relative probability differs from 0.5 (95% interval, not "
+        f"corrected) for {names}."
     ] * bool(rows)
 
 

@@ -272,13 +272,13 @@ def _in_errors(
     means, by_squares = sums[:, :2], sums[:, 2:]
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)
-    apart = means[:, 0] - means[:, 1]
+    away = means[:, 0] - means[:, 1]
     # What cancels to less is 0 but for rounding.
     variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
-    apart[np.abs(apart) <= ROUNDING] = 0.0
+    away[np.abs(away) <= ROUNDING] = 0.0
     errors = np.sqrt(variance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(apart == 0.0, 0.0, apart / errors)
+        return np.where(away == 0.0, 0.0, away / errors)
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:

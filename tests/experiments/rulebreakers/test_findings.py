@@ -79,6 +79,6 @@ def test_who_is_above_chance_is_told_with_what_is_taken_as_known():
     table = pd.DataFrame(
         {"model": ["one", "two"], "paired_low": [0.3, 0.2], "chance_yes_rate": [0.25, 0.25]}
     )
-    assert above_chance(table).endswith("by one.")
+    assert above_chance(table).endswith("for one.")
     assert "taken as known" in above_chance(table)
-    assert above_chance(table[1:]).endswith("by no model.")
+    assert above_chance(table[1:]).endswith("for no model.")
