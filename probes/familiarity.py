@@ -52,6 +52,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                         "whole_name": whole[row],
                         "first_token": names[row],
                         "first_token_id": first[row],
+                        "token_ids": list(tokens),
                     }
                 ]
             }
@@ -83,7 +84,7 @@ def _whole_names(
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with`: how many other answers begin with the same token.
+    """The familiarity table with `shared_with`: how many other answers count one of its tokens.
 
     Familiarity cannot distinguish these answers. Only answers of the same model are compared.
 
@@ -91,6 +92,10 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         table: the familiarity table.
         facts: the facts' prompts table, with prompt_id and entity_a.
     """
-    joined = table.merge(facts[["prompt_id", "entity_a"]], on="prompt_id", how="left")
-    answers = joined.groupby(["model", "first_token_id"])["entity_a"].transform("nunique")
+    joined = table[["model", "prompt_id", "token_ids"]].merge(
+        facts[["prompt_id", "entity_a"]], on="prompt_id", how="left"
+    )
+    counted = joined.assign(row=range(len(joined))).explode("token_ids")
+    shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
+    answers = shared.groupby("row")["entity_a_other"].nunique()
     return table.assign(shared_with=answers.to_numpy() - 1)

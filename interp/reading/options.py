@@ -48,14 +48,22 @@ def _plain(text: str) -> str:
 
 
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The first token of each form as a target; a "▁" alone, which may begin anything, is none."""
+    """The first token of each form as a target.
+
+    A "▁" alone, which may begin anything, is none, nor is the token of unknown words.
+    """
+    tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]
     firsts = dict.fromkeys(tokens[0] for tokens in written if tokens)
-    own = tuple(token for token in firsts if str(model.tokenizer.decode([token])).strip())
+    own = tuple(
+        token
+        for token in firsts
+        if token != tokenizer.unk_token_id and str(tokenizer.decode([token])).strip()
+    )
     if option.forms and not own:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
-            "every form begins with a token of white space alone; give it a form that begins with "
-            "a token of its own"
+            "every form begins with a token of white space alone, or with that of unknown words; "
+            "give it a form that begins with a token of its own"
         )
     return own
