@@ -111,7 +111,8 @@ class LogicalFormsStudy(Study):
                 f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
                 "of the correct answer in the probability of Yes and No, hard accuracy the share "
                 "of questions whose most probable token is the correct answer. Intervals are 95%, "
-                "with all questions of an interpretation as one cluster. p_holm: Holm-corrected p "
+                "with all questions of an interpretation as one cluster, unless models are the "
+                "observations. p_holm: Holm-corrected p "
                 "within the group in the column family. Numbers in brackets refer to the "
                 "formulas of the paper."
             ),

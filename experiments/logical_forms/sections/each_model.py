@@ -15,7 +15,11 @@ def models_section(results: Results) -> Section:
     """The contrasts of both scores, each model first, then all."""
     contrasts = contrasts_by_model(results)
     count = len(results.competent)
-    few = "" if count >= MIN_STUDIES else f" There is no such table: {count} model is in it."
+    few = (
+        ""
+        if count >= MIN_STUDIES
+        else f" There is nothing to pool: {count} model answers and reads."
+    )
     pooled = (
         [
             TableItem(
