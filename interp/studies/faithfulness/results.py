@@ -11,12 +11,11 @@ from interp.analysis.faithfulness.agreement import share
 from interp.analysis.faithfulness.ranking import (
     Judgement,
     check_table,
-    cluster_note,
     difference_table,
     judge,
     metric_table,
 )
-from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, donor_names, trials_of
+from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, trials_of
 from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.errors import UserError
@@ -53,9 +52,7 @@ class ModelResults:
     @cached_property
     def differences(self) -> pd.DataFrame:
         """The rows of `difference_table`."""
-        clusters = [name for own in self.trials for name in own.clusters]
-        weights = np.concatenate([own.weights for own in self.trials])
-        return difference_table(self.judgements, clusters, weights)
+        return difference_table(self.judgements)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -83,10 +80,9 @@ class ModelResults:
 
     @property
     def note(self) -> str:
-        """What intervals lack, and what was left out."""
+        """What was left out."""
         left_out = self.asked - self.prompts
-        lines = [cluster_note(self.trials), f"{left_out} prompts lack a score" if left_out else ""]
-        return "; ".join(filter(None, lines))
+        return f"{left_out} prompts lack a score" if left_out else ""
 
     @property
     def answer(self) -> str:
@@ -175,17 +171,16 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     trials = trials_of(tables)
     if not trials:
         return
-    donors = len(donor_names(tables))
     anew: list[Judgement] = []
     if _has_tables(folder, REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
-        anew = judge(random, donors) if random else []
+        anew = judge(random) if random else []
     yield ModelResults(
         model=model,
         cluster=tables.cluster,
         trials=tuple(trials),
         asked=tables.coalition_values["prompt_id"].nunique(),
-        judgements=tuple(judge(trials, donors)),
+        judgements=tuple(judge(trials)),
         reinitialized=tuple(anew),
     )
 
@@ -201,7 +196,6 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     system = effects.record.run.system
     return Tables(
         segment_scores=_of(scores, "segment_scores", model, prompts),
-        segment_effects=_of(effects, "segment_effects", model, prompts),
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
         cluster=dependence_factor(system) or "pair_id",
