@@ -14,7 +14,8 @@ from jaxtyping import Float
 from interp.analysis.clusters import FEWEST, cluster_mean, too_few
 from interp.analysis.faithfulness import controls, together
 from interp.analysis.faithfulness.metrics import METRICS, Metric
-from interp.analysis.faithfulness.trials import CONTROL, Contender, Trials, Weights
+from interp.analysis.faithfulness.trials import CONTROL, Contender, Judged, Trials, Weights
+from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
 
@@ -104,56 +105,63 @@ def judge(trials: Sequence[Trials]) -> list[Judgement]:
     Args:
         trials: of one model.
     """
-    weights = np.concatenate([own.weights for own in trials])
-    clusters = tuple(name for own in trials for name in own.clusters)
     judged = [own.judged() for own in trials]
-    problems = _divisor_problems(trials, clusters, weights)
+    problems = _divisor_problems(judged, *_sample(trials))
     found = []
     for metric in METRICS:
-        parts = tuple(
-            np.concatenate(part, axis=1) for part in zip(*map(metric.parts, judged), strict=True)
-        )
-        values = _combined(metric, parts, weights)
-        defined = np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0)
-        low, high = _intervals(metric, trials[0].contenders, parts, values, clusters, weights)
-        found.append(
-            Judgement(
-                metric=metric,
-                contenders=trials[0].contenders,
-                values=values,
-                low=low,
-                high=high,
-                by_prompt=parts[0] if metric.by_prompt else None,
-                clusters=clusters,
-                weights=weights,
-                prompts=int(defined.sum()),
-                divisor_problem=problems.get(metric.divides or "", ""),
-            )
-        )
+        by_trials = zip(*map(metric.parts, judged), strict=True)
+        parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
+        found.append(_judged(metric, parts, trials, problems.get(metric.divides or "", "")))
     return found
 
 
+def _sample(trials: Sequence[Trials]) -> tuple[tuple[str, ...], Weights]:
+    """The clusters and weights of all prompts."""
+    clusters = tuple(name for own in trials for name in own.clusters)
+    return clusters, np.concatenate([own.weights for own in trials])
+
+
+def _judged(
+    metric: Metric, parts: Parts, trials: Sequence[Trials], divisor_problem: str
+) -> Judgement:
+    contenders, (clusters, weights) = trials[0].contenders, _sample(trials)
+    values = _combined(metric, parts, weights)
+    low, high = np.full((2, len(values)), np.nan)
+    methods = np.isfinite(values) & [own not in _KNOWN for own in contenders]
+    if methods.any():
+        own = tuple(part[methods] for part in parts)
+        low[methods], high[methods] = _intervals(metric, own, clusters, weights)
+    return Judgement(
+        metric=metric,
+        contenders=contenders,
+        values=values,
+        low=low,
+        high=high,
+        by_prompt=parts[0] if metric.by_prompt else None,
+        clusters=clusters,
+        weights=weights,
+        prompts=int(np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0).sum()),
+        divisor_problem=divisor_problem,
+    )
+
+
 def _divisor_problems(
-    trials: Sequence[Trials], clusters: Sequence[str], weights: Weights
+    judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
     """Why v(N) - v(0) is nothing to divide by: in single prompts, and on average."""
-    values = [own.values for own in trials]
-    whole = np.concatenate([own[:, -1] - own[:, 0] for own in values])
-    effects = np.concatenate([np.abs(own.judged().shapley).sum(-1) for own in trials])
-    tiny = np.abs(whole) < NEXT_TO_NOTHING * effects
+    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
+    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
+    tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
     rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
     mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
-    least = NEXT_TO_NOTHING * float((weights * effects).sum() / weights.sum())
     problems = {}
     if tiny.any():
         problems["each prompt"] = (
             f"v(N) - v(0) is below a tenth of the effects that it sums in {tiny.sum()} of "
             f"{len(tiny)} prompts"
         )
-    if abs(mean.mean) < least:
-        problems["the mean"] = (
-            f"v(N) - v(0) is {mean.mean:.2f} on average, which is next to nothing"
-        )
+    if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
+        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, next to nothing"
     elif mean.low <= 0 <= mean.high:
         problems["the mean"] = (
             f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
