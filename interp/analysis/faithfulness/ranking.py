@@ -99,16 +99,17 @@ class Judgement:
         return ""
 
 
-def judge(trials: Sequence[Trials]) -> list[Judgement]:
-    """Every metric of every contender.
+def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[Judgement]:
+    """Metrics of every contender.
 
     Args:
         trials: of one model.
+        metrics: those that are asked for.
     """
     judged = [own.judged() for own in trials]
     problems = _divisor_problems(judged, *_sample(trials))
     found = []
-    for metric in METRICS:
+    for metric in metrics:
         by_trials = zip(*map(metric.parts, judged), strict=True)
         parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
         found.append(_judged(metric, parts, trials, problems.get(metric.divides or "", "")))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.faithfulness.agreement import share
+from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.ranking import (
     Judgement,
     check_table,
@@ -23,6 +24,9 @@ from interp.prompts.systems import dependence_factor, planted_second
 from interp.runs.folder import RunFolder
 from interp.studies.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
 from interp.studies.folder import StudyFolder
+
+_FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
+"""What scores of random weights are judged by."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class ModelResults:
 
         Empty where the re-initialised model was left out.
         """
-        table = metric_table([own for own in self.reinitialized if own.metric.name == ADVISING[0]])
+        table = metric_table(self.reinitialized)
         return table if table.empty else table[table["score"] != CONTROL]
 
     @property
@@ -174,7 +178,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     anew: list[Judgement] = []
     if _has_tables(folder, REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
-        anew = judge(random) if random else []
+        anew = judge(random, _FIRST) if random else []
     yield ModelResults(
         model=model,
         cluster=tables.cluster,
