@@ -82,8 +82,9 @@ def _check_calibration(job: "Job") -> None:
             f"the calibration was fitted on prompts of {fitted}, these are of "
             f"{job.prompts.system}; leave --calibrated out"
         )
-    if job.options["target"] not in ("margin", "contrast"):
+    target = job.options["target"]
+    if target != "margin":
         raise UserError(
-            "the calibration was fitted on the margin of two answers; give --target margin, or "
-            "contrast, which differs from it in sign alone"
+            f"the calibration was fitted on scores of the margin, which is over all forms of both "
+            f"answers, these are of {target}; give --target margin"
         )

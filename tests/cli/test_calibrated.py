@@ -36,10 +36,12 @@ def test_probabilities_are_printed_and_written_with_their_error(tmp_path, capsys
         assert known[row.method, row.score] == pytest.approx(row.error)
 
 
-def test_scores_that_the_maps_were_not_fitted_on_are_refused(tmp_path, capsys):
+@pytest.mark.parametrize("target", ["predicted", "contrast"])
+def test_scores_that_the_maps_were_not_fitted_on_are_refused(tmp_path, capsys, target):
     folder = tmp_path / "run"
-    assert main([*OPTIONS, "--calibrated", "--out", str(folder)]) == 2
-    assert "give --target margin, or contrast" in capsys.readouterr().err
+    assert main([*OPTIONS, "--target", target, "--calibrated", "--out", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert f"these are of {target}; give --target margin" in said
     assert not folder.exists()  # nothing was measured
 
 

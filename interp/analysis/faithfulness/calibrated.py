@@ -15,6 +15,7 @@ from interp.analysis.faithfulness.calibration import (
     MonotoneMap,
     area_under_curve,
     calibration_error,
+    noise_floor,
 )
 from interp.errors import UserError, shortened
 
@@ -151,11 +152,43 @@ def _held_out(organism: str, rows: pd.DataFrame) -> HeldOut:
     )
 
 
+def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
+    """Every organism by the map of all others, best AUC first.
+
+    One row per method and score: these, organisms, prompts, error (the mean over organisms of the
+    expected calibration error), floor and floor_high (the mean and 95% quantile of what it is if
+    every probability is right, `noise_floor`) and auc (over all prompts).
+
+    Args:
+        shares: as in `fitted`.
+    """
+    known = shares.dropna(subset=["share", "decides"])
+    counts = known.groupby("model")["prompt_id"].transform("nunique")
+    rows = []
+    for (method, score), own in known[counts >= FEWEST].groupby(["method", "score"], sort=False):
+        parts = list(_predictions(own))
+        arrays = [_arrays(part, "probability") for part in parts]
+        floor = noise_floor([probabilities for probabilities, _ in arrays])
+        rows.append(
+            {
+                "method": method,
+                "score": score,
+                "organisms": len(parts),
+                "prompts": sum(map(len, parts)),
+                "error": float(np.mean([calibration_error(*pair) for pair in arrays])),
+                "floor": floor.mean,
+                "floor_high": floor.high,
+                "auc": area_under_curve(*_arrays(pd.concat(parts), "probability")),
+            }
+        )
+    return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
+
+
 def sealed_table(calibration: Calibration, shares: pd.DataFrame) -> pd.DataFrame:
     """The maps on organisms that they have not seen, best AUC first.
 
     One row per method and score: these, organisms, prompts (in which a segment decides), error
-    (expected calibration error over these) and auc.
+    (expected calibration error over these), floor and floor_high (as in `held_out_table`) and auc.
 
     Args:
         calibration: the maps.
@@ -174,6 +207,7 @@ def sealed_table(calibration: Calibration, shares: pd.DataFrame) -> pd.DataFrame
     for own in calibration.methods:
         part = known[(known["method"] == own.method) & (known["score"] == own.score)]
         probabilities, decides = own.map()(part["share"].to_numpy(float)), _arrays(part)[1]
+        floor = noise_floor([probabilities])
         rows.append(
             {
                 "method": own.method,
@@ -181,6 +215,8 @@ def sealed_table(calibration: Calibration, shares: pd.DataFrame) -> pd.DataFrame
                 "organisms": part["model"].nunique(),
                 "prompts": len(part),
                 "error": calibration_error(probabilities, decides),
+                "floor": floor.mean,
+                "floor_high": floor.high,
                 "auc": area_under_curve(probabilities, decides),
             }
         )

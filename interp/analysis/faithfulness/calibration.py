@@ -5,7 +5,9 @@ Both segments of a prompt are used, the second with the complementary share, so 
 not prefer a place.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,6 +19,9 @@ Decides = Bool[np.ndarray, " prompt"]
 
 BINS = 10
 """Bins of equal width of the calibration error."""
+
+DRAWS = 4999
+"""Draws of who decides, from the probabilities themselves."""
 
 MOST_KNOTS = 32
 """Points of a map that is written down; between them it is linear."""
@@ -66,6 +71,38 @@ def calibration_error(probabilities: Shares, decides: Decides) -> float:
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     gaps = np.bincount(bins, probabilities - decides, minlength=BINS)
     return float(np.abs(gaps).sum() / len(probabilities))
+
+
+class NoiseFloor(NamedTuple):
+    """The calibration error of probabilities that are right; NaN of nothing."""
+
+    mean: float
+    high: float
+    """Its 95% quantile: an error above it is found in 5% of predictors that are right."""
+
+
+def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
+    """What `calibration_error` is, on average over samples, if the probabilities are right.
+
+    Who decides is drawn from the probabilities themselves (consistency resampling, Bröcker and
+    Smith 2007, Weather and Forecasting 22), prompt by prompt.
+
+    Args:
+        predictions: the probabilities of each sample, whose errors are averaged.
+    """
+    chance = np.random.default_rng(0)
+    known = [sample for sample in predictions if len(sample)]
+    if not known:
+        return NoiseFloor(float("nan"), float("nan"))
+    errors = np.mean([_errors_if_right(sample, chance) for sample in known], axis=0)
+    return NoiseFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
+
+
+def _errors_if_right(probabilities: Shares, chance: np.random.Generator) -> np.ndarray:
+    decides = chance.random((DRAWS, len(probabilities))) < probabilities
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    gaps = (probabilities - decides) @ (bins[:, None] == np.arange(BINS))
+    return np.asarray(np.abs(gaps).sum(1) / len(probabilities))
 
 
 def area_under_curve(shares: Shares, decides: Decides) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from interp.analysis.faithfulness.trials import Judged, Weights
 from interp.analysis.faithfulness.types import LEAST_EFFECT, ByPrompt
 
 Parts = tuple[ByPrompt, ...]
+Divides = Literal["each prompt", "the mean"]
 Combine = Callable[..., Float[np.ndarray, " methods"]]
 
 
@@ -53,6 +55,8 @@ class Metric:
     """What a random order is worth; if None, what equal scores for all segments are."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
+    divides: Divides | None = None
+    """What is divided by v(N) - v(0)."""
 
     @property
     def by_prompt(self) -> bool:
@@ -136,16 +140,38 @@ METRICS = (
         chance=0.0,
         bounds=CORRELATION,
     ),
-    Metric("nc", "comprehensiveness of the top segment", partial(_of_values, orders.necessity)),
-    Metric("ns", "sufficiency of the top segment", partial(_of_values, orders.sufficiency)),
-    Metric("cpr", "area under sufficiency", partial(_of_values, orders.circuit_performance)),
-    Metric("cpr_of_means", "area under sufficiency, ratio of means", _recovered, ratio_of_means),
+    Metric(
+        "nc",
+        "comprehensiveness of the top segment",
+        partial(_of_values, orders.necessity),
+        divides="each prompt",
+    ),
+    Metric(
+        "ns",
+        "sufficiency of the top segment",
+        partial(_of_values, orders.sufficiency),
+        divides="each prompt",
+    ),
+    Metric(
+        "cpr",
+        "area under sufficiency",
+        partial(_of_values, orders.circuit_performance),
+        divides="each prompt",
+    ),
+    Metric(
+        "cpr_of_means",
+        "area under sufficiency, ratio of means",
+        _recovered,
+        ratio_of_means,
+        divides="the mean",
+    ),
     Metric(
         "cmd",
         "distance of sufficiency from 1",
         partial(_of_values, orders.circuit_distance),
         lower_is_better=True,
         bounds=(0.0, np.inf),
+        divides="each prompt",
     ),
     Metric(
         "morf_lerf",

@@ -1,11 +1,7 @@
 """Which methods are faithful: metrics with intervals, differences, and which metrics can be used.
 
-Intervals are normal, with the standard deviation over draws of a bootstrap in which what prompts
-are about and what donors are about are drawn at once, each as a whole (the pigeonhole bootstrap of
-Owen 2007, Ann. Appl. Stat. 1): a prompt counts by how often its cluster was drawn, and v is the
-mean over donors, each counting by how often it was drawn. Scores stay as they are. Owen's variance
-is, if anything, too large. Percentiles of the draws would not do: donors drawn twice make the truth
-of a draw noisier, so that draws lie below the value.
+The best method is chosen on the prompts that it is judged on, so that intervals and tests are for
+all methods together (`together`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,25 +12,30 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.analysis.clusters import FEWEST, cluster_mean, too_few
-from interp.analysis.corrections import holm
-from interp.analysis.faithfulness import controls
-from interp.analysis.faithfulness.metrics import ANY, METRICS, Metric
-from interp.analysis.faithfulness.trials import CONTROL, Contender, Trials, Weights
-from interp.analysis.intervals import Z
+from interp.analysis.faithfulness import controls, together
+from interp.analysis.faithfulness.metrics import METRICS, Metric
+from interp.analysis.faithfulness.trials import CONTROL, Contender, Judged, Trials, Weights
+from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
 
 RESAMPLES = 999
-"""Draws of the bootstrap."""
+"""Draws of clusters for intervals of what is no mean of shares."""
 
 ALIKE = 0.05
-"""A difference whose corrected p-value is above this may be none: the two tie."""
+"""A method whose corrected p-value is above this may be the best."""
+
+NEXT_TO_NOTHING = 0.1
+"""A divisor below this share of the effects that it sums makes ratios of any size."""
 
 MODEL, COALITIONS = "model", "coalitions"
 """Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
 
+_KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
+"""Controls that have no interval: what they are worth follows from what is measured."""
+
 Values = Float[np.ndarray, " contenders"]
-Draws = Float[np.ndarray, "draws contenders"]
+Parts = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,19 @@ class Judgement:
     metric: Metric
     contenders: tuple[Contender, ...]
     values: Values
-    draws: Draws
-    """Of the bootstrap; NaN where a draw leaves it undefined."""
+    low: Values
+    """Lower ends of 95% intervals that hold for all contenders together; NaN of too few clusters,
+    and of controls that are known."""
+    high: Values
     by_prompt: Float[np.ndarray, "contenders prompt"] | None
     """Of metrics that are means over prompts."""
+    clusters: tuple[str, ...]
+    """Of each prompt."""
+    weights: Weights
     prompts: int
     """Prompts in which it is defined, for any contender."""
+    divisor_problem: str = ""
+    """Why what the metric divides by is too near zero; empty if it is not."""
 
     @property
     def gains(self) -> Values:
@@ -69,27 +77,18 @@ class Judgement:
             if contender.score != CONTROL and np.isfinite(self.values[place])
         ]
 
-    def interval(self, place: int, *, minus: int | None = None) -> tuple[float, float]:
-        """The 95% interval of a value, or of its difference from another; NaN of too few draws."""
-        value, draws, bounds = self.values[place], self.draws[:, place], self.metric.bounds
-        if minus is not None:
-            value, draws, bounds = value - self.values[minus], draws - self.draws[:, minus], ANY
-        draws = draws[np.isfinite(draws)]
-        if len(draws) < RESAMPLES / 2:
-            return float("nan"), float("nan")
-        half = Z * float(draws.std(ddof=1))
-        return float(max(value - half, bounds[0])), float(min(value + half, bounds[1]))
-
     def problem(self) -> str:
         """Why the metric is not used for advice; empty if it can be.
 
-        It must put the oracle above every method, the middle one of the methods above a random
-        order, and the reversed oracle below that.
+        What it divides by must not be next to nothing. It must put the oracle above every method,
+        the middle one of the methods above a random order, and the reversed oracle below that.
         """
         gains, methods = self.gains, self.methods
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
             return "undefined"
+        if self.divisor_problem:
+            return self.divisor_problem
         best = max(methods, key=lambda place: gains[place])
         if gains[best] > oracle + 1e-9:
             return f"{self.contenders[best].method} is above the oracle"
@@ -100,39 +99,83 @@ class Judgement:
         return ""
 
 
-def judge(trials: Sequence[Trials], donors: int) -> list[Judgement]:
-    """Every metric of every contender.
+def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[Judgement]:
+    """Metrics of every contender.
 
     Args:
         trials: of one model.
-        donors: how many donors there are in all of them.
+        metrics: those that are asked for.
     """
-    weights = np.concatenate([own.weights for own in trials])
-    parts = _parts(trials, None)
-    draws = list(_draws(trials, donors, weights))
-    judgements = []
-    for place, metric in enumerate(METRICS):
-        values = _combined(metric, parts[place], weights)
-        by_prompt = parts[place][0] if metric.by_prompt else None
-        defined = np.logical_and.reduce([~np.isnan(part) for part in parts[place]]).any(0)
-        judgements.append(
-            Judgement(
-                metric,
-                trials[0].contenders,
-                values,
-                np.stack([draw[place] for draw in draws]),
-                by_prompt,
-                int(defined.sum()),
-            )
+    judged = [own.judged() for own in trials]
+    problems = _divisor_problems(judged, *_sample(trials))
+    found = []
+    for metric in metrics:
+        by_trials = zip(*map(metric.parts, judged), strict=True)
+        parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
+        found.append(_judged(metric, parts, trials, problems.get(metric.divides or "", "")))
+    return found
+
+
+def _sample(trials: Sequence[Trials]) -> tuple[tuple[str, ...], Weights]:
+    """The clusters and weights of all prompts."""
+    clusters = tuple(name for own in trials for name in own.clusters)
+    return clusters, np.concatenate([own.weights for own in trials])
+
+
+def _judged(
+    metric: Metric, parts: Parts, trials: Sequence[Trials], divisor_problem: str
+) -> Judgement:
+    contenders, (clusters, weights) = trials[0].contenders, _sample(trials)
+    values = _combined(metric, parts, weights)
+    low, high = np.full((2, len(values)), np.nan)
+    methods = np.isfinite(values) & [own not in _KNOWN for own in contenders]
+    if methods.any():
+        own = tuple(part[methods] for part in parts)
+        low[methods], high[methods] = _intervals(metric, own, clusters, weights)
+    return Judgement(
+        metric=metric,
+        contenders=contenders,
+        values=values,
+        low=low,
+        high=high,
+        by_prompt=parts[0] if metric.by_prompt else None,
+        clusters=clusters,
+        weights=weights,
+        prompts=int(np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0).sum()),
+        divisor_problem=divisor_problem,
+    )
+
+
+def _divisor_problems(
+    judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
+) -> dict[str, str]:
+    """Why v(N) - v(0) is nothing to divide by: in single prompts, and on average."""
+    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
+    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
+    tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
+    rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
+    mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
+    problems = {}
+    if tiny.any():
+        problems["each prompt"] = (
+            f"v(N) - v(0) is below a tenth of the effects that it sums in {tiny.sum()} of "
+            f"{len(tiny)} prompts"
         )
-    return judgements
+    if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
+        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, next to nothing"
+    elif mean.low <= 0 <= mean.high:
+        problems["the mean"] = (
+            f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
+            "may be zero"
+        )
+    return problems
 
 
 def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric and contender.
 
     Columns are metric, method, score (how it scores a segment; "control" of controls), value, low,
-    high (95%), chance (of a random order), prompts.
+    high (95% for all contenders together), chance (of a random order), prompts.
     """
     return pd.DataFrame(
         [
@@ -140,7 +183,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 "metric": judged.metric.name,
                 **contender._asdict(),
                 "value": float(judged.values[place]),
-                **dict(zip(("low", "high"), judged.interval(place), strict=True)),
+                "low": float(judged.low[place]),
+                "high": float(judged.high[place]),
                 "chance": float(judged.values[judged.place(RANDOM)]),
                 "prompts": judged.prompts,
             }
@@ -153,7 +197,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """Whether each metric ranks what is known: one row per metric.
 
-    Columns are metric, title, oracle, best_method, middle_method, random, reversed, used, problem.
+    Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
+    (whether what it divides by is far enough from zero), used, problem.
     """
     rows = []
     for judged in judgements:
@@ -170,6 +215,7 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 "middle_method": float(np.median(gains[methods])) if order else nan,
                 "random": gains[judged.place(RANDOM)],
                 "reversed": gains[judged.place(REVERSED)],
+                "divisor": not judged.divisor_problem,
                 "used": not problem,
                 "problem": problem,
             }
@@ -177,19 +223,18 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def difference_table(
-    judgements: Sequence[Judgement], clusters: Sequence[str], weights: Weights
-) -> pd.DataFrame:
+def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The best method of each league against the others in it, on the same prompts.
 
     Methods that read the coalitions that the truth is made of are a league of their own. One row
-    per metric, league and method but the best: metric, league ("model" or "coalitions"), best,
-    best_score, method, score; difference (best minus method, positive if the best is better), low,
-    high (bootstrap); p by random signs of clusters, p_holm over the league; ties, whether they may
-    be alike; note. Metrics that are no means over prompts have no p.
+    per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
+    league), best, best_score, corrected (the best value without what it owes to having been
+    chosen), method, score; difference (best minus method, positive if the best is better), low,
+    high (95%, for all pairs of the league together); p that no method of the league is better,
+    corrected for all pairs; may_be_best; note. Only means over prompts are tested.
     """
     parts = [
-        _against_best(judged, league, places, clusters, weights)
+        _against_best(judged, league, places)
         for judged in judgements
         for league, places in _leagues(judged).items()
         if len(places) > 1
@@ -209,67 +254,84 @@ def _leagues(judged: Judgement) -> dict[str, list[int]]:
     return found
 
 
-def _against_best(
-    judged: Judgement, league: str, places: list[int], clusters: Sequence[str], weights: Weights
-) -> pd.DataFrame:
-    best = max(places, key=lambda place: judged.gains[place])
-    sign = -1 if judged.metric.lower_is_better else 1
-    rows = []
-    for place in places:
-        if place == best:
-            continue
-        low, high = sorted(sign * end for end in judged.interval(best, minus=place))
-        p, note = _tested(judged, best, place, clusters, weights)
-        rows.append(
-            {
-                "metric": judged.metric.name,
-                "league": league,
-                "best": judged.contenders[best].method,
-                "best_score": judged.contenders[best].score,
-                **judged.contenders[place]._asdict(),
-                "difference": float(judged.gains[best] - judged.gains[place]),
-                "low": low,
-                "high": high,
-                "p": p,
-                "note": note,
-            }
-        )
-    table = holm(pd.DataFrame(rows), family=f"{judged.metric.name}, {league}")
-    table["ties"] = ~(table["p_holm"] <= ALIKE)
-    return table
-
-
-def _tested(
-    judged: Judgement, best: int, place: int, clusters: Sequence[str], weights: Weights
-) -> tuple[float, str]:
-    """The p-value of a difference on the same prompts, or why there is none."""
-    if judged.by_prompt is None:
-        return float("nan"), "not tested: no mean over prompts"
-    rows = pd.DataFrame(
-        {
-            "difference": judged.by_prompt[best] - judged.by_prompt[place],
-            "cluster": list(clusters),
-            "weight": weights,
-        }
+def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataFrame:
+    gains = judged.gains[places]
+    best = int(np.argmax(gains))
+    first = judged.contenders[places[best]]
+    nan, note = float("nan"), _untested(judged, places)
+    tested = {"corrected": nan, "low": nan, "high": nan, "p": nan}
+    table = pd.DataFrame([judged.contenders[place]._asdict() for place in places]).assign(
+        metric=judged.metric.name,
+        league=league,
+        methods=len(places),
+        best=first.method,
+        best_score=first.score,
+        difference=gains[best] - gains,
+        note=note,
+        **(tested if note else _tested(judged, places, best)),
     )
-    found = cluster_mean(rows, value="difference", cluster="cluster", weight="weight")
-    return found.p, found.note
+    table["may_be_best"] = ~(table["p"] <= ALIKE)
+    named = ["metric", "league", "methods", "best", "best_score", "corrected", "method", "score"]
+    return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
 
 
-def _parts(
-    trials: Sequence[Trials], donor_weights: Float[np.ndarray, " donors"] | None
-) -> list[tuple[np.ndarray, ...]]:
-    """The parts of every metric, (contenders, prompt), of all prompts one behind the other."""
-    judged = [own.judged(donor_weights) for own in trials]
-    return [
-        tuple(
-            np.concatenate(found, axis=1) for found in zip(*map(metric.parts, judged), strict=True)
-        )
-        for metric in METRICS
-    ]
+def _untested(judged: Judgement, places: list[int]) -> str:
+    """Why methods are not compared; empty if they are."""
+    if judged.by_prompt is None:
+        return "not tested: no mean over prompts"
+    number = _grouped(judged.by_prompt[places], judged.clusters).shape[1]
+    return too_few(number) if number < FEWEST else ""
 
 
-def _combined(metric: Metric, parts: tuple[np.ndarray, ...], weights: Weights) -> Values:
+def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object]:
+    """The columns of methods that are compared prompt by prompt."""
+    assert judged.by_prompt is not None
+    own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1
+    group, weights = _grouped(own, judged.clusters), judged.weights
+    ahead = sign * (own[None] - own[:, None])
+    differences = np.nan_to_num(ahead * weights) @ group
+    masses = (~np.isnan(ahead) * weights) @ group
+    p, (low, high) = together.compared(differences, masses, best)
+    sums, mass = np.nan_to_num(sign * own * weights) @ group, (~np.isnan(own) * weights) @ group
+    corrected = sums[best].sum() / mass[best].sum() - together.optimism(sums, mass)
+    bounds = judged.metric.bounds
+    return {
+        "corrected": float(np.clip(sign * corrected, *bounds)),
+        "low": np.maximum(low, bounds[0] - bounds[1]),
+        "high": np.minimum(high, bounds[1] - bounds[0]),
+        "p": p,
+    }
+
+
+def _grouped(
+    by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
+) -> Float[np.ndarray, "prompt clusters"]:
+    """1 where a prompt is of a cluster; of the clusters in which anything is defined."""
+    names = np.array(clusters, dtype=str)
+    known = np.unique(names[~np.isnan(by_prompt).all(0)])
+    return np.asarray(names[:, None] == known, dtype=float)
+
+
+def _intervals(
+    metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
+) -> tuple[Values, Values]:
+    """The ends of intervals for all contenders together, from the parts of these."""
+    values = metric.combine(*parts, weights=weights)
+    group = _grouped(np.concatenate(parts), clusters)
+    least, most = metric.bounds
+    if group.shape[1] < FEWEST:
+        return np.full_like(values, np.nan), np.full_like(values, np.nan)
+    if metric.by_prompt and np.isfinite(metric.bounds).all():
+        shares = (parts[0] - least) / (most - least)
+        sums = np.nan_to_num(shares * weights) @ group
+        low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
+        return least + (most - least) * low, least + (most - least) * high
+    draws = np.stack(list(_draws(metric, parts, group, weights)))
+    low, high = together.normal_intervals(values, draws, group.shape[1])
+    return np.maximum(low, least), np.minimum(high, most)
+
+
+def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
     """One number of each contender; what a random order is worth, in its place."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None:
@@ -278,20 +340,11 @@ def _combined(metric: Metric, parts: tuple[np.ndarray, ...], weights: Weights) -
     return found
 
 
-def _draws(trials: Sequence[Trials], donors: int, weights: Weights) -> Iterator[list[Values]]:
-    """Every metric of each draw of the bootstrap; no draws of too few clusters."""
-    clusters = np.concatenate([np.array(own.clusters, dtype=object) for own in trials])
-    names, numbers = np.unique(clusters.astype(str), return_inverse=True)
+def _draws(
+    metric: Metric, parts: Parts, group: Float[np.ndarray, "prompt clusters"], weights: Weights
+) -> Iterator[Values]:
+    """A metric of each draw of a bootstrap over clusters."""
+    number = group.shape[1]
     chance = np.random.default_rng(0)
-    for _ in range(RESAMPLES if len(names) >= FEWEST else 1):
-        drawn = chance.multinomial(len(names), np.full(len(names), 1 / len(names)))
-        counts = chance.multinomial(donors, np.full(donors, 1 / donors)).astype(float)
-        parts = _parts(trials, counts)
-        own = weights * drawn[numbers]
-        yield [_combined(metric, found, own) for metric, found in zip(METRICS, parts, strict=True)]
-
-
-def cluster_note(trials: Sequence[Trials]) -> str:
-    """Why there are no intervals; empty if there are."""
-    clusters = {name for own in trials for name in own.clusters}
-    return too_few(len(clusters)) if len(clusters) < FEWEST else ""
+    for counts in chance.multinomial(number, np.full(number, 1 / number), size=RESAMPLES):
+        yield metric.combine(*parts, weights=weights * (group @ counts))

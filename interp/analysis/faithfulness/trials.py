@@ -1,17 +1,16 @@
 """Scores and effects of the same prompts, side by side as arrays."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from interp.analysis.faithfulness import controls
-from interp.analysis.faithfulness.arithmetic import ratio
 from interp.analysis.faithfulness.types import Effects, Scores, Values
 from interp.attribution.games import leave_one_out, shapley_values
 from interp.attribution.registry import find_method
@@ -73,10 +72,8 @@ class Trials:
     tokens: Float[np.ndarray, "prompt segment"]
     places: Float[np.ndarray, "prompt segment"]
     """1 for the first segment in the text."""
-    by_donor: Float[np.ndarray, "prompt donor coalition"]
-    """v of each donor; NaN where a prompt has fewer of them."""
-    donors: Int[np.ndarray, "prompt donor"]
-    """Which donor it is, a number of `donor_names`; -1 for none."""
+    values: Values
+    """v as the mean over donors."""
     clusters: tuple[str, ...]
     weights: Weights
     ratio: tuple[str, str] | None
@@ -84,21 +81,17 @@ class Trials:
     planted: Weights
     """As in `Judged`."""
     soft: Float[np.ndarray, "contenders prompt"]
-    """As in `Judged`; of one donor, so that weights of donors have no part in it."""
+    """As in `Judged`; of one donor."""
 
-    def judged(self, donor_weights: Float[np.ndarray, " donors"] | None = None) -> Judged:
-        """The prompts with v as the mean over donors, each counting by its weight.
-
-        A prompt of whose donors none has a weight has no values.
-        """
-        values = _mean_over_donors(self.by_donor, self.donors, donor_weights)
-        effects = shapley_values(values)
+    def judged(self) -> Judged:
+        """What metrics see."""
+        effects = shapley_values(self.values)
         known = (effects, self.tokens, self.places)
         return Judged(
             sizes=np.concatenate([np.abs(self.scores), controls.sizes(*known)]),
             signed=np.concatenate([self.scores, controls.signed(*known)]),
             has_sign=self.has_sign,
-            values=values,
+            values=self.values,
             compared=self._compared,
             planted=self.planted,
             soft=self.soft,
@@ -116,23 +109,11 @@ CONTROL = "control"
 """How a control is scored."""
 
 
-def _mean_over_donors(
-    by_donor: Float[np.ndarray, "prompt donor coalition"],
-    donors: Int[np.ndarray, "prompt donor"],
-    weights: Float[np.ndarray, " donors"] | None,
-) -> Values:
-    there = donors >= 0
-    own = there.astype(float) if weights is None else np.where(there, weights[donors], 0.0)
-    sums = np.einsum("pd,pdc->pc", own, np.nan_to_num(by_donor))
-    return ratio(sums, own.sum(-1)[:, None])
-
-
 @dataclass(frozen=True)
 class Tables:
     """What was measured of one model, as tables, and what its prompts are."""
 
     segment_scores: pd.DataFrame
-    segment_effects: pd.DataFrame
     coalition_values: pd.DataFrame
     prompts: pd.DataFrame
     """The prompts table."""
@@ -151,7 +132,6 @@ def trials_of(tables: Tables) -> list[Trials]:
 
     A method without any score is left out; then a prompt that some method has no score for.
     """
-    numbers = _donor_numbers(tables.segment_effects)
     scores = _by_contender(tables.segment_scores)
     if not scores:
         return []
@@ -160,28 +140,12 @@ def trials_of(tables: Tables) -> list[Trials]:
     return [
         trials
         for segments, rows in values.groupby(keys, sort=False)
-        if (trials := _of_segments(tables, tuple(segments), rows, scores, numbers)) is not None
+        if (trials := _of_segments(tables, tuple(segments), rows, scores)) is not None
     ]
-
-
-def donor_names(tables: Tables) -> list[str]:
-    """All donors from other instances, in the order of their numbers."""
-    return list(_donor_numbers(tables.segment_effects))
 
 
 def _instance(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["donor_kind"] == "instance"]
-
-
-def _donor_numbers(effects: pd.DataFrame) -> dict[str, int]:
-    names = _donor_lists(effects).explode().dropna().unique()
-    return {str(name): number for number, name in enumerate(names)}
-
-
-def _donor_lists(effects: pd.DataFrame) -> pd.Series:
-    """The names of each prompt's donors."""
-    rows = _instance(effects).dropna(subset=["segment"]).drop_duplicates("prompt_id")
-    return rows.set_index("prompt_id")["donor_names"]
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
@@ -201,7 +165,6 @@ def _of_segments(
     segments: tuple[str, ...],
     rows: pd.DataFrame,
     scores: dict[Contender, pd.DataFrame],
-    numbers: dict[str, int],
 ) -> Trials | None:
     """The prompts whose donors replace these segments; None if no prompt is complete."""
     ids = list(dict.fromkeys(rows["prompt_id"]))
@@ -213,7 +176,6 @@ def _of_segments(
     if not kept:
         return None
     contenders = (*scores, *(Contender(name, CONTROL) for name in controls.CONTROLS))
-    by_donor, donors = _values(rows, kept, _donor_lists(tables.segment_effects), numbers)
     prompts = tables.prompts.set_index("prompt_id").loc[kept]
     starts = prompts[[f"{name}_start" for name in segments]].to_numpy(float)
     return Trials(
@@ -224,8 +186,7 @@ def _of_segments(
         scores=stacked[:, whole],
         tokens=_tokens(tables.segment_scores, kept, segments),
         places=starts.argsort(-1).argsort(-1) + 1.0,
-        by_donor=by_donor,
-        donors=donors,
+        values=_values(rows, kept),
         clusters=tuple(prompts.get(tables.cluster, prompts.index.to_series()).astype(str)),
         weights=prompts["weight"].to_numpy(float),
         ratio=tables.ratio,
@@ -276,21 +237,7 @@ def _tokens(
     return found
 
 
-def _values(
-    rows: pd.DataFrame, ids: Sequence[str], lists: pd.Series, numbers: dict[str, int]
-) -> tuple[Float[np.ndarray, "prompt donor coalition"], Int[np.ndarray, "prompt donor"]]:
-    """V of each prompt, donor and coalition, and which donors these are."""
-    games = dict(_games(rows))
-    most = max(len(games[id_]) for id_ in ids)
-    coalitions = games[ids[0]].shape[1]
-    values = np.full((len(ids), most, coalitions), np.nan)
-    donors = np.full((len(ids), most), -1)
-    for place, id_ in enumerate(ids):
-        values[place, : len(games[id_])] = games[id_]
-        donors[place, : len(games[id_])] = [numbers[name] for name in lists[id_]]
-    return values, donors
-
-
-def _games(rows: pd.DataFrame) -> Iterator[tuple[str, Float[np.ndarray, "donor coalition"]]]:
-    for id_, game in rows.sort_values("coalition").groupby("prompt_id", sort=False):
-        yield str(id_), np.stack(list(game["values"])).T
+def _values(rows: pd.DataFrame, ids: Sequence[str]) -> Values:
+    games = rows.sort_values("coalition").groupby("prompt_id", sort=False)["values"]
+    by_prompt = {id_: np.stack(list(game)).mean(1) for id_, game in games}
+    return np.stack([by_prompt[id_] for id_ in ids])

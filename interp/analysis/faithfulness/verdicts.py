@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from interp.analysis.clusters import FEWEST
 from interp.analysis.faithfulness.ranking import COALITIONS, MODEL, league_of
 from interp.analysis.faithfulness.trials import CONTROL
 from interp.choices import LENGTH, POSITION
@@ -16,19 +17,22 @@ TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
 
 _KEY = ["method", "score"]
 
+_UNTESTED = f"nothing was tested, since fewer than {FEWEST} clusters of prompts have a value"
+
 
 def verdict_table(
     metrics: pd.DataFrame, checks: pd.DataFrame, differences: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per method and score, by the metric that advises, the best first.
 
-    Columns are metric, title, league, method, score, value, low, high, chance, p_holm (of the
-    difference from the best of the league; NaN of the best), verdict:
-    trust: its interval lies above chance, and it may be as good as the best;
-    weaker: above chance, but not as good as the best;
-    refuted: not above chance, and not as good as the best;
-    undecided: neither above chance nor below the best, as far as the prompts show.
-    No rows where no metric can be used.
+    Columns are metric, title, league, method, score, value, corrected (of the best of the league,
+    its value without what it owes to having been chosen), low, high, chance, p (that none of the
+    league is better), may_be_best, verdict:
+    trust: its interval lies above chance, and it may be the best;
+    weaker: above chance, but worse than the best;
+    refuted: worse than the best, and not shown to be above chance;
+    undecided: neither, as far as the prompts show.
+    Verdicts hold for all methods of the model together. No rows where no metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -38,18 +42,24 @@ def verdict_table(
     table = values.assign(
         title=str(used.loc[name, "title"]), league=values["method"].map(league_of)
     )
-    against = differences.reindex(columns=["metric", *_KEY, "p_holm", "ties"])
+    against = differences.reindex(
+        columns=["metric", *_KEY, "best", "best_score", "corrected", "p", "may_be_best"]
+    )
     against = against[against["metric"] == name].drop(columns="metric")
     table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
-    table["verdict"] = _verdicts(table["low"] > table["chance"], table["ties"].ne(False))
+    is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
+    table["corrected"] = table["corrected"].where(is_best)
+    # The only method of a league has none to be worse than.
+    table["may_be_best"] = table["may_be_best"].ne(False)
+    table["verdict"] = _verdicts(table["low"] > table["chance"], table["may_be_best"])
     table = table.sort_values("value", ascending=False, kind="stable")
-    columns = ["metric", "title", "league", *_KEY, "value", "low", "high", "chance", "p_holm"]
-    return table[[*columns, "verdict"]].reset_index(drop=True)
+    columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
+    return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)
 
 
-def _verdicts(above: pd.Series, tied: pd.Series) -> pd.Series:
+def _verdicts(above: pd.Series, best: pd.Series) -> pd.Series:
     found = pd.Series(UNDECIDED, index=above.index)
-    return found.mask(above & tied, TRUST).mask(above & ~tied, WEAKER).mask(~above & ~tied, REFUTED)
+    return found.mask(above & best, TRUST).mask(above & ~best, WEAKER).mask(~above & ~best, REFUTED)
 
 
 def advice(
@@ -71,44 +81,46 @@ def advice(
         )
     own = verdicts[verdicts["league"] == MODEL]
     first = verdicts.iloc[0]
+    whether = "whether the" if first["metric"] == ADVISING[0] else "the"
+    judged = f"{described} by {whether} {first['title']} (a random order: {first['chance']:.2f})"
+    if first[["low", "high"]].isna().all():
+        return f"{model}: {_UNTESTED}. Values on {judged}: {_values(own)}"
     sentences = [
-        f"{model}: judged on {described} by whether the {first['title']} "
-        f"(a random order: {first['chance']:.2f})."
-        if first["metric"] == "top_segment"
-        else f"{model}: judged on {described} by the {first['title']} (a random order: "
-        f"{first['chance']:.2f}).",
+        f"{model}: judged on {judged}.",
         _trusted(own),
         _trivial(metrics[metrics["metric"] == first["metric"]]),
-        _named(own, WEAKER, "Better than chance, but not as good"),
-        _named(own, REFUTED, "Refuted, since no better than chance and worse than the best"),
-        _named(own, UNDECIDED, "Not distinguished from chance on so few prompts"),
+        _named(own, WEAKER, "Better than a random order, but worse than the best"),
+        _named(own, REFUTED, "Refuted, since worse than the best and not shown to be above chance"),
+        _named(own, UNDECIDED, "Shown neither to be above chance nor to be worse than the best"),
         _coalitions(verdicts[verdicts["league"] == COALITIONS]),
         f"Note: {note}." if note else "",
     ]
     return " ".join(filter(None, sentences))
 
 
-def across_models(worst: pd.DataFrame, *, undefined: Sequence[str]) -> str:
+def _values(rows: pd.DataFrame) -> str:
+    """What methods are worth on these prompts, and no more than that."""
+    if rows.empty:
+        return "no method that reads the model alone has one."
+    return f"from {_listed(rows.iloc[:1])} to {_listed(rows.iloc[-1:])}."
+
+
+def across_models(worst: pd.DataFrame, *, undefined: Sequence[str], untested: Sequence[str]) -> str:
     """One paragraph over several models: what methods are worth where they do worst.
 
     Args:
         worst: rows of `metric_table` with their model, one per method and score: the lowest value,
-            of contenders that have one on each model.
+            of contenders that have one on each model; and above, whether its interval lies above a
+            random order on every model.
         undefined: the models on which no contender has one.
+        untested: the models with too few clusters for an interval.
     """
     worst = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
     leagues = worst["method"].map(league_of)
     alone, coalitions = worst[leagues == MODEL], worst[leagues == COALITIONS]
     sentences = []
     if len(alone):
-        sure = alone[alone["low"] > alone["chance"]]
-        sentences.append(
-            f"Above a random order on every model: {_listed_with_models(sure)}."
-            if len(sure)
-            else "No method that reads the model alone is above a random order on every model. The "
-            f"best where it does worst is {_listed_with_models(alone.iloc[:1])}, the least "
-            f"{_listed_with_models(alone.iloc[-1:])}."
-        )
+        sentences.append(_values_at_worst(alone) if untested else _above_on_all(alone))
     if len(coalitions):
         sentences.append(
             f"Of those that read donors' prompts, at worst: {_listed_with_models(coalitions)}."
@@ -116,7 +128,35 @@ def across_models(worst: pd.DataFrame, *, undefined: Sequence[str]) -> str:
     if not sentences:
         return ""
     but = f" but {', '.join(undefined)}, where it is undefined" if undefined else ""
-    return " ".join([f"Over all models{but}, by the top segment:", *sentences])
+    over = f"Over all models{but}, by the top segment:"
+    return " ".join([_not_tested(untested), over, *sentences]).strip()
+
+
+def _not_tested(models: Sequence[str]) -> str:
+    if not models:
+        return ""
+    return (
+        f"On {', '.join(models)} {_UNTESTED}: no method is shown to be above a random order on "
+        "every model, and none is shown not to be."
+    )
+
+
+def _values_at_worst(alone: pd.DataFrame) -> str:
+    return (
+        f"Of methods that read the model alone, the best where it does worst is "
+        f"{_listed_with_models(alone.iloc[:1])}, the least {_listed_with_models(alone.iloc[-1:])}."
+    )
+
+
+def _above_on_all(alone: pd.DataFrame) -> str:
+    sure = alone[alone["above"]]
+    if len(sure):
+        return f"Above a random order on every model: {_listed_with_models(sure)}."
+    return (
+        "No method that reads the model alone is shown to be above a random order on every model. "
+        f"The best where it does worst is {_listed_with_models(alone.iloc[:1])}, the least "
+        f"{_listed_with_models(alone.iloc[-1:])}."
+    )
 
 
 def _listed_with_models(rows: pd.DataFrame) -> str:
@@ -128,12 +168,31 @@ def _trusted(rows: pd.DataFrame) -> str:
     trusted = rows[rows["verdict"] == TRUST]
     if rows.empty:
         return ""
+    may = int(rows["may_be_best"].sum())
+    among = (
+        f" The best of these {len(rows)} is with 95% confidence one of the {may} that are not "
+        "shown to be worse than another."
+        if len(rows) > 1
+        else ""
+    )
     if trusted.empty:
-        return "No method that reads the model alone is shown to be better than chance."
-    others = f"; not distinguished from it: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
+        return f"No method that reads the model alone is shown to be better than chance.{among}"
+    others = f"; not shown to be worse: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
+    first = trusted.iloc[0]
     (best,) = labels(trusted.iloc[:1])
-    value = with_interval(*trusted[["value", "low", "high"]].iloc[0].to_numpy(float))
-    return f"Of the methods that read the model alone, trust {best} {value}{others}."
+    value = with_interval(*first[["value", "low", "high"]].to_numpy(float))
+    return (
+        f"Of the methods that read the model alone, trust {best} {value}"
+        f"{_correction(first)}{others}.{among}"
+    )
+
+
+def _correction(best: pd.Series) -> str:
+    """What the highest value of several is worth without having been chosen for it."""
+    corrected = f"{best['corrected']:.2f}"
+    if not math.isfinite(best["corrected"]) or corrected == f"{best['value']:.2f}":
+        return ""
+    return f", {corrected} when corrected for being the highest"
 
 
 def _trivial(metrics: pd.DataFrame) -> str:

@@ -2,7 +2,9 @@
 
 DIR is a finished study of several organisms. A map says how often the segment of such a share is
 the one that was made to decide or, where a card does not say, has the larger Shapley value.
-With `--sealed` the maps are also tried on organisms that they have not seen.
+Printed is how well each organism is predicted by the map of the others; with `--sealed` the maps
+are also tried on organisms that they have not seen. The error of a map is to be read next to its
+floor: what it would be if every probability were right.
 """
 
 import argparse
@@ -13,7 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.analysis.faithfulness.calibrated import FILE, Calibration, fitted, sealed_table
+from interp.analysis.faithfulness.calibrated import (
+    FILE,
+    Calibration,
+    fitted,
+    held_out_table,
+    sealed_table,
+)
 from interp.analysis.faithfulness.trials import trials_of
 from interp.errors import UserError
 from interp.files import write_whole
@@ -35,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parsed = parser.parse_args(arguments)
     try:
-        maps = calibrated(StudyFolder.read(parsed.folder))
+        folder = StudyFolder.read(parsed.folder)
+        maps = calibrated(folder)
+        print_table(held_out_table(_shares(folder)), title="Each organism by the map of the others")
         if parsed.sealed is not None:
             table = sealed_table(maps, _shares(StudyFolder.read(parsed.sealed)))
             print_table(table, title="Calibration of organisms that the maps have not seen")

@@ -18,8 +18,8 @@ _TEXT = (
     "What segments do is measured by donors that replace them: v(S) is the logit of the "
     "model's own answer over the other, the segments of S kept. Shapley values of this game are "
     "the truth that scores are held against. Methods that are computed from the same values v(S) "
-    "are ranked separately. Intervals are 95%, by a bootstrap over clusters of prompts and over "
-    "donors."
+    "are ranked separately. Intervals are 95% over clusters of prompts and hold for all methods of "
+    "a metric together, so for the best of them too."
 )
 
 
@@ -55,9 +55,9 @@ def _ranking_section(results: list[ModelResults]) -> Section:
         FigureItem(
             f"methods_by_metrics_{number}",
             f"Methods by metrics, {own.model}",
-            partial(methods_by_metrics, standings(own.metrics)),
+            partial(methods_by_metrics, standings(own.metrics, own.checks)),
             f"n = {own.prompts} prompts of {own.clusters} clusters. {titles}. cmd is the lower, "
-            "the better. Grey: undefined.",
+            f"the better. Grey: undefined.{_left_out(own.checks)}",
         )
         for number, own in enumerate(results, start=1)
     ]
@@ -81,16 +81,20 @@ def _ranking_section(results: list[ModelResults]) -> Section:
                 "verdicts",
                 "Verdict on each method",
                 verdicts,
-                "trust: above chance, and not distinguished from the best of its league. weaker: "
-                "above chance, but worse than the best. refuted: not above chance, and worse than "
-                "the best. undecided: neither. p_holm is that of the difference from the best.",
+                "trust: the interval lies above chance, and the method may be the best of its "
+                "league. weaker: above chance, but worse than the best. refuted: worse than the "
+                "best, and not shown to be above chance. undecided: neither. p is that no other "
+                "method of the league is better, corrected for all pairs; above 0.05 a method may "
+                "be the best, and these hold the best with 95% confidence. corrected: the highest "
+                "value without what it owes to being the highest, estimated by a bootstrap.",
             ),
             TableItem(
                 "differences",
                 "The best method of each league against the others",
                 _joined(results, "differences"),
-                "On the same prompts; positive if the best is better. p by random signs of "
-                "clusters, corrected by Holm's method over the metric and league.",
+                "On the same prompts; positive if the best is better. Intervals are for all pairs "
+                "of methods of the metric and league together. p by random signs of clusters: that "
+                "no other method is better, corrected step by step by the largest statistic.",
             ),
             *worst_items(results),
             TableItem("metrics", "All values", _joined(results, "metrics")),
@@ -117,9 +121,20 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
 
 def _across(results: list[ModelResults]) -> str:
     """What methods are worth over all models; empty of less than two that can be judged."""
-    judged = set(_advising(results)["model"])
-    undefined = [own.model for own in results if own.model not in judged]
-    return across_models(_worst(results), undefined=undefined) if len(judged) > 1 else ""
+    known = _advising(results)
+    judged = known["model"].unique()
+    if len(judged) < 2:
+        return ""
+    methods = known[known["score"] != CONTROL]
+    return across_models(
+        _worst(results),
+        undefined=[own.model for own in results if own.model not in judged],
+        untested=[str(name) for name in judged if _no_interval(methods, name)],
+    )
+
+
+def _no_interval(methods: pd.DataFrame, model: str) -> bool:
+    return bool(methods.loc[methods["model"] == model, "low"].isna().all())
 
 
 def _advising(results: list[ModelResults]) -> pd.DataFrame:
@@ -132,7 +147,10 @@ def _worst(results: list[ModelResults]) -> pd.DataFrame:
     """The rows of each contender's lowest value; of those that have one on each model judged."""
     table = _advising(results)
     by_contender = table.groupby(["method", "score"], sort=False)
-    table = table[by_contender["model"].transform("nunique") == table["model"].nunique()]
+    everywhere = by_contender["model"].transform("nunique") == table["model"].nunique()
+    table = table.assign(above=table["low"] > table["chance"])[everywhere]
+    above = table.groupby(["method", "score"], sort=False)["above"].transform("all")
+    table = table.assign(above=above)
     lowest = table.groupby(["method", "score"], sort=False)["value"].idxmin()
     return table.loc[lowest].sort_values("value", ascending=False)
 
@@ -165,7 +183,8 @@ def _check_section(results: list[ModelResults]) -> Section:
     return Section(
         "Which metrics can be used",
         "A metric is used for advice only if it puts the oracle above every method, the middle "
-        "method above a random order, and the reversed oracle below that.",
+        "method above a random order, and the reversed oracle below that. A ratio is not used "
+        "where what it divides by, v(N) - v(0), is next to nothing.",
         (
             TableItem(
                 "checks", "What each metric says of what is known", _joined(results, "checks")
@@ -192,12 +211,22 @@ def _random_section(results: list[ModelResults]) -> Section:
     )
 
 
-def standings(metrics: pd.DataFrame) -> pd.DataFrame:
+def _left_out(checks: pd.DataFrame) -> str:
+    """Which metrics a figure leaves out for what they divide by, and why."""
+    reasons = checks[~checks["divisor"]].groupby("problem", sort=False)["metric"]
+    told = "; ".join(f"{', '.join(names)} ({problem})" for problem, names in reasons)
+    return f" Left out: {told}." if told else ""
+
+
+def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics with contender and standing: 0 of a random order, 1 of the oracle.
 
-    Metrics that are undefined for every method are left out.
+    Metrics that are undefined for every method are left out, and those that divide by next to
+    nothing.
     """
+    divisible = checks.loc[checks["divisor"], "metric"]
     of_methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
+    of_methods = of_methods[of_methods["metric"].isin(divisible)]
     metrics = metrics[metrics["metric"].isin(of_methods["metric"])]
     of_controls = metrics[metrics["score"] == CONTROL].pivot(
         index="metric", columns="method", values="value"

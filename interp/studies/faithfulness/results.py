@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.faithfulness.agreement import share
+from interp.analysis.faithfulness.metrics import METRICS
 from interp.analysis.faithfulness.ranking import (
     Judgement,
     check_table,
-    cluster_note,
     difference_table,
     judge,
     metric_table,
 )
-from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, donor_names, trials_of
+from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, trials_of
 from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.errors import UserError
@@ -24,6 +24,9 @@ from interp.prompts.systems import dependence_factor, planted_second
 from interp.runs.folder import RunFolder
 from interp.studies.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
 from interp.studies.folder import StudyFolder
+
+_FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
+"""What scores of random weights are judged by."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,7 @@ class ModelResults:
     @cached_property
     def differences(self) -> pd.DataFrame:
         """The rows of `difference_table`."""
-        clusters = [name for own in self.trials for name in own.clusters]
-        weights = np.concatenate([own.weights for own in self.trials])
-        return difference_table(self.judgements, clusters, weights)
+        return difference_table(self.judgements)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -68,7 +69,7 @@ class ModelResults:
 
         Empty where the re-initialised model was left out.
         """
-        table = metric_table([own for own in self.reinitialized if own.metric.name == ADVISING[0]])
+        table = metric_table(self.reinitialized)
         return table if table.empty else table[table["score"] != CONTROL]
 
     @property
@@ -83,10 +84,9 @@ class ModelResults:
 
     @property
     def note(self) -> str:
-        """What intervals lack, and what was left out."""
+        """What was left out."""
         left_out = self.asked - self.prompts
-        lines = [cluster_note(self.trials), f"{left_out} prompts lack a score" if left_out else ""]
-        return "; ".join(filter(None, lines))
+        return f"{left_out} prompts lack a score" if left_out else ""
 
     @property
     def answer(self) -> str:
@@ -175,17 +175,16 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     trials = trials_of(tables)
     if not trials:
         return
-    donors = len(donor_names(tables))
     anew: list[Judgement] = []
     if _has_tables(folder, REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
-        anew = judge(random, donors) if random else []
+        anew = judge(random, _FIRST) if random else []
     yield ModelResults(
         model=model,
         cluster=tables.cluster,
         trials=tuple(trials),
         asked=tables.coalition_values["prompt_id"].nunique(),
-        judgements=tuple(judge(trials, donors)),
+        judgements=tuple(judge(trials)),
         reinitialized=tuple(anew),
     )
 
@@ -201,7 +200,6 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     system = effects.record.run.system
     return Tables(
         segment_scores=_of(scores, "segment_scores", model, prompts),
-        segment_effects=_of(effects, "segment_effects", model, prompts),
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
         cluster=dependence_factor(system) or "pair_id",

@@ -9,6 +9,7 @@ from interp.analysis.faithfulness.calibrated import (
     calibrated_shares,
     calibrated_table,
     fitted,
+    held_out_table,
     sealed_table,
 )
 from interp.errors import UserError
@@ -55,6 +56,7 @@ def test_maps_are_tried_on_organisms_that_they_have_not_seen():
     others = shares(organisms=2, seed=1).replace({"organism/0": "new/0", "organism/1": "new/1"})
     others.loc[0, "share"] = np.nan
     (row,) = sealed_table(found, others).to_dict("records")
+    assert 0 < row["floor"] < row["floor_high"]
     assert (row["organisms"], row["prompts"]) == (2, 799)
     assert row["error"] < 0.07
     assert row["auc"] == pytest.approx(found.methods[0].auc, abs=0.05)
@@ -77,6 +79,20 @@ def test_prompts_in_which_nothing_decides_and_small_organisms_are_left_out():
     table.loc[table.index[:395], "decides"] = np.nan
     with pytest.raises(UserError, match="1 organisms have 10 prompts in which a segment decides"):
         fitted(table, system="rulebreakers", segments=SEGMENTS)
+
+
+def test_a_held_out_error_stands_next_to_what_right_probabilities_would_have():
+    rows = shares()
+    (row,) = held_out_table(rows).to_dict("records")
+    (method,) = fitted(rows, system="rulebreakers", segments=SEGMENTS).methods
+    assert row["error"] == pytest.approx(method.error, abs=1e-4)
+    assert row["auc"] == pytest.approx(method.auc, abs=1e-4)
+    assert (row["organisms"], row["prompts"]) == (3, 1200)
+    assert 0.02 < row["floor"] < row["floor_high"] < 0.06
+    # With few prompts a map that is right shows more error than the goal of 0.05.
+    (few,) = held_out_table(shares(organisms=8, prompts=23)).to_dict("records")
+    assert few["floor"] > 0.1
+    assert few["error"] < 2 * few["floor"]
 
 
 def test_scores_become_probabilities(tmp_path):

@@ -10,6 +10,7 @@ from interp.analysis.faithfulness.calibration import (
     MonotoneMap,
     area_under_curve,
     calibration_error,
+    noise_floor,
 )
 
 
@@ -53,3 +54,30 @@ def test_a_map_is_constant_beyond_what_it_was_fitted_to_and_undefined_for_nothin
     found = MonotoneMap((0.25, 0.75), (0.1, 0.9))
     np.testing.assert_allclose(found(np.array([0.0, 0.5, 1.0])), [0.1, 0.5, 0.9])
     assert np.isnan(found(np.array([np.nan]))).all()
+
+
+def test_the_noise_floor_by_hand():
+    """One prompt of probability p: its error is 1 - p with chance p, else p."""
+    assert noise_floor([np.array([0.3])]).mean == pytest.approx(2 * 0.3 * 0.7, abs=0.01)
+    assert noise_floor([np.array([0.3])]).high == pytest.approx(0.7)
+    # Two in a bin: the sum is 0, 1 or 2 with chances 1/4, 1/2, 1/4, against an expected 1.
+    assert noise_floor([np.array([0.5, 0.5])]).mean == pytest.approx(0.25, abs=0.01)
+    certain = noise_floor([np.array([0.0, 1.0])])
+    assert certain == (0, 0)
+    assert np.isnan(noise_floor([np.array([])])).all()
+
+
+def test_right_probabilities_exceed_the_floor_in_one_of_twenty_studies_and_wrong_ones_in_most():
+    chance = np.random.default_rng(0)
+    above, wrong, errors = 0, 0, []
+    for _ in range(300):
+        right = chance.random(23)
+        decides = chance.random(23) < right
+        floor = noise_floor([right])
+        errors.append(calibration_error(right, decides) - floor.mean)
+        above += errors[-1] + floor.mean > floor.high
+        wrong += calibration_error(1 - right, decides) > noise_floor([1 - right]).high
+    # 300 studies of a rate of 0.05: at most 29 with a chance of 0.9997.
+    assert above <= 29
+    assert wrong > 270
+    assert np.mean(errors) == pytest.approx(0, abs=0.01)
