@@ -11,11 +11,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.special import stdtrit
 
 from interp.analysis.groups import table_by
 from interp.analysis.intervals import UPPER, percentile_interval
 from interp.analysis.resampling import (
+    ROUNDING,
+    apart,
     bootstrap_sums,
     permutation_sums,
     random_sign_sums,
@@ -30,6 +31,13 @@ hardly any difference would show."""
 RESAMPLES = 9999
 """Random orders or signs of a permutation test, and bootstrap resamples."""
 
+LEAST_ERROR = 0.2
+"""Least standard error of a resample, as a share of the data's: that of a resample which happens to
+leave out all clusters that differ would be 0, and its mean infinitely many errors away."""
+
+NO_SPREAD = "no interval: no cluster deviates from the others"
+"""The note of what has no standard error."""
+
 NAN = float("nan")
 
 
@@ -39,12 +47,11 @@ class ClusterMean:
 
     mean: float
     low: float = NAN
-    """Lower end of the 95% interval: Student's t for clusters - 1 degrees of freedom, with the
-    linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3)."""
+    """Lower end of the 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided, by random signs of the clusters' sums: that a cluster's trials are as likely to
-    have the opposite sign."""
+    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 where, and only where, the
+    interval excludes 0."""
     trials: int = 0
     clusters: int = 0
     note: str = ""
@@ -85,7 +92,23 @@ class ClusterContrast:
 def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
     """The weighted mean of a column, such as a difference within pairs, with its test.
 
-    Missing values are left out. There is no interval and no test below `FEWEST` clusters.
+    Missing values are left out. There is no interval and no test below `FEWEST` clusters. Where all
+    clusters have the same mean there is no interval either, and p is by random signs.
+
+    The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
+    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it
+    follows skewed clusters. How often the 95% interval held the true mean, of 1,000 simulated
+    samples; one less this is how often p was at most 0.05. In brackets Student's interval; unequal:
+    clusters of 1 to 30 trials of weight 1 or 6::
+
+        clusters             10             30             100
+        normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
+        normal, unequal      0.931 (0.873)  0.935 (0.920)  0.944 (0.946)
+        exponential          0.948 (0.908)  0.931 (0.910)  0.952 (0.948)
+        exponential, unequal 0.911 (0.834)  0.919 (0.871)  0.952 (0.938)
+        lognormal            0.900 (0.842)  0.930 (0.890)  0.931 (0.897)
+        binary, mean 0.5     0.994 (0.944)  0.965 (0.946)  0.955 (0.950)
+        binary, mean 0.9     0.932 (0.818)  0.956 (0.906)  0.968 (0.937)
 
     Args:
         trials: one row per trial.
@@ -105,9 +128,37 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     if found.clusters < FEWEST:
         return replace(found, note=too_few(found.clusters))
     error = standard_error(sums - found.mean * masses, masses.sum())
-    half = float(stdtrit(found.clusters - 1, UPPER)) * error
-    p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
-    return replace(found, low=found.mean - half, high=found.mean + half, p=p)
+    if error <= ROUNDING * np.abs(sums).sum() / masses.sum():
+        p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
+        return replace(found, p=p, note=NO_SPREAD)
+    in_errors = _in_errors(sums, masses, found.mean, error)
+    # The ends are draws, not quantiles between them, so that they exclude 0 where p is small.
+    last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
+    least, most = np.partition(in_errors, (last - 1, -last))[[last - 1, -last]]
+    beyond = min((in_errors >= found.mean / error).sum(), (in_errors <= found.mean / error).sum())
+    return replace(
+        found,
+        low=found.mean - float(most) * error,
+        high=found.mean - float(least) * error,
+        p=min(1.0, 2 * (1 + int(beyond)) / (1 + RESAMPLES)),
+    )
+
+
+def _in_errors(
+    sums: Float[np.ndarray, " clusters"],
+    masses: Float[np.ndarray, " clusters"],
+    mean: float,
+    error: float,
+) -> Float[np.ndarray, " resamples"]:
+    """How far the mean of each bootstrap resample lies from the data's, in its own errors."""
+    own, k = sums - mean * masses, len(sums)
+    columns = np.column_stack([own, masses, own**2, own * masses, masses**2])
+    away, mass, *squares = bootstrap_sums(columns, resamples=RESAMPLES).T
+    away = away / mass
+    # The squares of the deviations from the resample's own mean.
+    deviations = squares[0] - 2 * away * squares[1] + away**2 * squares[2]
+    errors = np.sqrt(k / (k - 1) * np.maximum(deviations, 0.0)) / mass
+    return away / np.maximum(errors, LEAST_ERROR * error)
 
 
 def cluster_contrast(
@@ -140,7 +191,9 @@ def cluster_contrast(
     sums = pd.DataFrame(parts).groupby(trials[cluster].to_numpy()).sum().to_numpy()
     weights, members = sums[:, :2], sums[:, 2:]
     values = trials.groupby(cluster)[value].first().to_numpy(dtype=float)
-    found = _counted(members, *_two_means(np.append(values @ weights, weights.sum(0))[None, :])[0])
+    found = _counted(
+        members, *_two_means(np.append(values @ weights, weights.sum(0))[None, :])[0, :2]
+    )
     fewest = min(found.clusters_a, found.clusters_b)
     if fewest < FEWEST:
         return replace(found, note=too_few(fewest, "a group has"))
@@ -194,14 +247,14 @@ def too_few(clusters: int, what: str = "there are") -> str:
 
 
 def _counted(
-    members: Float[np.ndarray, "clusters 2"], mean_a: float, mean_b: float, difference: float
+    members: Float[np.ndarray, "clusters 2"], mean_a: float, mean_b: float
 ) -> ClusterContrast:
     """The two means with the trials and clusters that they are over."""
     (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
     return ClusterContrast(
         mean_a=float(mean_a),
         mean_b=float(mean_b),
-        difference=float(difference),
+        difference=apart(float(mean_a), float(mean_b)),
         clusters=len(members),
         clusters_a=int(clusters_a),
         clusters_b=int(clusters_b),

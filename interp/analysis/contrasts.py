@@ -3,16 +3,24 @@
 1. Sum up: hits and trials of each cluster (such as an entity pair) at each level of the factor.
 2. Difference: of the two levels' shares. A cluster's contribution to it is linear in its deviations
    from these shares, whether it is found at both levels (a paired comparison) or at one.
-3. Interval: by the contributions' sum of squares, with Student's t.
+3. Interval: by the contributions' sum of squares, with Student's t on the scale of Fisher's z, so
+   that it lies between -1 and 1.
 4. Test: random signs of the clusters' contributions where clusters have both levels; where each
-   cluster has one level, random orders of the clusters' shares.
+   cluster has one level, random orders of the clusters' shares, with the difference over its
+   standard error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: of a factor with many levels, best minus worst, against that of levels in random order
    within clusters; the interval holds for every pair of levels at once.
 6. Correct: Holm's method over the contrasts that a system names. Others are exploratory: they are
    shown without a corrected p-value.
+7. Verdict: where no difference is shown, whether those of interest are excluded
+   (`interp.analysis.equivalence`).
 
 benchmarks/controls counts how often these tests reject true and false null hypotheses in
-simulated studies.
+simulated studies. Groups of clusters that differ in number and spread are where the standard error
+matters: without it, shares of 148 clusters of 60 trials (correlation 0.05) and of 91 of 20 (0.9)
+that are equal on average differed in 0.112 of 1,000 studies, with it in 0.041; 147 clusters of 6
+(0.05) and 30 of 4 (1.0) in 0.246 and 0.063. With 12 clusters of one outcome each against 147 it is
+still 0.102.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,23 +30,28 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import binomtest
 
-from interp.analysis.clusters import FEWEST, RESAMPLES
+from interp.analysis.clusters import FEWEST, NO_SPREAD, RESAMPLES
 from interp.analysis.corrections import holm
+from interp.analysis.equivalence import ONE_SIDED, verdicts
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import LEVEL, UPPER
-from interp.analysis.resampling import permutation_sums, random_sign_sums, share_as_far
+from interp.analysis.resampling import (
+    ROUNDING,
+    apart,
+    permutation_sums,
+    random_sign_sums,
+    share_as_far,
+)
 
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""
 
 SHUFFLES = 999
 """Random orders of the levels within clusters, for the test of a spread."""
-
-ROUNDING = 1e-12
-"""Differences of shares up to this size are none but for rounding."""
 
 MODEL = "model"
 """The factor of contrasts between models."""
@@ -71,14 +84,17 @@ class Difference:
     """A difference of two shares; NaN where undefined, and then `note` says why."""
 
     difference: float
-    """share_a - share_b."""
+    """share_a - share_b; exactly 0 where they differ by rounding alone."""
     low: float = np.nan
     high: float = np.nan
-    """Ends of its 95% interval."""
+    """Ends of its 95% interval, between -1 and 1; none where no cluster deviates from the rest."""
     p: float = np.nan
     """Two-sided."""
     detectable: float = np.nan
     """The difference that a test at 5% finds with a power of 80%, given these data's spread."""
+    excluded_below: float = np.nan
+    """Differences below are excluded by a one-sided test at 5% (`interp.analysis.equivalence`)."""
+    excluded_above: float = np.nan
     share_a: float = np.nan
     share_b: float = np.nan
     clusters: int = 0
@@ -99,7 +115,8 @@ def contrast_table(
 
     Columns are model (of contrasts between models, empty), factor, contrast ("a - b"), status
     ("confirmatory": named in advance, or "exploratory"), then the fields of `Difference`, with
-    p_holm beside p, corrected over all confirmatory rows.
+    p_holm beside p, corrected over all confirmatory rows, and verdict, in the words of
+    `interp.analysis.equivalence`, by p_holm of confirmatory rows and p of others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
@@ -123,7 +140,11 @@ def contrast_table(
         for status, contrasts in ((CONFIRMATORY, named), (EXPLORATORY, exploratory))
     ]
     corrected = holm(tables[0], family="named contrasts").drop(columns=["family", "family_size"])
-    return pd.concat([corrected, tables[1].assign(p_holm=np.nan)]).reset_index(drop=True)
+    table = pd.concat([corrected, tables[1].assign(p_holm=np.nan)]).reset_index(drop=True)
+    decided = table.assign(p=table["p_holm"].where(table["status"] == CONFIRMATORY, table["p"]))
+    place = list(table.columns).index("excluded_above") + 1
+    table.insert(place, "verdict", verdicts(decided, p="p"))
+    return table
 
 
 def _rows(
@@ -155,24 +176,50 @@ def _sums(rows: pd.DataFrame, cluster: str) -> pd.DataFrame:
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     """The difference of two shares, from tables of hits and trials by cluster (their index)."""
     share_a, share_b = _share(a), _share(b)
-    added = _added(a, share_a).sub(_added(b, share_b), fill_value=0.0).to_numpy()
-    paired = 2 * len(a.index.intersection(b.index)) > min(len(a), len(b))
-    clusters = len(added)
-    fewest = clusters if paired else min(len(a), len(b))
+    error, paired, fewest = _error(a, b)
     found = Difference(
-        share_a - share_b, share_a=share_a, share_b=share_b, clusters=clusters, paired=paired
+        apart(share_a, share_b),
+        share_a=share_a,
+        share_b=share_b,
+        clusters=len(a.index.union(b.index)),
+        paired=paired,
     )
     if fewest < FEWEST:
         return replace(found, note=f"no test: fewer than {FEWEST} clusters")
-    error = float(np.sqrt(clusters / (clusters - 1) * (added**2).sum()))
-    half, more = (float(stdtrit(fewest - 1, level)) * error for level in (UPPER, POWER))
+    found = replace(found, p=(_by_signs if paired else _by_relabelling)(a, b, found.difference))
+    if not error:
+        return replace(found, note=NO_SPREAD)
+    low, high = _interval(found.difference, error, fewest - 1, UPPER)
+    below, above = _interval(found.difference, error, fewest - 1, ONE_SIDED)
     return replace(
         found,
-        low=found.difference - half,
-        high=found.difference + half,
-        p=(_by_signs if paired else _by_relabelling)(a, b, found.difference),
-        detectable=half + more,
+        low=low,
+        high=high,
+        detectable=error * sum(float(stdtrit(fewest - 1, level)) for level in (UPPER, POWER)),
+        excluded_below=below,
+        excluded_above=above,
     )
+
+
+def _error(a: pd.DataFrame, b: pd.DataFrame) -> tuple[float, bool, int]:
+    """The standard error of the difference, exactly 0 where no cluster deviates from the others.
+
+    Then, whether clusters have both levels, and how many clusters Student's t counts.
+    """
+    shares = _share(a), _share(b)
+    added = _added(a, shares[0]).sub(_added(b, shares[1]), fill_value=0.0).to_numpy()
+    paired = 2 * len(a.index.intersection(b.index)) > min(len(a), len(b))
+    clusters = len(added)
+    error = float(np.sqrt(clusters / (clusters - 1) * (added**2).sum())) if clusters > 1 else 0.0
+    fewest = clusters if paired else min(len(a), len(b))
+    return error if error > ROUNDING * max(shares) else 0.0, paired, fewest
+
+
+def _interval(difference: float, error: float, df: int, upper: float) -> tuple[float, float]:
+    """Student's interval of Fisher's z of a difference, whose ends never leave -1 to 1."""
+    half = float(stdtrit(df, upper)) * error / (1 - difference**2)
+    low, high = np.tanh(np.arctanh(difference) + np.array([-half, half]))
+    return float(low), float(high)
 
 
 def _share(sums: pd.DataFrame) -> float:
@@ -195,15 +242,51 @@ def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """The clusters' shares in random order over the clusters, which keep their level and trials.
 
     Trials may weigh more at one level than at the other: were they to change levels with their
-    shares, a share at the lighter level would hardly ever count as much again.
+    shares, a share at the lighter level would hardly ever count as much again. Shares may vary more
+    at one level than at the other, too: differences count by their standard errors.
     """
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
     first = np.arange(len(trials)) < len(a)
     weights = np.column_stack([trials * first, trials * ~first])
+    weights /= weights.sum(axis=0)
     shares = sums["hits"].to_numpy(dtype=float) / trials
-    drawn = permutation_sums(shares, weights / weights.sum(axis=0), resamples=RESAMPLES)
-    return share_as_far(drawn[:, 0] - drawn[:, 1], found, rounding=ROUNDING)
+    columns = np.column_stack([weights, weights**2])
+    of_variance = (weights**2).sum(axis=0), np.array([len(a) / (len(a) - 1), len(b) / (len(b) - 1)])
+    drawn = _in_errors(
+        permutation_sums(shares, columns, resamples=RESAMPLES),
+        # The same seed draws the same orders.
+        permutation_sums(shares**2, columns[:, 2:], resamples=RESAMPLES),
+        *of_variance,
+    )
+    own = _in_errors((shares @ columns)[None], (shares**2 @ columns[:, 2:])[None], *of_variance)
+    return share_as_far(drawn, float(own[0]) if found else 0.0)
+
+
+def _in_errors(
+    sums: Float[np.ndarray, "draws 4"],
+    squares: Float[np.ndarray, "draws 2"],
+    squared_weights: Float[np.ndarray, "2"],
+    correction: Float[np.ndarray, "2"],
+) -> Float[np.ndarray, " draws"]:
+    """Differences of two weighted means over their standard errors; infinite where these are 0.
+
+    Args:
+        sums: of values by the weights of either group, and by the squares of these weights.
+        squares: sums of squared values by squared weights.
+        squared_weights: the sums of squared weights.
+        correction: clusters / (clusters - 1) of either group.
+    """
+    means, by_squares = sums[:, :2], sums[:, 2:]
+    variances = squares - 2 * means * by_squares + means**2 * squared_weights
+    variance = (variances * correction).sum(axis=1)
+    apart = means[:, 0] - means[:, 1]
+    # What cancels to less is 0 but for rounding.
+    variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
+    apart[np.abs(apart) <= ROUNDING] = 0.0
+    errors = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(apart == 0.0, 0.0, apart / errors)
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
@@ -215,9 +298,32 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+    if not apart(shares[best], shares[worst]):
+        best, worst = next(iter(shares)), next(reversed(shares))
     plain = difference(of_level[best], of_level[worst])
-    if plain.note:
+    if np.isnan(plain.p):
         return f"{best} - {worst}", plain
+    widths = _widths(of_level)
+    half, half_of_limits = (
+        float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1)
+    )
+    found = replace(plain, p=share_as_far(widths, plain.difference, rounding=ROUNDING))
+    error, _, fewest = _error(of_level[best], of_level[worst])
+    if half <= ROUNDING:
+        return f"{best} - {worst}", replace(found, note=NO_SPREAD)
+    return f"{best} - {worst}", replace(
+        found,
+        low=max(plain.difference - half, 0.0),
+        high=min(plain.difference + half, 1.0),
+        detectable=half + float(stdtrit(fewest - 1, POWER)) * error,
+        excluded_below=max(plain.difference - half_of_limits, 0.0),
+        excluded_above=min(plain.difference + half_of_limits, 1.0),
+        note="",
+    )
+
+
+def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]:
+    """How far apart the extremes are where levels are in random order within clusters."""
     clusters = list(dict.fromkeys(name for table in of_level.values() for name in table.index))
     sums = np.stack(
         [t.reindex(clusters, fill_value=0.0).to_numpy(float) for t in of_level.values()]
@@ -228,15 +334,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         order = chance.random(sums.shape[:2]).argsort(axis=0)
         hits, trials = np.take_along_axis(sums, order[..., None], axis=0).sum(axis=1).T
         widths[draw] = np.ptp(hits / trials)
-    half = float(np.quantile(widths, LEVEL))
-    more = plain.detectable - (plain.high - plain.difference)
-    return f"{best} - {worst}", replace(
-        plain,
-        low=max(plain.difference - half, 0.0),
-        high=min(plain.difference + half, 1.0),
-        p=share_as_far(widths, plain.difference, rounding=ROUNDING),
-        detectable=half + more,
-    )
+    return widths
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:

@@ -10,11 +10,19 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
+ROUNDING = 1e-12
+"""Share of two sums by which they may differ through rounding alone."""
+
 _ROUNDING = 1e-9
 """Share of a statistic that rounding may change."""
 
 _DRAWN_AT_ONCE = 200
 """Resamples that are in memory as 64-bit numbers at a time."""
+
+
+def apart(a: float, b: float) -> float:
+    """The difference a - b, exactly 0 where rounding alone tells the two sums apart."""
+    return 0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b
 
 
 def bootstrap_sums(

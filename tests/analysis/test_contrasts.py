@@ -28,16 +28,23 @@ def sums(hits, trials):
     return pd.DataFrame({"hits": np.array(hits, float), "trials": np.array(trials, float)})
 
 
-def test_a_paired_difference_of_equal_clusters_is_a_t_interval():
+def test_a_paired_difference_of_equal_clusters_is_a_t_interval_of_its_fisher_z():
     rng = np.random.default_rng(0)
     a, b = (sums(rng.integers(0, 98, 30), [97] * 30) for _ in range(2))
     found = difference(a, b)
     change = (a["hits"] - b["hits"]) / 97
     test = stats.ttest_1samp(change, 0)
-    interval = test.confidence_interval()
     assert found.paired
     assert found.difference == pytest.approx(change.mean())
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    for ends, level in (
+        ((found.low, found.high), 0.95),
+        ((found.excluded_below, found.excluded_above), 0.90),
+    ):
+        interval = test.confidence_interval(level)
+        # By the delta method, an error of d is one of d / (1 - d²) on the scale of atanh(d).
+        half = (interval.high - interval.low) / 2 / (1 - found.difference**2)
+        expected = np.arctanh(found.difference) + np.array([-half, half])
+        assert np.arctanh(ends) == pytest.approx(expected)
     assert found.p == pytest.approx(test.pvalue, abs=0.03)
     # The effect that a t-test of this spread finds with a power of 80%.
     error = change.std(ddof=1) / np.sqrt(30)
@@ -52,13 +59,92 @@ def test_clusters_of_one_level_each_are_relabelled():
     found = difference(a, b)
     assert not found.paired
     assert found.clusters == 45
-    exact = stats.permutation_test(
-        (a["hits"] / 5, b["hits"] / 5),
-        lambda x, y: np.mean(x) - np.mean(y),
-        n_resamples=9999,
-        rng=2,
+    welch = stats.ttest_ind(
+        a["hits"] / 5,
+        b["hits"] / 5,
+        equal_var=False,
+        method=stats.PermutationMethod(n_resamples=9999, rng=2),
     )
-    assert found.p == pytest.approx(exact.pvalue, abs=0.02)
+    assert found.p == pytest.approx(welch.pvalue, abs=0.02)
+
+
+def beta_clusters(rng, clusters, trials, *, share, correlation, first=0):
+    """Hits and trials of clusters whose own shares have this mean and intraclass correlation."""
+    if correlation == 1:
+        own = rng.binomial(1, share, clusters).astype(float)
+    else:
+        size = (1 - correlation) / correlation
+        own = rng.beta(share * size, (1 - share) * size, clusters)
+    table = sums(rng.binomial(trials, own), [trials] * clusters)
+    return table.set_axis(range(first, first + clusters))
+
+
+def test_groups_of_other_size_and_spread_differ_by_chance_as_often_as_stated(monkeypatch):
+    """Permutations without standard errors found 0.2 of such differences."""
+    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
+    rng = np.random.default_rng(11)
+    found = [
+        difference(
+            beta_clusters(rng, 147, 6, share=0.3, correlation=0.05),
+            beta_clusters(rng, 30, 4, share=0.3, correlation=1, first=1000),
+        )
+        for _ in range(300)
+    ]
+    most = stats.binom.ppf(0.999, 300, 0.05) / 300
+    assert np.mean([test.p <= 0.05 for test in found]) <= most
+    assert np.mean([test.low <= 0 <= test.high for test in found]) >= 1 - most
+
+
+def test_intervals_never_leave_the_range_of_a_difference():
+    """Student's own interval of such differences holds 79% of true ones, and values above 1."""
+    rng = np.random.default_rng(12)
+    found = [
+        difference(
+            beta_clusters(rng, 12, 10, share=0.95, correlation=0.5),
+            beta_clusters(rng, 12, 10, share=0.05, correlation=0.5, first=1000),
+        )
+        for _ in range(300)
+    ]
+    ends = np.array([(test.low, test.high) for test in found if not np.isnan(test.low)])
+    assert len(ends) > 250
+    assert (ends[:, 0] > -1).all() and (ends[:, 1] < 1).all()
+    assert ((ends[:, 0] <= 0.9) & (ends[:, 1] >= 0.9)).mean() > 0.86
+    assert max(2 * test.difference - test.low for test in found) > 1
+
+
+def test_without_any_spread_there_is_no_interval():
+    alike = sums([5] * 12, [5] * 12)
+    found = difference(alike, sums([0] * 12, [5] * 12))
+    assert found.difference == 1
+    assert found.p < 0.01
+    assert np.isnan([found.low, found.high, found.detectable, found.excluded_above]).all()
+    assert found.note == "no interval: no cluster deviates from the others"
+
+
+def test_one_level_cannot_be_told_from_a_copy():
+    """Weighted shares of the same answers, added up in another order."""
+    rng = np.random.default_rng(13)
+    one = pd.DataFrame({"hits": rng.random(40), "trials": rng.random(40) + 1})
+    copies = {"y": one.sample(frac=1.0, random_state=1), "z": one.iloc[::-1]}
+    assert len({table["hits"].to_numpy().sum() for table in (one, *copies.values())}) > 1
+    name, found = spread({"x": one, **copies})
+    assert name == "x - z"
+    assert (found.difference, found.p) == (0, 1)
+    assert np.isnan([found.low, found.high, found.detectable]).all()
+
+
+def test_verdicts_are_by_the_corrected_p_where_there_is_one():
+    pairs = study(entities=400, rng=np.random.default_rng(2), group=2.0, models=("a",))
+    table = contrast_table(
+        pairs,
+        named=(Contrast("rule", ("mt", "ds")),),
+        exploratory=(Contrast("group"),),
+        cluster="entity",
+    ).set_index("factor")
+    assert table["verdict"].to_dict() == {"rule": "smaller", "group": "different"}
+    rule = table.loc["rule"]
+    assert rule["low"] < rule["excluded_below"] < rule["difference"]
+    assert rule["difference"] < rule["excluded_above"] < rule["high"]
 
 
 def test_a_level_that_weighs_less_has_no_findings_of_its_own():
@@ -117,8 +203,9 @@ def test_what_only_rounding_tells_apart_is_no_finding():
     )
     other["hits"] += 1e-17 * np.arange(40)
     found = difference(one, other)
-    assert 0 < abs(found.difference) < 1e-15
-    assert found.p == 1
+    assert 0 < abs(found.share_a - found.share_b) < 1e-15
+    assert (found.difference, found.p) == (0, 1)
+    assert np.isnan(found.low)
     assert spread({"one": one, "other": other})[1].p == 1
 
 
