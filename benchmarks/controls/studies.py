@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.controls.logical_forms import of_one_model, of_ten_models, pooled_models
+from benchmarks.controls.robustlr import of_robustlr
+from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
 from interp.analysis import clusters, contrasts, discrimination
@@ -32,6 +34,8 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "LogicalForms, one model": of_one_model,
     "LogicalForms, ten models": of_ten_models,
     "LogicalForms, contrasts pooled": pooled_models,
+    "RobustLR": of_robustlr,
+    "RuleBench": of_rulebench,
 }
 """What is simulated, by name."""
 
