@@ -58,6 +58,9 @@ NAMED_IN_ADVANCE = (
 def in_brief(rows: pd.DataFrame, subject: str) -> str:
     """What comparisons of one kind show, in one sentence of at most 25 words.
 
+    Where several show nothing, it gives the range that not all of them exclude, the smallest p, and
+    the n of the one with the fewest clusters.
+
     Args:
         rows: rows of `named.family_table`, with name (of what is compared) and n (such as "40
             theories").
@@ -69,11 +72,11 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     shown = tested[tested["verdict"] == DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
+        left = "" if np.isnan(low) else f"; {_signed(low)} to {_signed(high)} not excluded"
         fewest = tested.loc[tested["clusters"].idxmin()]
-        left = "" if np.isnan(low) else f"; {_signed(low)} to {_signed(high)} is not excluded"
         return (
-            f"{subject}: no difference is shown in {counted(len(tested), 'comparison')}{left} "
-            f"({_p(tested['p_holm'].min())} or more, {fewest['n']} or more)."
+            f"{subject}: no difference shown in {counted(len(tested), 'comparison')}{left}, "
+            f"{_p(tested['p_holm'].min()).replace('p ', 'p ≥ ')}, {fewest['n']}."
         )
     if len(tested) == 1:
         (only,) = tested.to_dict("records")
@@ -96,7 +99,7 @@ def in_full(rows: pd.DataFrame, subject: str) -> str:
     parts = [
         f"a difference is shown for {listed(found)}" if found else "no difference is shown",
         left_open(none[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
-        f"not one answer differs for {listed(alike['name'])}" * bool(len(alike)),
+        f"the score is the same throughout for {listed(alike['name'])}" * bool(len(alike)),
         f"too few to test for {listed(untested['name'])}" * bool(len(untested)),
     ]
     return f"{subject}: {'; '.join(filter(None, parts))}."

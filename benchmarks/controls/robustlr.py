@@ -54,7 +54,7 @@ def of_robustlr(rng: np.random.Generator, planted: bool) -> list[Tested]:
         own = prompts[prompts["set"] == "D-CS"]
         again = _answered(rng, own, LEVELLED, EFFECT)
         rows = pd.concat([rows[~harder], again], ignore_index=True)
-    return [*_of_comparisons(comparisons({SETS: rows})), *([] if planted else _of_scores(rows))]
+    return [*_of_comparisons(comparisons({SETS: rows})), *_of_scores(rows)]
 
 
 def _of_comparisons(table: pd.DataFrame) -> Iterator[Tested]:

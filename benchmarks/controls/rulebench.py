@@ -42,7 +42,7 @@ def of_rulebench(rng: np.random.Generator, planted: bool) -> list[Tested]:
     if planted:  # with the golden rule 3 of 10 questions more are right
         texts["correct"] |= (texts["rules"] == "golden") & (rng.random(len(texts)) < 0.3)
     results = Results(texts, pd.DataFrame(columns=["model", "error"]))
-    return [*_of_comparisons(results), *([] if planted else _of_accuracy(results))]
+    return [*_of_comparisons(results), *_of_accuracy(results)]
 
 
 def _of_comparisons(results: Results) -> Iterator[Tested]:

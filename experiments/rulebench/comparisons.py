@@ -56,8 +56,8 @@ SETTINGS = (
 )
 """What the paper's Sections 4.2 to 4.5 compare."""
 
-MODELS = "Between models, with the golden rule or few"
-"""Every pair of models, answers given at once."""
+MODELS = "Between models"
+"""Every pair of models, with the golden rule and with few rules; answers are given at once."""
 
 
 def comparisons(results: Results) -> pd.DataFrame:
