@@ -16,6 +16,7 @@ from benchmarks.controls.robustlr import of_robustlr
 from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
+from benchmarks.controls.unlike import of_unlike
 from interp.analysis import clusters, contrasts, discrimination
 from interp.files import write_whole
 from interp_experiments.rulebreakers import entity_features
@@ -31,6 +32,7 @@ BLOCK = 20
 KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
     "RULEBREAKERS, across models": across_models,
+    "Unlike clusters": of_unlike,
     "LogicalForms, one model": of_one_model,
     "LogicalForms, ten models": of_ten_models,
     "LogicalForms, contrasts pooled": pooled_models,

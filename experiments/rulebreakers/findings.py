@@ -5,13 +5,14 @@ from collections.abc import Hashable, Mapping
 import pandas as pd
 
 from interp.analysis.contrasts import CONFIRMATORY, MODEL
+from interp.analysis.equivalence import DIFFERENT, SMALLEST, left_open
 from interp.analysis.ratio_table import LARGE_SHARE
 from interp_experiments.remarks import EXPLORATORY, listed, organisms
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.accuracy import accuracy
 from interp_experiments.rulebreakers.tables.attribution import ratios
-from interp_experiments.rulebreakers.tables.comparisons import SIGNIFICANT
+from interp_experiments.rulebreakers.tables.comparisons import NOT_SHOWN
 from interp_experiments.rulebreakers.tables.confidence import confidence
 from interp_experiments.rulebreakers.tables.contrasts import contrasts
 from interp_experiments.rulebreakers.tables.familiarity import familiarity
@@ -26,19 +27,22 @@ def findings(results: Results) -> list[str]:
         *organisms(results.models),
         *incompetent(competence(results)),
         recognized(told_apart),
-        sides(accuracy(results)),
         confirmed(contrasts(results)),
         EXPLORATORY,
+        above_chance(told_apart),
+        sides(accuracy(results)),
         by_finding(
             told_apart,
             "Sensitivity within pairs",
             {
-                "more often in the right order": "the positive answer is relatively likelier on "
+                "more often in the right order": "the positive answer is relatively more likely on "
                 "the side where it is correct, for",
-                "more often in the wrong order": "the positive answer is relatively likelier on "
+                "more often in the wrong order": "the positive answer is relatively more likely on "
                 "the side where it is wrong, for",
             },
+            value="concordance",
         ),
+        *across_pairs(told_apart),
         by_finding(
             confidence(results),
             "Confidence where both sides of a pair are answered positively",
@@ -70,7 +74,7 @@ _CONTRASTS = {
 
 
 def confirmed(table: pd.DataFrame) -> str:
-    """What the contrasts named in advance show, by factor.
+    """What the contrasts named in advance show and exclude, by factor.
 
     Args:
         table: the contrasts of a study.
@@ -79,24 +83,28 @@ def confirmed(table: pd.DataFrame) -> str:
     lines = [
         f"Confirmatory: {len(tested):,} contrasts of paired accuracy were named in the code before "
         "any run and could be tested. They are corrected together, so that the chance of any false "
-        "finding among them is 5%."
+        "finding among them is at most 5%. The smallest difference of interest is "
+        f"{SMALLEST:g}, one pair in ten. Where no difference is shown, brackets hold what two "
+        "one-sided tests, each at 5%, do not exclude."
     ]
     for factor, rows in tested.groupby("factor", sort=False):
-        shown = rows[rows["p_holm"] < SIGNIFICANT]
+        name = "contrast" if factor == MODEL else "model"
+        is_shown = rows["verdict"] == DIFFERENT
+        limits = rows.loc[~is_shown, [name, "excluded_below", "excluded_above"]]
+        left = left_open(limits.itertuples(index=False, name=None))
+        shown = [_signed(row, str(row[name])) for row in rows[is_shown].to_dict("records")]
         if factor == MODEL:
-            pairs = listed(_signed(row, str(row["contrast"])) for row in shown.to_dict("records"))
-            lines.append(
-                f"Of {len(rows):,} pairs of models {len(shown):,} differ"
-                f"{f': {pairs}' if pairs else ''}."
-            )
+            said = f"Of {len(rows):,} pairs of models {len(shown):,} differ"
+            said += f": {listed(shown)}" * bool(shown)
         else:
-            models = listed(_signed(row, str(row["model"])) for row in shown.to_dict("records"))
-            lines.append(f"{_CONTRASTS[str(factor)]}: {models or 'no difference is shown'}.")
+            said = f"{_CONTRASTS[str(factor)]}: a difference is shown for "
+            said += listed(shown) or "no model"
+        lines.append(f"{'; '.join(filter(None, (said, left)))}.")
     return " ".join(lines)
 
 
 def _signed(row: Mapping[Hashable, object], name: str) -> str:
-    """A difference behind the name of what it is a difference of."""
+    """A difference in brackets after the name of what differs."""
     difference = f"{float(str(row['difference'])):+.2f}".replace("-", "−")
     return f"{name} ({difference})"
 
@@ -110,7 +118,7 @@ def incompetent(table: pd.DataFrame) -> list[str]:
 
 
 def recognized(table: pd.DataFrame) -> str:
-    """The span of paired accuracies, and who is above chance."""
+    """The span of paired accuracies."""
     ordered = table.sort_values("paired_accuracy")
     ends = [ordered.iloc[-1], ordered.iloc[0]][: len(ordered)]
     parts = [
@@ -118,11 +126,16 @@ def recognized(table: pd.DataFrame) -> str:
         f"pairs by {row['model']}"
         for row in ends
     ]
+    return f"Both sides are answered correctly in {' and in '.join(dict.fromkeys(parts))}."
+
+
+def above_chance(table: pd.DataFrame) -> str:
+    """Whose interval of paired accuracy lies above what its rate of positive answers gives."""
     above = table[table["paired_low"] > table["chance_yes_rate"]]
-    span = f"Both sides are answered correctly in {' and in '.join(dict.fromkeys(parts))}."
     return (
-        f"{span} More than a model would get that gives as many positive answers whatever the "
-        f"side: {listed(above['model']) or 'none'}."
+        "The interval of paired accuracy lies above what a model would get that gives as many "
+        "positive answers whatever the side (that rate taken as known) for "
+        f"{listed(above['model']) or 'no model'}."
     )
 
 
@@ -137,19 +150,47 @@ def sides(table: pd.DataFrame) -> str:
     )
 
 
-def by_finding(table: pd.DataFrame, subject: str, wording: dict[str, str]) -> str:
-    """One sentence on which models show what, after correction."""
+def by_finding(
+    table: pd.DataFrame, subject: str, wording: dict[str, str], *, value: str = "difference"
+) -> str:
+    """One sentence on which models show what, after correction.
+
+    Where nothing is shown, it gives the value with its interval: what the data leave open.
+    """
+    intervals = pd.Series([_interval(row, value) for row in table.to_dict("records")], table.index)
+    names = table["model"] + intervals.where(table["finding"] == NOT_SHOWN, "")
     endings = {
         **wording,
-        "no difference shown": "no difference is shown for",
+        NOT_SHOWN: f"neither is shown ({value} [95% interval]) for",
         "not tested": "too few entities to test, for",
     }
-    by_ending = {
-        ending: table.loc[table["finding"] == finding, "model"]
-        for finding, ending in endings.items()
-    }
+    by_ending = {ending: names[table["finding"] == finding] for finding, ending in endings.items()}
     parts = [f"{ending} {listed(models)}" for ending, models in by_ending.items() if len(models)]
     return f"{subject}: {'; '.join(parts)}."
+
+
+def _interval(row: Mapping[Hashable, object], value: str) -> str:
+    """A value and its interval, such as " (0.47 [0.40, 0.55])"."""
+    number, low, high = (
+        f"{round(float(str(row[name])), 2) + 0.0:.2f}".replace("-", "−")
+        for name in (value, "low", "high")
+    )
+    return f" ({number} [{low}, {high}])"
+
+
+def across_pairs(table: pd.DataFrame) -> list[str]:
+    """Whose AUROC over all prompts excludes a half, though the order within pairs shows nothing."""
+    apart = (table["auroc_low"] > 0.5) | (table["auroc_high"] < 0.5)
+    rows = table[apart & (table["finding"] == NOT_SHOWN)].to_dict("records")
+    names = listed(
+        f"{row['model']} ({row['auroc']:.2f} [{row['auroc_low']:.2f}, {row['auroc_high']:.2f}])"
+        for row in rows
+    )
+    return [
+        "Sensitivity across pairs: the order within pairs shows nothing, but over all prompts the "
+        "AUROC of the positive answer's relative probability differs from 0.5 (95% interval, not "
+        f"corrected) for {names}."
+    ] * bool(rows)
 
 
 def outliers(table: pd.DataFrame) -> list[str]:

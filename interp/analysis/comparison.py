@@ -52,9 +52,10 @@ def comparison_table(
 
     Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
     p, two-sided, both with clusters as the unit (`interp.analysis.contrasts`); detectable, the
-    difference that would be found with a power of 80%; only_a and only_b, pairs that one alone has
-    right, and p_mcnemar, McNemar's exact test, which takes pairs as independent; pairs, clusters,
-    note.
+    difference that would be found with a power of 80%; excluded_below and excluded_above, the
+    differences below and above which all are excluded (`interp.analysis.equivalence`); only_a and
+    only_b, pairs that one alone has right, and p_mcnemar, McNemar's exact test, which takes pairs
+    as independent; pairs, clusters, note.
 
     Args:
         a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
@@ -85,6 +86,8 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
         "high": found.high,
         "p": found.p,
         "detectable": found.detectable,
+        "excluded_below": found.excluded_below,
+        "excluded_above": found.excluded_above,
         "only_a": int((right[0] & ~right[1]).sum()),
         "only_b": int((right[1] & ~right[0]).sum()),
         "p_mcnemar": mcnemar(right[0].tolist(), right[1].tolist()),

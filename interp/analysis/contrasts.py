@@ -3,8 +3,9 @@
 1. Sum up: hits and trials of each cluster (such as an entity pair) at each level of the factor.
 2. Difference: of the two levels' shares. A cluster's contribution to it is linear in its deviations
    from these shares, whether it is found at both levels (a paired comparison) or at one.
-3. Interval: by the contributions' sum of squares, with Student's t on the scale of Fisher's z, so
-   that it lies between -1 and 1.
+3. Interval: as that of one share, by random weights of the clusters and an added one, so that it
+   lies between -1 and 1 and has a width where no cluster differs
+   (`interp.analysis.proportions.difference_interval`).
 4. Test: random signs of the clusters' contributions where clusters have both levels; where each
    cluster has one level, random orders of the clusters' shares, with the difference over its
    standard error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
@@ -34,11 +35,12 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import binomtest
 
-from interp.analysis.clusters import FEWEST, NO_SPREAD, RESAMPLES
+from interp.analysis.clusters import FEWEST, RESAMPLES
 from interp.analysis.corrections import holm
 from interp.analysis.equivalence import ONE_SIDED, verdicts
 from interp.analysis.groups import grouped
 from interp.analysis.intervals import LEVEL, UPPER
+from interp.analysis.proportions import difference_interval
 from interp.analysis.resampling import (
     ROUNDING,
     apart,
@@ -87,11 +89,11 @@ class Difference:
     """share_a - share_b; exactly 0 where they differ by rounding alone."""
     low: float = np.nan
     high: float = np.nan
-    """Ends of its 95% interval, between -1 and 1; none where no cluster deviates from the rest."""
+    """Ends of its 95% interval, between -1 and 1."""
     p: float = np.nan
     """Two-sided."""
     detectable: float = np.nan
-    """The difference that a test at 5% finds with a power of 80%, given these data's spread."""
+    """The difference that a test at 5% finds with a power of 80%, given the interval's width."""
     excluded_below: float = np.nan
     """Differences below are excluded by a one-sided test at 5% (`interp.analysis.equivalence`)."""
     excluded_above: float = np.nan
@@ -175,51 +177,41 @@ def _sums(rows: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     """The difference of two shares, from tables of hits and trials by cluster (their index)."""
-    share_a, share_b = _share(a), _share(b)
-    error, paired, fewest = _error(a, b)
+    paired, fewest = _counted(a, b)
+    shares = _share(a), _share(b)
     found = Difference(
-        apart(share_a, share_b),
-        share_a=share_a,
-        share_b=share_b,
+        apart(*shares),
+        share_a=shares[0],
+        share_b=shares[1],
         clusters=len(a.index.union(b.index)),
         paired=paired,
     )
     if fewest < FEWEST:
         return replace(found, note=f"no test: fewer than {FEWEST} clusters")
-    found = replace(found, p=(_by_signs if paired else _by_relabelling)(a, b, found.difference))
-    if not error:
-        return replace(found, note=NO_SPREAD)
-    low, high = _interval(found.difference, error, fewest - 1, UPPER)
-    below, above = _interval(found.difference, error, fewest - 1, ONE_SIDED)
+    (low, high), (below, above) = (
+        difference_interval(a, b, paired=paired, upper=upper) for upper in (UPPER, ONE_SIDED)
+    )
     return replace(
         found,
         low=low,
         high=high,
-        detectable=error * sum(float(stdtrit(fewest - 1, level)) for level in (UPPER, POWER)),
+        p=(_by_signs if paired else _by_relabelling)(a, b, found.difference),
+        detectable=(high - low) / 2 * (1 + _power(fewest)),
         excluded_below=below,
         excluded_above=above,
     )
 
 
-def _error(a: pd.DataFrame, b: pd.DataFrame) -> tuple[float, bool, int]:
-    """The standard error of the difference, exactly 0 where no cluster deviates from the others.
-
-    Then, whether clusters have both levels, and how many clusters Student's t counts.
-    """
-    shares = _share(a), _share(b)
-    added = _added(a, shares[0]).sub(_added(b, shares[1]), fill_value=0.0).to_numpy()
-    paired = 2 * len(a.index.intersection(b.index)) > min(len(a), len(b))
-    clusters = len(added)
-    error = float(np.sqrt(clusters / (clusters - 1) * (added**2).sum())) if clusters > 1 else 0.0
-    fewest = clusters if paired else min(len(a), len(b))
-    return error if error > ROUNDING * max(shares) else 0.0, paired, fewest
+def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
+    """Whether clusters have both levels, and how many count: if not, those of the rarer level."""
+    fewest = min(len(a), len(b))
+    paired = 2 * len(a.index.intersection(b.index)) > fewest
+    return paired, len(a.index.union(b.index)) if paired else fewest
 
 
-def _interval(difference: float, error: float, df: int, upper: float) -> tuple[float, float]:
-    """Student's interval of Fisher's z of a difference, whose ends never leave -1 to 1."""
-    half = float(stdtrit(df, upper)) * error / (1 - difference**2)
-    low, high = np.tanh(np.arctanh(difference) + np.array([-half, half]))
-    return float(low), float(high)
+def _power(clusters: int) -> float:
+    """What a power of 80% asks of a difference beyond half of its interval, as a share of this."""
+    return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
 def _share(sums: pd.DataFrame) -> float:
@@ -280,13 +272,13 @@ def _in_errors(
     means, by_squares = sums[:, :2], sums[:, 2:]
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)
-    apart = means[:, 0] - means[:, 1]
+    away = means[:, 0] - means[:, 1]
     # What cancels to less is 0 but for rounding.
     variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
-    apart[np.abs(apart) <= ROUNDING] = 0.0
+    away[np.abs(away) <= ROUNDING] = 0.0
     errors = np.sqrt(variance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(apart == 0.0, 0.0, apart / errors)
+        return np.where(away == 0.0, 0.0, away / errors)
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
@@ -307,18 +299,21 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     half, half_of_limits = (
         float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1)
     )
-    found = replace(plain, p=share_as_far(widths, plain.difference, rounding=ROUNDING))
-    error, _, fewest = _error(of_level[best], of_level[worst])
-    if half <= ROUNDING:
-        return f"{best} - {worst}", replace(found, note=NO_SPREAD)
+    # Where all answers are alike, orders of levels have no width, but further clusters may differ.
+    low = min(plain.difference - half, plain.low)
+    high = max(plain.difference + half, plain.high)
+    below = min(plain.difference - half_of_limits, plain.excluded_below)
+    above = max(plain.difference + half_of_limits, plain.excluded_above)
+    _, fewest = _counted(of_level[best], of_level[worst])
+    more = (plain.high - plain.low) / 2 * _power(fewest)
     return f"{best} - {worst}", replace(
-        found,
-        low=max(plain.difference - half, 0.0),
-        high=min(plain.difference + half, 1.0),
-        detectable=half + float(stdtrit(fewest - 1, POWER)) * error,
-        excluded_below=max(plain.difference - half_of_limits, 0.0),
-        excluded_above=min(plain.difference + half_of_limits, 1.0),
-        note="",
+        plain,
+        low=max(low, 0.0),
+        high=min(high, 1.0),
+        p=share_as_far(widths, plain.difference, rounding=ROUNDING),
+        detectable=(high - low) / 2 + more,
+        excluded_below=max(below, 0.0),
+        excluded_above=min(above, 1.0),
     )
 
 

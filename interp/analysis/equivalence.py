@@ -75,13 +75,13 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
 
     Args:
         found: of each comparison its name, and the differences below and above which all are
-            excluded.
+            excluded; NaN where none is.
         smallest: the smallest difference of interest.
     """
     by_verdict: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:
-        kept = f"{name} ({_signed(below)} to {_signed(above)})"
-        by_verdict[verdict(1.0, below, above, smallest=smallest)].append(kept)
+        left = "" if np.isnan(below) else f" ({_signed(below)} to {_signed(above)})"
+        by_verdict[verdict(1.0, below, above, smallest=smallest)].append(f"{name}{left}")
     ruled_out = f"a difference of {smallest:g} or more is"
     parts = [
         f"{ruled_out} {said} for {_listed(names)}"

@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     chosen = _chosen(arguments.folders, arguments.models)
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+    from interp.analysis.equivalence import SIGNIFICANT, left_open
     from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
@@ -81,6 +82,12 @@ def run(arguments: argparse.Namespace) -> None:
     for note in table["note"].drop_duplicates():
         if note:
             echo(note)
+    unshown = table.loc[table["p"] >= SIGNIFICANT, ["measure", "excluded_below", "excluded_above"]]
+    if not unshown.empty:
+        echo(
+            "where p is 0.05 or more, by two one-sided tests at 5%: "
+            f"{left_open(unshown.itertuples(index=False, name=None))}"
+        )
 
 
 def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | None]]:

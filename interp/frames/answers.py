@@ -28,8 +28,9 @@ class Answered(Sized):
         """Two models on the same prompts: one row for each side of a pair, and for whole pairs.
 
         Columns are those of `interp compare`: both accuracies; their difference a - b, its 95%
-        interval and p with clusters as the unit; pairs that one alone has right, and McNemar's
-        exact test, which takes pairs as independent.
+        interval and p with clusters as the unit, and the differences below and above which all are
+        excluded; pairs that one alone has right, and McNemar's exact test, which takes pairs as
+        independent.
 
         Args:
             a: name of a model.

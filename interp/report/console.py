@@ -1,7 +1,7 @@
 """Tables on the terminal."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 import pandas as pd
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from interp.errors import printable
-from interp.report.formatting import FIGURES
+from interp.report.formatting import FIGURES, holds_p_values, p_text
 
 NARROWEST = 80
 """Columns that tables take at least, however narrow the terminal is."""
@@ -33,12 +33,13 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
 
     A table that is wider than the terminal, or than 80 columns, is printed in several parts, each
     of which begins with the columns of names that the table begins with. No figure and no name is
-    cut; names too long for the table are numbered and listed below the table.
+    cut; names too long for the table are numbered and listed below the table. Numbers have three
+    decimals, p-values four where they are small.
     """
     console = Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
     console.print(printable(title))
-    texts, legend = _with_legend(frame.map(_cell), console.width)
+    texts, legend = _with_legend(frame.apply(_texts), console.width)
     for columns in _parts(texts, console.width):
         console.print(_table(texts[columns]))
     for line in legend:
@@ -98,7 +99,7 @@ def _names_in_front(texts: pd.DataFrame) -> int:
 
 
 def _figures(texts: pd.Series) -> bool:
-    return all(re.match(FIGURES, text) for text in texts)
+    return all(re.match(FIGURES, text.removeprefix("< ")) for text in texts)
 
 
 def _width(texts: pd.Series) -> int:
@@ -123,7 +124,12 @@ def _table(texts: pd.DataFrame) -> Table:
     return table
 
 
-def _cell(value: object) -> str:
+def _texts(values: pd.Series) -> pd.Series:
+    number = p_text if holds_p_values(str(values.name)) else "{:.3f}".format
+    return values.map(lambda value: _cell(value, number))
+
+
+def _cell(value: object, number: Callable[[float], str]) -> str:
     if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.3f}"
+        return "" if pd.isna(value) else number(value)
     return f"{value:,}" if isinstance(value, int) else printable(str(value))

@@ -53,13 +53,18 @@ def column(values: pd.Series) -> Column:
     name = str(values.name)
     values = values.infer_objects()
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        p_values = _P_VALUE.fullmatch(name) is not None
+        p_values = holds_p_values(name)
         cells = [Cell(number_text(v, p_value=p_values), _number_key(v)) for v in values]
         return Column(name, heading(name), True, tuple(cells))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
     keys = [_leading_number(text) if figures else text or None for text in texts]
     return Column(name, heading(name), figures, tuple(map(Cell, texts, keys)))
+
+
+def holds_p_values(name: str) -> bool:
+    """Whether a column of this name holds p-values."""
+    return _P_VALUE.fullmatch(name) is not None
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
@@ -90,7 +95,7 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if p_value:
-        return _p_text(number)
+        return p_text(number)
     form = ",.3f"
     if 0 < abs(number) < _SMALLEST:
         form = ".1e"
@@ -99,7 +104,8 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     return _typographic(f"{number:{form}}")
 
 
-def _p_text(number: float) -> str:
+def p_text(number: float) -> str:
+    """A p-value as text, such as "0.034", "0.0004" and "< 0.0001"."""
     if number < _SMALLEST_P:
         return f"< {_SMALLEST_P:.4f}"
     return f"{number:.4f}" if number < _FINE_P else f"{number:.3f}"

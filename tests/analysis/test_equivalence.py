@@ -46,3 +46,5 @@ def test_what_is_left_open_is_said_with_its_limits():
         "+0.050); a difference of 0.1 or more is not excluded for b (−0.150 to +0.210)"
     )
     assert left_open([]) == ""
+    nan = float("nan")
+    assert left_open([("a", nan, nan)]) == "a difference of 0.1 or more is not excluded for a"

@@ -88,3 +88,13 @@ def test_names_that_look_like_markup_are_printed_as_they_are(capsys):
 def test_means_are_written_with_their_deviation():
     text = mean_with_sd(pd.Series([0.6894, float("nan")]), pd.Series([0.1931, float("nan")]))
     assert text.tolist() == ["0.689 (0.193)", ""]
+
+
+def test_a_small_p_value_is_not_printed_as_zero(capsys):
+    frame = pd.DataFrame({"measure": ["a", "b"], "p": [1e-5, 0.0312], "share": [1e-5, 0.5]})
+    print_table(frame, title="Tests")
+    out = capsys.readouterr().out
+    small, large = out.splitlines()[-3:-1]
+    assert small.split() == ["a", "<", "0.0001", "0.000"]
+    assert large.split() == ["b", "0.031", "0.500"]
+    assert small.index("0.0001") + 6 == large.index("0.031") + 5

@@ -36,8 +36,8 @@ def sensitivity_section(results: Results) -> Section:
                 "Dots: mean difference of one entity pair, over pairs of prompts of which both "
                 "sides are answered positively; their area is the number of pairs. Large points: "
                 "mean over pairs; whiskers: 95% interval, clustered by entity pair; n: entity "
-                "pairs. p by random signs of entity pairs, corrected by Holm's method over the "
-                "models. Above 0, a model is surer where the answer is right.",
+                "pairs. p by a studentized bootstrap over entity pairs, corrected by Holm's "
+                "method over the models. Above 0, a model is surer where the answer is right.",
             ),
             TableItem(
                 "confidence",

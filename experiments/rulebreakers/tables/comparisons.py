@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.clusters import ClusterContrast, ClusterMean
+from interp.analysis.equivalence import SIGNIFICANT
 from interp.analysis.welch import welch_table
 from interp_experiments.rulebreakers.results import Results
 
-SIGNIFICANT = 0.05
-"""p_holm below which a difference is said to be one."""
+NOT_SHOWN = "no difference shown"
+"""The finding where a test shows none."""
 
 
 def every_model(
@@ -32,7 +33,7 @@ def finding_words(
     return [
         "not tested"
         if np.isnan(p)
-        else "no difference shown"
+        else NOT_SHOWN
         if p >= SIGNIFICANT or low <= 0 <= high
         else more
         if difference > 0

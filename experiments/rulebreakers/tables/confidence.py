@@ -21,7 +21,7 @@ def confidence(results: Results) -> pd.DataFrame:
     `difference` is that within pairs of which both sides are answered positively: the probability
     of the positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker,
     where it is wrong. Pairs of one entity are one cluster (`interp.analysis.clusters`); `share` is
-    how many pairs are compared.
+    how many pairs are compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are the paper's: Welch's test of all positive answers on either
     side. It counts the prompts about one entity as independent, and it compares different entities,
@@ -31,6 +31,7 @@ def confidence(results: Results) -> pd.DataFrame:
     compared = _both_accepted(positive)
     table = cluster_mean_table(compared, value="difference", cluster=CLUSTER, weight=WEIGHT)
     table = every_model(table, results, ClusterMean).rename(columns={"mean": "difference"})
+    table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
     table = holm(table.rename(columns={"trials": "pairs"}), family="confidence")
     table.insert(
         1, "finding", finding_words(table, more="surer when right", less="surer when wrong")
