@@ -1,7 +1,12 @@
 """Sentences that the findings of several studies share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+import numpy as np
+import pandas as pd
+
+from interp.analysis.equivalence import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
+from interp.console import counted
 from interp.models.organisms import PREFIX
 
 EXPLORATORY = (
@@ -28,6 +33,93 @@ def organisms(models: Sequence[str]) -> list[str]:
         "them, and show whether a method finds what was planted. They say nothing about published "
         "models, whatever architecture they share with them."
     ]
+
+
+def organisms_in_brief(models: Sequence[str]) -> list[str]:
+    """The same in one short sentence."""
+    made = [model for model in models if model.startswith(PREFIX)]
+    which = "All models" if len(made) == len(models) else f"{len(made):,} of {len(models):,} models"
+    verb = "is an organism" if len(made) == 1 < len(models) else "are organisms"
+    return [
+        f"{which} here {verb}, trained for this project: this says nothing about published models."
+    ] * bool(made)
+
+
+NAMED_IN_ADVANCE = (
+    "Comparisons were named in the code before any model was measured. p is corrected over all of "
+    "them by Holm's method: the chance of any false finding among them is at most 5%. Brackets "
+    f"hold 95% intervals. A difference is shown where p is below {SIGNIFICANT:g}. The smallest "
+    f"difference of interest is {SMALLEST:g}; where none is shown, two one-sided tests, each at 5% "
+    "and not corrected, exclude all differences outside of the range that is given."
+)
+"""What a table of named comparisons is, above its findings."""
+
+
+def in_brief(rows: pd.DataFrame, subject: str) -> str:
+    """What comparisons of one kind show, in one sentence of at most 25 words.
+
+    Where several show nothing, it gives the range that not all of them exclude, the smallest p, and
+    the n of the one with the fewest clusters.
+
+    Args:
+        rows: rows of `named.family_table`, with name (of what is compared) and n (such as "40
+            theories").
+        subject: what is compared with what.
+    """
+    tested = rows[rows["verdict"] != UNTESTED]
+    if tested.empty:
+        return f"{subject}: not tested, with too few in {counted(len(rows), 'comparison')}."
+    shown = tested[tested["verdict"] == DIFFERENT]
+    if shown.empty:
+        low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
+        left = "" if np.isnan(low) else f"; {_signed(low)} to {_signed(high)} not excluded"
+        fewest = tested.loc[tested["clusters"].idxmin()]
+        return (
+            f"{subject}: no difference shown in {counted(len(tested), 'comparison')}{left}, "
+            f"{_p(tested['p_holm'].min()).replace('p ', 'p ≥ ')}, {fewest['n']}."
+        )
+    if len(tested) == 1:
+        (only,) = tested.to_dict("records")
+        return f"{subject}: {only['name']}, {_estimate(only)}, {only['n']}."
+    above, below = ((shown["difference"] * sign > 0).sum() for sign in (1, -1))
+    largest = shown.loc[shown["difference"].abs().idxmax()].to_dict()
+    return (
+        f"{subject}: {above} of {len(tested)} above, {below} below; largest "
+        f"{largest['name']}: {_estimate(largest)}, {largest['n']}."
+    )
+
+
+def in_full(rows: pd.DataFrame, subject: str) -> str:
+    """Every comparison of one kind: shown, left open or excluded, or not tested."""
+    shown = rows[rows["verdict"] == DIFFERENT]
+    none = rows[(rows["p_holm"] >= SIGNIFICANT) & rows["excluded_below"].notna()]
+    alike = rows[(rows["p_holm"] >= SIGNIFICANT) & rows["excluded_below"].isna()]
+    untested = rows[rows["verdict"] == UNTESTED]
+    found = [f"{row['name']} ({_estimate(row)}, {row['n']})" for row in shown.to_dict("records")]
+    parts = [
+        f"a difference is shown for {listed(found)}" if found else "no difference is shown",
+        left_open(none[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
+        f"the score is the same throughout for {listed(alike['name'])}" * bool(len(alike)),
+        f"too few to test for {listed(untested['name'])}" * bool(len(untested)),
+    ]
+    return f"{subject}: {'; '.join(filter(None, parts))}."
+
+
+def _estimate(row: Mapping[Hashable, object]) -> str:
+    """A difference with its interval and p, such as "+0.21 [+0.10, +0.32], p 0.012"."""
+    difference, low, high, p = (
+        float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
+    )
+    ends = "" if np.isnan(low) else f" [{_signed(low)}, {_signed(high)}]"
+    return f"{_signed(difference)}{ends}, {_p(p)}"
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.2f}".replace("-", "−")
+
+
+def _p(p: float) -> str:
+    return "p < 0.0001" if p < 0.0001 else f"p {p:.4f}" if p < 0.001 else f"p {p:.3f}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -18,6 +18,8 @@ from benchmarks.controls.logical_forms import (
     of_three_models,
     pooled_models,
 )
+from benchmarks.controls.robustlr import of_robustlr
+from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
@@ -42,6 +44,8 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "LogicalForms, three models": of_three_models,
     "LogicalForms, ten models": of_ten_models,
     "LogicalForms, contrasts pooled": pooled_models,
+    "RobustLR": of_robustlr,
+    "RuleBench": of_rulebench,
 }
 """What is simulated, by name."""
 

@@ -24,13 +24,19 @@ def sentence(told: Literal | Rule) -> str:
 
 
 def joined(literals: Sequence[Literal], operator: Operator) -> str:
-    """Literals joined by "and" or "or"; adjectives of one subject follow it together."""
+    """Literals joined by "and" or "or"; adjectives of one subject follow it together.
+
+    After a negated adjective "is" is repeated: "Anna is not tall and is kind" has one reading,
+    where "Anna is not tall and kind" may deny both.
+    """
     first, *others = literals
     words = clause(first)
     for before, literal in zip(literals, others, strict=False):
         shared = _is_adjective(before) and _is_adjective(literal)
-        shared = shared and before.predicate.subject == literal.predicate.subject
-        words += f" {operator} {_said(literal) if shared else clause(literal)}"
+        if shared and before.predicate.subject == literal.predicate.subject:
+            words += f" {operator} {'' if before.positive else 'is '}{_said(literal)}"
+        else:
+            words += f" {operator} {clause(literal)}"
     return words
 
 

@@ -10,7 +10,7 @@ _WORD = r"[^\W\d_][\w'’-]*"
 _ADJECTIVE = re.compile(rf"({_NAME}) is (not )?({_WORD})")
 _RELATION = re.compile(rf"({_NAME}) is (not )?the ({_WORD}) of ({_NAME})")
 _INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_NAME}) is (not )?({_NAME})")
-_SHARED = re.compile(rf"(not )?({_WORD})")
+_SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
 _IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
 _IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
 _JOINED = re.compile(r" (and|or) ")
@@ -72,7 +72,11 @@ def literal_of(words: str) -> Literal:
 
 
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
-    """The literals of one side of a rule, and what joins them; "and" where there is one."""
+    """The literals of one side of a rule, and what joins them; "and" where there is one.
+
+    "not" denies the adjective after it alone, as in "tall and not round", also where "is" is not
+    repeated: `english` repeats it, the authors' data may not.
+    """
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
     for part in others[1::2]:

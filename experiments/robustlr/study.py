@@ -21,7 +21,9 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.robustlr import figures, system, tables
+from interp_experiments.robustlr.comparisons import comparisons
 from interp_experiments.robustlr.features import feature_table, guess_table
+from interp_experiments.robustlr.findings import findings, in_short
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -34,6 +36,10 @@ from interp_experiments.robustlr.results import (
 from interp_experiments.robustlr.sizes import size_table, training_sizes
 from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.robustlr.words import Words
+
+THEORIES = (
+    "theories: how many each set has; low and high: 95% interval, with the theory as the unit"
+)
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
@@ -108,19 +114,23 @@ class RobustLRStudy(Study):
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
         results = read_results(folder)
-        theories = results.rows[SETS]["pair_id"].nunique()
+        rows = results.rows[SETS]
+        theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
+        compared = comparisons(results.rows)
         seed = folder.record.options.get("seed", 0)
         return Report(
             title="RobustLR",
             text=(
-                f"{counted(len(results.models), 'model')} on {theories:,} theories with their "
-                "variants. Scores are weighted F1 of the answers to a theory and its variants, "
-                "averaged over theories; a theory is consistent if all of its answers are right. "
-                "Intervals are 95%, with each theory as one trial. Every table has the constant "
+                f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
+                f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
+                "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
+                "theories; a theory is consistent if all of its answers are right. Intervals are "
+                "95%; they and the tests take the theory as the unit. Every table has the constant "
                 "guesses, to compare scores with. Published numbers are in rows of their own; they "
                 "were measured on other theories."
             ),
             sections=(
+                finding_section(results, compared),
                 contrast_section(results),
                 group_section(results),
                 equivalence_section(results),
@@ -136,12 +146,37 @@ class RobustLRStudy(Study):
                     (prompts_item(results.prompts, results.answers),),
                 ),
             ),
+            answer="\n\n".join(in_short(results, compared)),
             names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
             record=folder.record.model_dump(mode="json"),
             problems=tuple(folder.problems()),
         )
+
+
+def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+    """What the comparisons that were named in advance show."""
+    return Section(
+        "Findings",
+        "\n\n".join(findings(results, compared)),
+        (
+            TableItem(
+                "comparisons",
+                "Differences of weighted F1 that were named in advance",
+                compared,
+                "The best constant guess of a set is the label that scores highest if it is said "
+                "of every statement. Each set of a mean counts the same. clusters: theories.",
+            ),
+        ),
+    )
+
+
+def _each(rows: pd.DataFrame) -> str:
+    """How many theories a set has, as in a sentence."""
+    sizes = rows.groupby("set")["pair_id"].nunique()
+    low, high = sizes.min(), sizes.max()
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def contrast_section(results: Results) -> Section:
@@ -156,7 +191,7 @@ def contrast_section(results: Results) -> Section:
                 "contrast",
                 "Weighted F1 of the contrast sets (Tables 2 and 5)",
                 tables.sets(rows, "contrast", 2, 5),
-                "; ".join(results.notes),
+                "; ".join([THEORIES, *results.notes]),
             ),
             TableItem(
                 "scores",
@@ -210,8 +245,8 @@ def equivalence_section(results: Results) -> Section:
                 "equivalence",
                 "Weighted F1 of the equivalence sets (Tables 4 and 5)",
                 tables.sets(results.rows[SETS], "equivalence", 4, 5),
-                "The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in Table 5; the "
-                "first is shown.",
+                f"{THEORIES}. The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in "
+                "Table 5; the first is shown.",
             ),
         ),
     )
@@ -332,7 +367,7 @@ def size_sections(results: Results) -> list[Section]:
             f"figure5_sizes_{place}",
             f"Weighted F1 by the size of the training set {train_set}: {begun} (Figure 5)",
             partial(figures.sizes, rows),
-            "Whiskers: 95%, each theory as one trial.",
+            "Whiskers: 95%, with the theory as the unit.",
         )
         for place, ((begun, train_set), rows) in enumerate(
             table.groupby(["begun_as", "train_set"], sort=False), start=1

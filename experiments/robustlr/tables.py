@@ -6,11 +6,12 @@ from typing import Literal
 
 import pandas as pd
 
+from interp.analysis.proportions import proportions
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Verdict
-from interp_experiments.robustlr.scores import OF_BASE, score_table, with_baselines
+from interp_experiments.robustlr.scores import OF_BASE, score_table, theory_scores, with_baselines
 
 KEY = ["model", "training", "source"]
 """What names a row: a published model also by the data that it was trained on."""
@@ -51,18 +52,56 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 of each set of a kind and their average: Tables 2, 4 and 5.
 
-    Columns are model, training, source ("measured", "baseline" or "published"), average, the sets.
-    Published averages are as they were printed.
+    Columns are model, training, source ("measured", "baseline" or "published"), theories (of each
+    set, "40" or "6-7"; empty where published), average, the sets, and after each of these the ends
+    of its 95% interval (low and high; NaN where published). Published averages are as they were
+    printed.
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    by_model = measured.groupby(["source", "model"], sort=False)["f1"]
-    means = by_model.mean().where(by_model.size() == len(names)).reset_index()
+    both = pd.concat([measured, averages(rows, kind).assign(column="average")])
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
-    return _beside(
-        pd.concat([measured, means.assign(column="average")]), theirs, ["average", *names]
+    columns = ["average", *names]
+    table = _beside(both, theirs, columns)
+    table.insert(len(KEY), "theories", table["model"].map(_spans(measured)).fillna(""))
+    for end in ("low", "high"):
+        ends = _beside(both.assign(f1=both[f"f1_{end}"]), theirs.assign(f1=float("nan")), columns)
+        for name in columns:
+            place = list(table.columns).index(name) + (1 if end == "low" else 2)
+            table.insert(place, f"{name}_{end}", ends[name])
+    return table
+
+
+def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
+
+    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval takes
+    the sets' means as a sample, too, and is rather too wide.
+    """
+    by = ["source", "model"]
+    theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(
+        with_equal_sets
     )
+    shares = proportions(theories, values=["f1"], by=by, cluster="pair_id", weight="weight")
+    whole = theories.groupby(by, sort=False)["set"].nunique() == len(SETS[kind])
+    table = shares.set_index(by)[["share", "low", "high"]].where(whole)
+    named = {"share": "f1", "low": "f1_low", "high": "f1_high"}
+    return table.rename(columns=named).reset_index()
+
+
+def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the column weight, with which every set of a model counts the same."""
+    size = theories.groupby(["model", "set"])["f1"].transform("size")
+    return theories.assign(weight=1 / size)
+
+
+def _spans(measured: pd.DataFrame) -> pd.Series:
+    """How many theories each model has in a set: one number, or the least and the most."""
+    by_model = measured.groupby("model", sort=False)["theories"]
+    ends = zip(by_model.min(), by_model.max(), strict=True)
+    texts = [f"{low:,}" if low == high else f"{low:,}-{high:,}" for low, high in ends]
+    return pd.Series(texts, index=by_model.min().index, dtype=str)
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:

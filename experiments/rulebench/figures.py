@@ -17,7 +17,7 @@ from interp_experiments.rulebench.tables import DIMENSIONS
 def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """The five dimensions of rule following, a line per model (Figure 2).
 
-    `table` is `tables.dimensions(cells)`. Accuracies are shown as they are; the paper stretches
+    `table` is `tables.dimensions(results)`. Accuracies are shown as they are; the paper stretches
     each dimension to the range of its models. A dimension that was not measured leaves a gap.
     """
     with house_style():
@@ -37,7 +37,7 @@ def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                 linestyle=style.line,
                 label=str(model),
             )
-        counts = table.groupby("dimension")["settings"].max()
+        counts = table.groupby("dimension")["n"].max()
         labels = [f"{name}\nn = {counts.get(name, 0)}" for name in DIMENSIONS]
         ax.set_xticks(angles, labels)
         ax.tick_params(axis="x", pad=20)
@@ -71,12 +71,12 @@ def kinds_of_failure(table: pd.DataFrame) -> Axes:
 
     `table` is `tables.failures(results)`.
     """
-    draw = partial(_bars, x="set", y="share_of_failures", hue="behaviour", interval=None)
+    draw = partial(_bars, x="set", y="share_of_failures", hue="behaviour", interval=("low", "high"))
     return panel_a_model(table, draw)
 
 
 def _bars(
-    table: pd.DataFrame, ax: Axes, *, x: str, y: str, hue: str, interval: tuple[str, str] | None
+    table: pd.DataFrame, ax: Axes, *, x: str, y: str, hue: str, interval: tuple[str, str]
 ) -> Axes:
     ax = grouped_bars(table, x=x, y=y, hue=hue, n="n", interval=interval, ax=ax)
     ax.set_ylim(0, 1)

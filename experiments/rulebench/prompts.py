@@ -3,6 +3,7 @@
 Each rule is a segment of its own: "golden", and "noise1" and so on in their order.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -125,6 +126,7 @@ def to_prompt(
             "shots": "yes" if setting.shots else "no",
             "thought": "yes" if setting.thought else "no",
             "version": "counterfactual" if setting.counterfactual else "factual",
+            "rule": _key(rule_set, version, item),
             "golden_rule": "golden" if rules else "",
             "golden_place": str(rules.index(golden) + 1) if rules else "",
             **item.factors,
@@ -134,6 +136,18 @@ def to_prompt(
             answer_prefix="" if setting.thought else PREFIX,
         ),
     )
+
+
+def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
+    """What names an item's golden rule, the same in both versions and under every seed.
+
+    It is made from the words of the factual rule, if its question is the same: ids depend on the
+    seed, and a counterfactual version may have a rule of its own for each item.
+    """
+    factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
+    if rule_set.factual and factual and factual.question == item.question:
+        version, item = rule_set.factual, factual
+    return hashlib.sha256(version.rules[item.rule].natural.encode()).hexdigest()[:8]
 
 
 def _choice(rule_set: RuleSet, item: Item) -> Choice:

@@ -21,7 +21,10 @@ ATTRIBUTION = "attribution"
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""
 
-_PROMPTS = ["prompt_id", "gold", "golden_place", *SETTING]
+RULE = "rule"
+"""The factor that names the golden rule: questions with the same one are a cluster."""
+
+_PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _TEXTS = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
 
 
@@ -30,8 +33,9 @@ class Results:
     """The texts of a study."""
 
     texts: pd.DataFrame
-    """One row per model and prompt that was measured: model, prompt_id, the factors of `SETTING`,
-    gold, golden_place, completion, outcome, correct (bool)."""
+    """One row per model and prompt that was measured: model, prompt_id, pair_id (the question),
+    rule (its golden rule), the factors of `SETTING`, gold, golden_place, completion, outcome,
+    correct (bool)."""
     failed: pd.DataFrame
     """The prompts that could not be measured, with the same columns and error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -11,6 +11,7 @@ from pydantic import Field
 from interp import texts
 from interp.analysis.decisive import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
+from interp.console import counted
 from interp.measurements.attribute import Attribute
 from interp.measurements.generate import Generate
 from interp.measurements.spec import Spec
@@ -22,10 +23,18 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebench import figures, tables
+from interp_experiments.rulebench.comparisons import comparisons
+from interp_experiments.rulebench.findings import findings, in_short
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinds import Quantity
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.results import ATTRIBUTION, STAGES, Results, read_results
+from interp_experiments.rulebench.results import (
+    ATTRIBUTION,
+    RULE,
+    STAGES,
+    Results,
+    read_results,
+)
 from interp_experiments.rulebench.settings import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
@@ -43,7 +52,8 @@ FEW = Setting(quantity="few")
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without any counts as wrong",
     "score": "of a dimension: a mean of accuracies; of a rule: what an attribution method gives it",
-    "golden rule": "the one rule that fits the question",
+    "golden rule": "the one rule that fits the question; golden rules: how many different ones the "
+    "questions are about",
     "noise rule": "any other rule that is shown with it",
     "rules": "how many are shown: no, the golden one, few or all",
     "form": "rules in natural language, or in first-order logic",
@@ -136,14 +146,18 @@ class RuleBenchStudy(Study):
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
         results = read_results(folder)
+        compared = comparisons(results)
         return Report(
             title="RuleBench",
             text=(
-                f"{len(results.models)} models, {len(results.texts):,} texts. Accuracy is the "
-                "share of texts with the correct answer; one without answer is wrong. Intervals "
-                "are 95%. Published numbers are those of the paper's own data and parsers."
+                f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
+                f"{_sizes(results.texts)} Accuracy is the share of texts with the correct answer; "
+                "one without answer is wrong. Intervals are 95%; they and the tests take the "
+                "golden rule as the unit, since questions about one rule are answered alike. "
+                "Published numbers are those of the paper's own data and parsers."
             ),
             sections=(
+                finding_section(results, compared),
                 dimension_section(results),
                 quantity_section(results),
                 form_section(results),
@@ -154,12 +168,39 @@ class RuleBenchStudy(Study):
                 *tuning_sections(results, tunings(results.models)),
                 Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
+            answer="\n\n".join(in_short(results.models, compared)),
             names=NAMES,
             paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
             "Following of Large Language Models.",
             record=folder.record.model_dump(mode="json"),
             problems=(*folder.problems(), *left_out(folder)),
         )
+
+
+def _sizes(texts: pd.DataFrame) -> str:
+    """How many questions each set has, and about how many rules."""
+    counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
+    parts = [
+        f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
+        for name, (questions, rules) in counts.iterrows()
+    ]
+    return f"{'; '.join(parts)}."
+
+
+def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+    """What the comparisons that were named in advance show."""
+    return Section(
+        "Findings",
+        "\n\n".join(findings(results.models, compared)),
+        (
+            TableItem(
+                "comparisons",
+                "Differences of accuracy that were named in advance",
+                compared,
+                "Each over the questions that were answered both times. clusters: golden rules.",
+            ),
+        ),
+    )
 
 
 def left_out(folder: StudyFolder) -> list[str]:
@@ -171,13 +212,14 @@ def left_out(folder: StudyFolder) -> list[str]:
 def dimension_section(results: Results) -> Section:
     """Figure 2, and every number behind it."""
     cells = tables.accuracy(results)
-    table = tables.dimensions(cells)
+    table = tables.dimensions(results)
     failed = tables.not_measured(results)
     return Section(
         "Five dimensions",
         "Executing is the mean accuracy with the golden rule alone, triggering that with all "
         "rules, formal that with rules in logic, applying that with a chain of thought, "
-        "counterfactual that with changed conclusions; each over settings and sets (n).",
+        "counterfactual that with changed conclusions; each over settings and sets, which count "
+        "the same. n counts questions.",
         (
             FigureItem(
                 "figure2_dimensions",

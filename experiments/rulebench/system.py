@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 
@@ -33,6 +34,9 @@ class RuleBench:
     generated: Callable[[int], RuleSet]
     """The set of a seed."""
     reads_data: bool = True
+
+    cluster: ClassVar[str] = "rule"
+    """Questions about one golden rule are answered alike, whatever the names or letters in them."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The questions of a seed, or those in a folder of the authors' layout.

@@ -8,26 +8,31 @@ import pandas as pd
 from interp.analysis.proportions import proportions
 from interp_experiments.rulebench.behaviour import FAILURES
 from interp_experiments.rulebench.followed import OUTCOMES
-from interp_experiments.rulebench.results import SETTING, Results
+from interp_experiments.rulebench.results import RULE, SETTING, Results
 from interp_experiments.rulebench.tuning import Tuning
 
 LONG_TAIL = 0.1
 """Least share of a set's questions that its rarest answers make up together (Appendix D)."""
+
+RULES = "golden_rules"
+"""The column that counts clusters."""
 
 DIMENSIONS = ("executing", "triggering", "formal", "applying", "counterfactual")
 """What a model's rule following is made of (Section 4.7, Appendix F)."""
 
 
 def accuracy(results: Results) -> pd.DataFrame:
-    """One row per model and setting: accuracy with its 95% interval, n, unparsed, refused.
+    """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    A text without answer is wrong. `accuracy_unrefused` leaves out what was refused, as the paper
-    does for SALAD.
+    n counts questions, golden_rules the different ones that they are about, over which intervals
+    are clustered. unparsed and refused are shares. A text without answer is wrong.
+    `accuracy_unrefused` leaves out what was refused, as the paper does for SALAD.
     """
     rows = results.texts
     by = ["model", *SETTING]
-    table = proportions(rows, values=["correct"], by=by, cluster=None)
-    table = table.rename(columns={"share": "accuracy"})[[*by, "accuracy", "low", "high", "n"]]
+    table = proportions(rows, values=["correct"], by=by, cluster=RULE)
+    table = table.rename(columns={"share": "accuracy", "clusters": RULES})
+    table = table[[*by, "accuracy", "low", "high", "n", RULES]]
     for outcome in ("unparsed", "refused"):
         shares = (rows["outcome"] == outcome).groupby([rows[name] for name in by]).mean()
         table = table.merge(shares.rename(outcome).reset_index(), on=by)
@@ -51,14 +56,21 @@ def versions(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def long_tail(results: Results) -> pd.DataFrame:
-    """Table 4: all questions of a set and those with its rarest answers, without demonstrations."""
+    """Table 4: all questions of a set and those with its rarest answers, without demonstrations.
+
+    Columns are model, set, instances, n (questions), golden_rules (that they are about), and the
+    accuracy under each setting.
+    """
     rows = results.texts
     rows = rows[(rows["shots"] == "no") & (rows["form"] == "natural")]
     rare = rows.groupby("set")["gold"].transform(lambda golds: golds.isin(rarest(golds)))
     both = pd.concat([rows.assign(instances="all"), rows[rare].assign(instances="long tail")])
     keys = ["model", "set", "instances"]
     shares = both.groupby([*keys, "rules"], sort=False)["correct"].mean().unstack("rules")
-    return _in_order(shares, ["no", "all", "few", "golden"]).reset_index()
+    counts = both.groupby(keys, sort=False).agg(
+        n=("pair_id", "nunique"), **{RULES: (RULE, "nunique")}
+    )
+    return counts.join(_in_order(shares, ["no", "all", "few", "golden"])).reset_index()
 
 
 def rarest(golds: pd.Series) -> list[str]:
@@ -88,18 +100,23 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
 def failures(results: Results) -> pd.DataFrame:
     """Figure 6: one row per model, set and kind of failure: its share of all failures.
 
-    Columns are model, set, version, behaviour, share_of_failures, n (failures) and accuracy.
+    Columns are model, set, version, behaviour, share_of_failures with its 95% interval (low and
+    high), n (failures), golden_rules (that they are about), accuracy. A set without failures has
+    no share.
     """
     rows = results.behaviours()
-    parts = []
-    for (model, name, version), each in rows.groupby(["model", "set", "version"], sort=False):
-        wrong = each.loc[~each["correct"], "behaviour"]
-        shares = wrong.value_counts(normalize=True)
-        for kind in FAILURES:
-            share = float(shares.get(kind, 0.0)) if len(wrong) else float("nan")
-            parts.append((model, name, version, kind, share, len(wrong), each["correct"].mean()))
-    columns = ["model", "set", "version", "behaviour", "share_of_failures", "n", "accuracy"]
-    return pd.DataFrame(parts, columns=columns)
+    keys = ["model", "set", "version"]
+    kinds = {kind: rows["behaviour"] == kind for kind in FAILURES}
+    wrong = rows.assign(**kinds)[~rows["correct"]]
+    shares = proportions(wrong, values=list(FAILURES), by=keys, cluster=RULE)
+    named = {"measure": "behaviour", "share": "share_of_failures", "clusters": RULES}
+    shares = shares.rename(columns=named).drop(columns="note")
+    accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()
+    table = accuracies.merge(pd.DataFrame({"behaviour": FAILURES}), how="cross")
+    table = table.merge(shares, on=[*keys, "behaviour"], how="left")
+    counts = table[["n", RULES]].fillna(0).astype(int)
+    columns = [*keys, "behaviour", "share_of_failures", "low", "high", "n", RULES, "accuracy"]
+    return table.assign(**counts)[columns]
 
 
 def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
@@ -152,24 +169,35 @@ def _by_set(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return named.rename_axis(columns=None).reset_index()
 
 
-def dimensions(cells: pd.DataFrame) -> pd.DataFrame:
+def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and dimension: the mean accuracy over its settings and sets.
 
-    Columns are model, dimension, score, settings (how many, 0 where the score is undefined).
+    Columns are model, dimension, score with its 95% interval (low and high; it takes the settings'
+    accuracies as a sample, too, and is rather too wide), settings (how many count the same; 0 where
+    the score is undefined), n (questions), golden_rules.
     """
+    rows = results.texts
+    sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
+    rows = rows.assign(weight=1 / sizes, setting=rows[list(SETTING)].agg(" ".join, axis=1))
     of = {
-        "executing": cells["rules"] == "golden",
-        "triggering": cells["rules"] == "all",
-        "formal": cells["form"] == "logic",
-        "applying": (cells["thought"] == "yes") & (cells["rules"] != "no"),
-        "counterfactual": cells["version"] == "counterfactual",
+        "executing": rows["rules"] == "golden",
+        "triggering": rows["rules"] == "all",
+        "formal": rows["form"] == "logic",
+        "applying": (rows["thought"] == "yes") & (rows["rules"] != "no"),
+        "counterfactual": rows["version"] == "counterfactual",
     }
-    parts = []
-    for model, rows in cells.groupby("model", sort=False):
-        for name in DIMENSIONS:
-            chosen = rows.loc[of[name].loc[rows.index], "accuracy"]
-            parts.append((model, name, chosen.mean(), len(chosen)))
-    return pd.DataFrame(parts, columns=["model", "dimension", "score", "settings"])
+    parts = [rows[chosen].assign(dimension=name) for name, chosen in of.items()]
+    both, keys = pd.concat(parts), ["model", "dimension"]
+    shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")
+    shares = shares.rename(columns={"share": "score", "clusters": RULES})
+    counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
+    table = pd.MultiIndex.from_product([rows["model"].unique(), DIMENSIONS], names=keys)
+    table = table.to_frame(index=False).merge(
+        shares[[*keys, "score", "low", "high", RULES]], on=keys, how="left"
+    )
+    table = table.merge(counts.reset_index(), on=keys, how="left")
+    whole = table[["settings", "n", RULES]].fillna(0).astype(int)
+    return table.assign(**whole)[[*keys, "score", "low", "high", "settings", "n", RULES]]
 
 
 def in_order_of_outcomes(found: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """The study: its tables on texts whose classes are known, and the whole of it on a tiny model."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -30,9 +31,16 @@ from tests.support.training import write_training
 NO_FAILURES = pd.DataFrame(columns=["model", "error"])
 
 
+NUMBERS = count()
+
+
 def text(completion, *, correct=False, outcome="answered", place=2, gold="uncle", **setting):
+    """A text about a question, and a rule, of its own."""
+    number = str(next(NUMBERS))
     asked = {
         "model": "m",
+        "pair_id": number,
+        "rule": number,
         "set": "clutrr",
         "rules": "few",
         "form": "natural",
@@ -67,6 +75,25 @@ def test_accuracy_counts_what_has_no_answer_as_wrong():
     assert (cell["unparsed"], cell["refused"]) == (0.25, 0.25)
     assert cell["accuracy_unrefused"] == pytest.approx(1 / 3)
     assert cell["low"] < 0.25 < cell["high"]
+    assert cell["golden_rules"] == 4
+
+
+def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
+    """Twelve rules of eight questions each, all of a rule answered alike: twelve trials."""
+    alike, apart = (
+        tables.accuracy(
+            results_of(
+                *[
+                    text("?", correct=n % 12 < 6, rule=str(n % 12) if together else str(n))
+                    for n in range(96)
+                ]
+            )
+        ).loc[0]
+        for together in (True, False)
+    )
+    assert (alike["accuracy"], alike["n"], alike["golden_rules"]) == (0.5, 96, 12)
+    assert (alike["low"], alike["high"]) == pytest.approx((0.24, 0.76), abs=0.03)
+    assert alike["high"] - alike["low"] > 2 * (apart["high"] - apart["low"])
 
 
 def test_without_any_answer_that_is_not_refused_the_accuracy_of_those_is_undefined():
@@ -91,6 +118,9 @@ def test_failures_are_shares_of_the_wrong_texts_of_the_counterfactual_version():
         "execution error": 0.25,
         "no rule named": 0.25,
     }
+    assert set(table.loc["clutrr", "golden_rules"]) == {4}
+    triggered = table.loc[("clutrr", "triggering error")]
+    assert triggered["low"] < 0.5 < triggered["high"]
     assert set(table.loc["clutrr", "n"]) == {4} and set(table.loc["clutrr", "accuracy"]) == {0.2}
     assert table.loc[("string-game", "execution error"), "share_of_failures"] == 1.0
 
@@ -104,7 +134,15 @@ def test_dimensions_are_means_over_settings_not_over_texts():
         text("Rule 2 fits", shots="yes", thought="yes", version="counterfactual"),
         text("Rule 2 fits", correct=True, shots="yes", thought="yes"),
     )
-    table = tables.dimensions(tables.accuracy(results)).set_index("dimension")
+    table = tables.dimensions(results).set_index("dimension")
+    assert table["n"].to_dict() == table["golden_rules"].to_dict()
+    assert table["n"].to_dict() == {
+        "executing": 4,
+        "triggering": 2,
+        "formal": 1,
+        "applying": 2,
+        "counterfactual": 1,
+    }
     assert table["score"].to_dict() == {
         "executing": 0.5,
         "triggering": 0.5,
@@ -238,13 +276,16 @@ def test_the_radar_shows_each_score_where_it_is():
             "model": "m",
             "dimension": list(tables.DIMENSIONS),
             "score": [0.1, 0.2, 0.3, np.nan, 0.5],
-            "settings": [1, 2, 3, 0, 5],
+            "n": [10, 20, 30, 0, 50],
         }
     )
     ax = figures.radar(table)
     (line,) = ax.get_lines()
     np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.2, 0.3, np.nan, 0.5, 0.1])
-    assert [tick.get_text() for tick in ax.get_xticklabels()][3] == "applying\nn = 0"
+    assert [tick.get_text() for tick in ax.get_xticklabels()][2:4] == [
+        "formal\nn = 30",
+        "applying\nn = 0",
+    ]
 
 
 def load(name) -> Model:
@@ -320,7 +361,7 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
         "golden_rule",
     ):
         assert (folder.folder / "figures" / f"{name}.png").exists()
-    for name in ("table1", "table2", "table4", "dimensions", "accuracy", "failures"):
+    for name in ("comparisons", "table1", "table2", "table4", "dimensions", "accuracy", "failures"):
         assert (folder.folder / "tables" / f"{name}.csv").exists()
     assert "Triggering" in page.read_text() or "triggering" in page.read_text()
 

@@ -1,0 +1,107 @@
+"""The tests and intervals in the report of RuleBench, run on one simulated study.
+
+Each golden rule is easier for a model or harder, and more so under one setting than under another;
+so is each question. Some rules have many questions, as in generated sets.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from benchmarks.controls.tested import Tested
+from interp.analysis.contrasts import mcnemar
+from interp.analysis.proportions import proportions
+from interp_experiments.rulebench.comparisons import MODELS, comparisons
+from interp_experiments.rulebench.results import Results
+from interp_experiments.rulebench.tables import accuracy
+
+QUESTIONS, RULES = 160, 60
+"""Of a study; rules that are drawn from, the first ones more often."""
+
+OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
+"""Standard deviations in log-odds: of rules for a model, of these under a setting, of questions."""
+
+EFFECT = 1.0
+"""What is planted for the second model, in log-odds of a right answer."""
+
+SETTINGS = ("no", "golden", "few")
+
+POPULATION = 1_000_000
+
+
+def of_rulebench(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Every named comparison of two models, and the intervals of accuracies."""
+    share = 1 / np.arange(1, RULES + 1) ** 0.7
+    rule = rng.choice(RULES, QUESTIONS, p=share / share.sum())
+    texts = pd.concat(
+        [_texts(rng, rule, model, EFFECT * planted * place) for place, model in enumerate("ab")],
+        ignore_index=True,
+    )
+    if planted:  # with the golden rule 3 of 10 questions more are right
+        texts["correct"] |= (texts["rules"] == "golden") & (rng.random(len(texts)) < 0.3)
+    results = Results(texts, pd.DataFrame(columns=["model", "error"]))
+    return [*_of_comparisons(results), *_of_accuracy(results)]
+
+
+def _of_comparisons(results: Results) -> Iterator[Tested]:
+    texts = results.texts
+    for row in comparisons(results).to_dict("records"):
+        levels = row["contrast"].split(" - ")
+        if row["subject"] == MODELS:
+            setting = row["name"].rpartition(", ")[2]
+            sides = (texts[(texts["model"] == m) & (texts["rules"] == setting)] for m in levels)
+        else:
+            own = texts[texts["model"] == row["model"]]
+            sides = (own[own["rules"] == level] for level in levels)
+        judged = [side.sort_values("pair_id")["correct"].tolist() for side in sides]
+        subject = row["subject"].lower()
+        yield Tested(
+            f"RuleBench, {subject}" + ("" if row["model"] != "b" else "@other"),
+            row["p"],
+            family="RuleBench, named comparisons",
+            p_holm=row["p_holm"],
+            naive=mcnemar(*judged),
+            low=row["low"],
+            high=row["high"],
+        )
+
+
+def _of_accuracy(results: Results) -> Iterator[Tested]:
+    """Intervals of the accuracy, less the truth: clustered, and Wilson's over questions."""
+    truth, own = _truth(), results.texts[results.texts["model"] == "a"]
+    naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
+    both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}
+    for over, table in both.items():
+        row = table.set_index("rules").loc["few"]
+        name = f"RuleBench, accuracy, over {over}"
+        yield Tested(name, np.nan, low=row["low"] - truth, high=row["high"] - truth)
+
+
+def _truth() -> float:
+    """The accuracy over all rules and questions that might have been drawn."""
+    spread = np.sqrt(OF_RULE**2 + OF_SETTING**2 + OF_QUESTION**2)
+    return float(expit(np.random.default_rng(0).normal(0, spread, POPULATION)).mean())
+
+
+def _texts(rng: np.random.Generator, rule: np.ndarray, model: str, shift: float) -> pd.DataFrame:
+    """A model's answers to the questions under all settings."""
+    of_rule = rng.normal(0, OF_RULE, RULES)
+    of_question = rng.normal(0, OF_QUESTION, len(rule))
+    parts = []
+    for setting in SETTINGS:
+        of_setting = rng.normal(0, OF_SETTING, RULES)
+        odds = shift + of_rule[rule] + of_setting[rule] + of_question
+        asked = {
+            "model": model,
+            "set": "kinship",
+            "rules": setting,
+            "pair_id": np.arange(len(rule)).astype(str),
+            "rule": rule.astype(str),
+            "correct": rng.random(len(rule)) < expit(odds),
+            "outcome": "answered",
+        }
+        parts.append(pd.DataFrame(asked))
+    plain = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+    return pd.concat(parts).assign(**plain)

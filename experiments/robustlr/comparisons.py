@@ -1,0 +1,108 @@
+"""The comparisons of weighted F1 that were named before any model was measured, over theories.
+
+1. Of every model, each set and the mean of each kind of sets against the best constant guess.
+2. Of every model, the contrast sets with each other: which operator is the hardest?
+3. Every pair of models, on the mean of each kind of sets.
+
+The best constant guess of a set says of every statement True, or False, or Unknown, whichever has
+the highest F1: correct labels alone decide which, no model's answer does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import pandas as pd
+
+from interp.analysis.contrasts import Difference, difference
+from interp_experiments.named import family_table
+from interp_experiments.robustlr.language import LABELS
+from interp_experiments.robustlr.results import BARE, SETS
+from interp_experiments.robustlr.scores import BASELINES, theory_scores, with_baselines
+from interp_experiments.robustlr.tables import SETS as OF_KIND
+from interp_experiments.robustlr.tables import with_equal_sets
+
+GUESS = "best constant guess"
+
+TEST_SPLIT = "test split"
+"""Statements in-domain, with nothing else than what decides them, as one more set."""
+
+AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS = "against a guess", "between sets", "between models"
+
+Where = Mapping[str, object]
+
+
+def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per comparison: columns as of `named.family_table`.
+
+    The first are model (empty between models), kind (of the three above), sets and contrast
+    ("a - b"); name says all of it in words, and n how many theories were compared.
+
+    Args:
+        stages: rows of a study's results by stage.
+    """
+    rows = stages[SETS]
+    if BARE in stages:
+        rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
+    theories = theory_scores(with_baselines(rows), ["model", "set"])
+    theories = pd.concat([theories, best_guesses(theories)], ignore_index=True)
+    keys = ["model", "kind", "sets", "contrast", "name", "n"]
+    return family_table(_named(with_equal_sets(theories)), keys)
+
+
+def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the best constant guess of each set, under the name of `GUESS`."""
+    constant = [name for name in BASELINES[: len(LABELS)] if name in set(theories["model"])]
+    means = theories.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
+    best = theories["set"].map(means.idxmax(axis=1))
+    return theories[theories["model"] == best].assign(model=GUESS)
+
+
+def _named(theories: pd.DataFrame) -> Iterator[tuple[Where, Difference]]:
+    models = [model for model in theories["model"].unique() if model not in (*BASELINES, GUESS)]
+    there = set(theories["set"])
+    means = {f"{kind} sets": names for kind, names in OF_KIND.items() if set(names) <= there}
+    alone = {name: (name,) for names in (*OF_KIND.values(), (TEST_SPLIT,)) for name in names}
+    f1 = {
+        (model, name): _sums(theories, model, members)
+        for model in (*models, GUESS)
+        for name, members in {**alone, **means}.items()
+        if set(members) <= there
+    }
+    for model in models:
+        for name in (*alone, *means):
+            if (model, name) in f1:
+                where = {"model": model, "kind": AGAINST_GUESS, "sets": name}
+                yield _compared(where, (model, GUESS), f"{model}, {name}", f1, name)
+        for a, b in combinations(OF_KIND["contrast"], 2):
+            if {a, b} <= there:
+                found = difference(f1[model, a], f1[model, b])
+                where = {"model": model, "kind": BETWEEN_SETS, "sets": f"{a}, {b}"}
+                yield _row(where, f"{a} - {b}", f"{model}, {a} − {b}", found), found
+    for name in means:
+        for a, b in combinations(models, 2):
+            where = {"model": "", "kind": BETWEEN_MODELS, "sets": name}
+            yield _compared(where, (a, b), f"{a} − {b}, {name}", f1, name)
+
+
+def _compared(
+    where: Where,
+    models: tuple[str, str],
+    said: str,
+    f1: Mapping[tuple[str, str], pd.DataFrame],
+    name: str,
+) -> tuple[Where, Difference]:
+    """Two models, or a model and the guess, on the same theories."""
+    found = difference(*(f1[model, name] for model in models))
+    return _row(where, " - ".join(models), said, found), found
+
+
+def _row(where: Where, contrast: str, said: str, found: Difference) -> Where:
+    counted = f"{found.clusters:,} {'statements' if where['sets'] == TEST_SPLIT else 'theories'}"
+    return {**where, "contrast": contrast, "name": said, "n": counted}
+
+
+def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
+    """F1 as hits of so many trials, by theory; every set counts the same."""
+    rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
+    rows = rows.set_index("pair_id")
+    return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})

@@ -1,0 +1,134 @@
+"""What was named in advance, on answers whose scores are known; the sentences made from it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from interp_experiments.robustlr import tables
+from interp_experiments.robustlr.comparisons import (
+    AGAINST_GUESS,
+    BETWEEN_MODELS,
+    BETWEEN_SETS,
+    TEST_SPLIT,
+    comparisons,
+)
+from interp_experiments.robustlr.findings import findings, in_short
+from interp_experiments.robustlr.results import BARE, SETS, Results
+from interp_experiments.robustlr.scores import theory_scores
+from interp_experiments.robustlr.system import bare, system
+
+EACH = 24
+
+
+def answered_by(prompts, **answers):
+    """The prompts once for each model, with its answers."""
+    columns = ["prompt_id", "pair_id", "side", "set", "group", "base_label", "gold"]
+    return pd.concat(
+        [prompts[columns].assign(model=model, answer=said) for model, said in answers.items()],
+        ignore_index=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def stages():
+    """One model says Unknown throughout in the sets, and one is mostly right."""
+    rng = np.random.default_rng(0)
+    prompts, short = (
+        one.prompts(seed=0, data=None).spread(number).to_frame()
+        for one, number in ((system, 6 * EACH), (bare, 60))
+    )
+    gold = prompts["gold"].to_numpy()
+    right = np.where(rng.random(len(prompts)) < 0.8, gold, "True")
+    return {
+        SETS: answered_by(prompts, unknown="Unknown", able=right),
+        BARE: answered_by(short, unknown=short["gold"], able=short["gold"]),
+    }
+
+
+def test_scores_have_intervals_that_follow_their_spread(stages):
+    """A guess scores the same on every theory: its interval is far from Wilson's."""
+    scores = tables.scores(stages[SETS]).set_index(["model", "set"])
+    row = scores.loc[("unknown", "N-CS")]
+    assert row["f1"] == pytest.approx(1 / 3) and row["theories"] == EACH
+    wilson = stats.binomtest(EACH // 3, EACH).proportion_ci(method="wilson")
+    assert row["f1_high"] - row["f1_low"] < 0.45 * (wilson.high - wilson.low)
+    assert row["f1_low"] < 1 / 3 < row["f1_high"]
+
+
+def test_the_headline_table_has_theories_and_intervals_of_every_score(stages):
+    table = tables.sets(stages[SETS], "contrast", 2, 5).set_index("model")
+    able = table.loc["able"]
+    assert able["theories"] == str(EACH)
+    for name in ("average", "C-CS", "D-CS", "N-CS"):
+        assert 0 < able[f"{name}_low"] < able[name] < able[f"{name}_high"] < 1
+    by_set = theory_scores(stages[SETS].query("model == 'able'"), ["set"]).groupby("set")["f1"]
+    assert able["average"] == pytest.approx(by_set.mean()[["C-CS", "D-CS", "N-CS"]].mean())
+    published = table[table["source"] == "published"]
+    assert published[["average_low", "C-CS_high"]].isna().all(axis=None)
+    assert (published["theories"] == "").all()
+
+
+def test_a_model_is_held_against_the_best_constant_guess_theory_by_theory(stages):
+    table = comparisons(stages)
+    against = table[table["kind"] == AGAINST_GUESS].set_index(["model", "sets"])
+    assert set(against.index.get_level_values("sets")) == {
+        *(name for names in tables.SETS.values() for name in names),
+        *("contrast sets", "equivalence sets", TEST_SPLIT),
+    }
+    same = against.loc[("unknown", "C-CS")]
+    assert (same["difference"], same["p"], same["n"]) == (0, 1, f"{EACH} theories")
+    scores = theory_scores(stages[SETS].query("set == 'C-CS'"), ["model", "pair_id"])
+    wide = scores.pivot(index="pair_id", columns="model", values="f1")
+    apart = wide["able"] - wide["unknown"]  # which is the best guess there
+    row = against.loc[("able", "C-CS")]
+    assert row["difference"] == pytest.approx(apart.mean())
+    # Student's interval on the scale of Fisher's z, which hardly matters here.
+    expected = stats.ttest_1samp(apart, 0).confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx(tuple(expected), abs=0.01)
+    assert against.loc[("able", TEST_SPLIT), "share_a"] == 1
+    assert against.loc[("able", TEST_SPLIT), "n"] == "60 statements"
+
+
+def test_sets_and_models_are_compared_and_all_is_one_family(stages):
+    table = comparisons(stages)
+    assert table["kind"].value_counts().to_dict() == {
+        AGAINST_GUESS: 2 * 9,
+        BETWEEN_SETS: 2 * 3,
+        BETWEEN_MODELS: 2,
+    }
+    tested = table.dropna(subset="p")
+    smallest = tested["p"].idxmin()
+    assert table.loc[smallest, "p_holm"] == pytest.approx(len(tested) * tested.loc[smallest, "p"])
+    models = table[table["kind"] == BETWEEN_MODELS].set_index("sets")
+    assert models.loc["contrast sets", "contrast"] == "unknown - able"
+    assert models.loc["contrast sets", "paired"] and models.loc["contrast sets", "difference"] < 0
+    assert not table[table["kind"] == BETWEEN_SETS]["paired"].any()
+
+
+def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
+    table, results = comparisons(stages), Results(stages, [])
+    short, full = in_short(results, table), findings(results, table)
+    assert len(short) <= 5
+    assert all(len(sentence.split()) <= 25 for sentence in short), short
+    assert short[0].startswith("Test split against a constant guess: 2 of 2 above, 0 below; ")
+    assert all(" theories" in line or " statements" in line for line in short)
+    contrast = next(line for line in full if line.startswith("Contrast sets against"))
+    assert "the score is the same throughout for unknown, C-CS" in contrast
+    assert "no difference" not in " ".join(line for line in full if "excluded" in line)
+
+
+def test_fewer_than_ten_theories_are_not_tested(stages):
+    rows = stages[SETS]
+    few = rows.groupby("set")["pair_id"].unique().map(lambda ids: ids[:6]).explode()
+    table = comparisons({SETS: rows[rows["pair_id"].isin(few)]})
+    alone = table[~table["sets"].str.contains("sets")]
+    assert alone["p"].isna().all() and (alone["verdict"] == "not tested").all()
+    scores = tables.scores(rows[rows["pair_id"].isin(few)])
+    assert (scores["theories"] == 6).all() and scores["f1_low"].notna().all()
+
+
+def test_published_numbers_of_table_2_as_printed():
+    rows = tables.published(2).query("model == 't5-large' and training == 'OR+NOT'")
+    printed = {"average": 0.46, "C-CS": 0.36, "D-CS": 0.60, "N-CS": 0.43}
+    assert rows.set_index("set")["f1"].to_dict() == printed
