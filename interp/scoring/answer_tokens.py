@@ -123,7 +123,9 @@ class AnswerTokenizer:
         """
         ways = (self.behind(chat, opening, form) for opening in self.openings(chat))
         return tuple(
-            dict.fromkeys(way for way in ways if str(self._model.tokenizer.decode(list(way[:1]))).strip())
+            dict.fromkeys(
+                way for way in ways if str(self._model.tokenizer.decode(list(way[:1]))).strip()
+            )
         )
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
