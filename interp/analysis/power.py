@@ -24,7 +24,6 @@ from interp.analysis.clusters import FEWEST
 from interp.analysis.contrasts import MODEL, POWER, Contrast
 from interp.analysis.intervals import LEVEL
 from interp.analysis.resampling import ROUNDING
-from interp.analysis.resampling import ROUNDING
 from interp.errors import UserError
 
 STUDIES = 500
