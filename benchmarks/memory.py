@@ -11,6 +11,7 @@ by one layer.
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 import torch
@@ -92,14 +93,14 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token in two prompts of one length, and in the shortest and the longest."""
+    """Bytes per token in the two shortest of one length, and in one of them and the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)
         read = tokenize(model, prompts)
-        first, *others = sorted(read, key=len)
-        alike = next(prompt for prompt in others if len(prompt) == len(first))
-        kept.append([saved(model, rows) for rows in ((first, alike), (first, others[-1]))])
+        ordered = sorted(read, key=len)
+        first, alike = next(two for two in pairwise(ordered) if len(two[0]) == len(two[1]))
+        kept.append([saved(model, rows) for rows in ((first, alike), (first, ordered[-1]))])
     plain, padded = (two - one for one, two in zip(*kept, strict=True))
     return plain, padded
 
