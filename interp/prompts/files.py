@@ -5,16 +5,17 @@ What is read is not trusted: a file of any content gives rows or a `UserError`.
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 import pyarrow.parquet as pq
 from huggingface_hub import snapshot_download
 
 from interp.errors import UserError, shortened
-from interp.files import write_whole, writing
+from interp.files import check_fits, write_whole, writing
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -108,6 +109,65 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
     return parsed
 
 
+def read_json(text: str) -> Any:
+    """What a JSON text of a user's holds; nothing in it overrules something else.
+
+    Raises:
+        json.JSONDecodeError: it is no JSON.
+        ValueError: a key occurs twice in an object, or a text holds half of a character.
+    """
+    try:
+        found = DECODER.decode(text)
+    except DoubledKeyError as error:
+        raise ValueError(f"{error}{_line_of_doubled(text)}") from None
+    if "\\ud" in text.lower():  # only an escape can write half of a character
+        _check_whole(json.dumps(found, ensure_ascii=False))
+    return found
+
+
+def _check_whole(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(text[error.start])
+        raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
+
+
+class DoubledKeyError(ValueError):
+    """A key that an object has twice, of which Python's reader would take the last."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        doubled = next(name for name in names if names.count(name) > 1)
+        raise DoubledKeyError(f"{_quoted(doubled)} is twice in one object; leave one of them out")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_object)
+"""Reads JSON whose objects have each key once; others are a `DoubledKeyError`."""
+
+_BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
+
+
+def _line_of_doubled(text: str) -> str:
+    """Where the second of two equal keys is, in words."""
+    objects: list[set[str]] = []
+    for found in _BRACE_OR_KEY.finditer(text):
+        if found[0] == "{":
+            objects.append(set())
+        elif found[0] == "}":
+            objects.pop()
+        elif found[2]:
+            key = json.loads(f'"{found[1]}"')
+            if key in objects[-1]:
+                return f" (line {text.count(chr(10), 0, found.start()) + 1})"
+            objects[-1].add(key)
+    return ""
+
+
 def write_table(frame: pd.DataFrame, file: Path) -> None:
     """Write a table in the format that the file's suffix names.
 
@@ -185,6 +245,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
     if file.suffix not in _READERS or not file.is_file():
         raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
+    check_fits(file)
     try:
         rows = list(_READERS[file.suffix](file, columns))
     except Exception as error:  # the libraries raise anything where a file is damaged
@@ -254,7 +315,7 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 
 def _json(place: str, text: str) -> object:
     try:
-        return json.loads(text)
+        return read_json(text)
     except json.JSONDecodeError as error:
         # Of a single line, its number in the file is in `place`.
         at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
