@@ -85,7 +85,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Differe
     plain = texts[(texts[list(_PLAIN)] == pd.Series(_PLAIN)).all(axis=1)]
     plain = plain[plain["rules"].isin(["golden", "few"])]
     for cell, rows in grouped(plain, ["set", "rules"]):
-        by_model = dict(list(rows.groupby("model", sort=False)))
+        by_model = {str(name): own for name, own in rows.groupby("model", sort=False)}
         for a, b in combinations(by_model, 2):
             where = {"subject": MODELS, "model": "", "set": cell["set"], "contrast": f"{a} - {b}"}
             name = f"{a} − {b}, {cell['set']}, {cell['rules']}"
@@ -107,5 +107,5 @@ def _compared(
 
 def _sums(rows: pd.DataFrame) -> pd.DataFrame:
     """Right answers and questions by golden rule."""
-    sums = rows.groupby(RULE, sort=False)["correct"].agg(hits="sum", trials="size")
-    return sums.astype(float)
+    answers = rows.groupby(RULE, sort=False)["correct"]
+    return pd.DataFrame({"hits": answers.sum(), "trials": answers.size()}).astype(float)

@@ -16,12 +16,8 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from interp.errors import UserError, one_line, shortened
-<<<<<<< HEAD
 from interp.files import read_bytes, reading
-=======
-from interp.files import check_fits, reading
 from interp.prompts.files import DECODER, read_json
->>>>>>> w/training
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import READ, Given, Kind, named
 
@@ -320,7 +316,6 @@ def _object(file: Path) -> dict[str, object]:
 def _text(file: Path) -> str:
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
-    check_fits(file)
     try:
         with reading(file):
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")

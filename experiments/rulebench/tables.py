@@ -191,8 +191,8 @@ def dimensions(results: Results) -> pd.DataFrame:
     shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")
     shares = shares.rename(columns={"share": "score", "clusters": RULES})
     counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
-    table = pd.MultiIndex.from_product([rows["model"].unique(), DIMENSIONS], names=keys)
-    table = table.to_frame(index=False).merge(
+    cells = pd.MultiIndex.from_product([rows["model"].unique(), DIMENSIONS], names=keys)
+    table: pd.DataFrame = cells.to_frame(index=False).merge(
         shares[[*keys, "score", "low", "high", RULES]], on=keys, how="left"
     )
     table = table.merge(counts.reset_index(), on=keys, how="left")

@@ -155,9 +155,11 @@ class _Kept(TrainerCallback):
             max_steps=args.max_steps,
             num_train_epochs=state.num_train_epochs,
             train_batch_size=args.train_batch_size,
-            stateful_callbacks=[control],
+            # The state is declared to take callbacks, and takes whatever has a state.
+            stateful_callbacks=[control],  # type: ignore[list-item]
         )
-        made.compute_steps(args, args.max_steps)
+        # transformers gives this function no types.
+        made.compute_steps(args, args.max_steps)  # type: ignore[no-untyped-call]
         vars(state).update(vars(made))
 
     def on_step_begin(
