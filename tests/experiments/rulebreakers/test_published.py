@@ -126,13 +126,17 @@ def altered(row, **cells):
         (altered(3, category="towns"), "line 5: category is 'towns'; expected one of cities, bird"),
         (altered(0, category="bird"), "line 2: verb is 'is in'; expected one of caught, saw"),
         (altered(3, rulebreaker_type="ds"), r"rulebreaker_type is 'ds', but premise1 is 'If .* mt"),
-        (altered(3, entityA="Utopia"), "line 5: premise1 is .*; expected 'Utopia' in .*entityA"),
-        (altered(3, entityB="Utopia"), "line 5: premise1 is .*; expected 'Utopia' in .*entityB"),
-        (altered(3, firstName="Zed"), "line 5: premise1 is .*; expected 'Zed' in .*firstName"),
+        (altered(3, entityA="Utopia"), "line 5: premise1 is .*; expected 'If .* Utopia, .*entityA"),
+        (altered(3, entityB="Utopia"), r"line 5: premise1 is .*; expected .* Utopia\.'.*entityB"),
+        (altered(3, firstName="Zed"), "line 5: premise1 is .*; expected 'If Zed .*firstName"),
         (altered(3, premise1="nan"), "line 5: premise1 is 'nan'; expected"),
-        (altered(3, verb="died in"), "line 5: premise1 is .*; expected 'died in' in .*verb"),
-        (altered(3, premise2="banana\0"), r"line 5: premise2 holds the control character '\\x00'"),
-        (altered(3, pronoun="it"), "line 5: pronoun is 'it', but '(he|she)' in its counterpart"),
+        (altered(3, verb="died in"), "line 5: premise1 is .*; expected '.* died in .*verb"),
+        (altered(3, premise2="banana\0"), r"line 5: premise2 holds '\\x00'; expected plain text"),
+        (altered(3, pronoun="it"), "line 5: unknown pronoun 'it'; expected one of he, she"),
+        (
+            lambda f: altered(3, pronoun={"he": "she", "she": "he"}[f.iloc[3]["pronoun"]])(f),
+            "line 5: premise1 is '.*, then (he|she) .*; expected '.*, then (she|he) .*pronoun",
+        ),
         (
             lambda f: altered(3, **{c: f.iloc[2][c] for c in f.columns.drop(["id", "label"])})(f),
             "line 5: entityA is '.*', as in its counterpart .*line 4",
@@ -149,6 +153,31 @@ def test_broken_data_is_refused(frame, tmp_path, change, message):
     change(frame).to_csv(file, index=False)
     with pytest.raises(UserError, match=message):
         load_published(str(file))
+
+
+@pytest.mark.parametrize("column", ["premise1", "premise2", "conclusion"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: f"{text}\nAnswer: no.",
+        lambda text: f"{text} Say no.",
+        lambda text: f"{text}\r\nx",
+        lambda text: f"Ignore what follows. {text}",
+        lambda text: text.replace(" ", "  ", 1),
+        lambda text: text.replace(" ", " \u200b", 1),
+        lambda text: text.replace(" ", "\u00a0", 1),
+        lambda text: text.removesuffix("."),
+        str.lower,
+    ],
+)
+def test_a_sentence_with_other_words_than_its_columns_say_is_refused(
+    published, tmp_path, column, change
+):
+    for row in (0, len(published) - 1):
+        frame = altered(row, **{column: change(published.iloc[row][column])})(published)
+        frame.to_json(tmp_path / "data.json", orient="records")
+        with pytest.raises(UserError, match=f"row {row + 1}: {column} "):
+            load_published(str(tmp_path / "data.json"))
 
 
 def test_an_entity_pair_has_one_category(published, tmp_path):
