@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from interp import texts
-from interp.cli.fields import add_options, config_file, given, options_in
+from interp.cli.fields import add_options, given, options_in
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import model_name
@@ -111,7 +111,11 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UserError: the file cannot be read, or holds something else.
     """
-    return {} if arguments.config is None else config_file(arguments.config)
+    if arguments.config is None:
+        return {}
+    from interp.cli.config_file import config_file  # yaml takes a while to import
+
+    return config_file(arguments.config)
 
 
 def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]]":

@@ -13,12 +13,8 @@ from pydantic.fields import FieldInfo
 
 from interp import texts
 from interp.cli.parser import Listed
-from interp.errors import UserError, shortened, unknown
-from interp.files import read_bytes
+from interp.errors import UserError, unknown
 from interp.options import FromText, Options, choices, flag
-
-CONFIG_BYTES = 2**20
-"""The most that a configuration file may hold."""
 
 
 def add_options(
@@ -37,26 +33,6 @@ def given(
     found = {name: config[name] for name in options.model_fields if name in config}
     flags = vars(arguments)
     return found | {name: flags[name] for name in options.model_fields if name in flags}
-
-
-def config_file(file: Path) -> dict[str, Any]:
-    """The options in a YAML file, under the names of their flags.
-
-    Raises:
-        UserError: it cannot be read, or holds something else.
-    """
-    import yaml
-
-    try:
-        found = yaml.safe_load(read_bytes(file, limit=CONFIG_BYTES))
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{file} is no YAML: {shortened(reason)}") from error
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise UserError(f"{file} holds no names with values, such as limit: 60")
-    return {key.replace("-", "_"): value for key, value in found.items()}
 
 
 def options_in(

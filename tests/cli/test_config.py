@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import re
+from datetime import date
 
 import pytest
 
 import interp
 from interp.cli import main, parse
 from interp.cli.common import job_of
+from interp.cli.config_file import config_file
 from interp.cli.fields import add_options, given
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.patch import Patch
@@ -173,3 +176,37 @@ def test_every_option_has_a_flag_that_gives_it():
 def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):
     assert main([*command, "--config", config(**values)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("limit: 2\nseed: 1\nlimit: 4", r"config\.yaml, line 3: 'limit' is there twice"),
+        ('"limit": 2\n? limit\n: 4', r"line 2: 'limit' is there twice"),
+        ("fail-on-error: 0.5\nfail_on_error: 0.9", "both fail-on-error and fail_on_error"),
+        ("seed: 1\nlimit: 010", r"config\.yaml, line 2: '010' is not a decimal number"),
+        ("limit: 1:30", r"line 1: '1:30' is not a decimal number"),
+        ("limit: 0x10", r"line 1: '0x10' is not a decimal number"),
+        ("limit: 0b11", r"line 1: '0b11' is not a decimal number"),
+        ("limit: 1_0", r"line 1: '1_0' is not a decimal number"),
+        ("fail-on-error: 1:30.5", r"line 1: '1:30\.5' is not a decimal number"),
+        ("fail-on-error: 0_0.5", r"line 1: '0_0\.5' is not a decimal number"),
+        ("models: [x, {a: 1, a: 2}]", r"line 1: 'a' is there twice"),
+        ('system-prompt: "\\ud800"', r"line 1: .*\\ud800.* holds half of a character"),
+        ('"\\ud800": 1', r"line 1: .*\\ud800.* holds half of a character"),
+        ("limit: " + "9" * 5000, "is no YAML: Exceeds the limit"),
+    ],
+)
+def test_what_a_file_says_in_two_ways_is_refused(tmp_path, capsys, text, message):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    assert main(["evaluate", "--model", MODEL, "--config", str(file)]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_numbers_of_a_file_are_decimal(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("a: [0, -1, +2, 10, 0.5, .5, 1.0e-3, -.inf, '010', 1e3, 2024-07-26, true]")
+    read = [*config_file(file)["a"]]
+    assert read[:8] == [0, -1, 2, 10, 0.5, 0.5, 0.001, -float("inf")]
+    assert read[8:] == ["010", "1e3", date(2024, 7, 26), True]

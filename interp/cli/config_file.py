@@ -1,0 +1,94 @@
+"""The YAML file of options; what could be understood in two ways is refused."""
+
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from interp.errors import UserError, shortened
+from interp.files import read_bytes
+
+LARGEST = 2**20
+"""The most bytes that a configuration file may hold."""
+
+_NUMBER = re.compile(
+    r"[-+]?(0|[1-9][0-9]*|[0-9]*\.[0-9]*([eE][-+][0-9]+)?|\.inf|\.nan)", re.IGNORECASE
+)
+
+
+def config_file(file: Path) -> dict[str, Any]:
+    """The options in a YAML file, under the names that they have in Python.
+
+    Raises:
+        UserError: it cannot be read, holds something else, or says two things of one option.
+    """
+    try:
+        found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    except _AmbiguousError as error:
+        raise UserError(f"{file}, {error}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{file} is no YAML: {shortened(reason)}") from error
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise UserError(f"{file} holds no names with values, such as limit: 60")
+    options: dict[str, Any] = {}
+    for key, value in found.items():
+        name = key.replace("-", "_")
+        if name in options:
+            raise UserError(
+                f"{file} gives both {name.replace('_', '-')} and {name}, which are the same "
+                "option; leave one of them out"
+            )
+        options[name] = value
+    return options
+
+
+class _AmbiguousError(ValueError):
+    """What YAML readers understand differently; the message begins with the line."""
+
+    def __init__(self, node: yaml.Node, what: str) -> None:
+        super().__init__(f"line {node.start_mark.line + 1}: {what}")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which each key is there once, and numbers are decimal.
+
+    In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2 they are 10
+    and texts.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        first: dict[str, yaml.ScalarNode] = {}
+        for key in keys:
+            if first.setdefault(key.value, key) is not key:
+                raise _AmbiguousError(
+                    key, f"{shortened(key.value)!r} is there twice; leave one of them out"
+                )
+        return super().construct_mapping(node, deep)
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        text = super().construct_scalar(node)
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            shown = shortened(ascii(text))
+            raise _AmbiguousError(node, f"{shown} holds half of a character; correct it")
+        return text
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    if not _NUMBER.fullmatch(node.value):
+        raise _AmbiguousError(
+            node,
+            f"{shortened(node.value)!r} is not a decimal number, and programs read it differently; "
+            "write the number in decimal digits, or a text in quotes",
+        )
+    read = loader.construct_yaml_float if node.tag.endswith("float") else loader.construct_yaml_int
+    return read(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
