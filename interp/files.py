@@ -91,6 +91,22 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
         return stream.read()
 
 
+def check_fits(file: Path) -> None:
+    """Refuse a file that is to be read as a whole, and is larger than the memory that is free.
+
+    Raises:
+        UserError: it is, or cannot be looked at.
+    """
+    with reading(file):
+        size = file.stat().st_size
+    free = psutil.virtual_memory().available
+    if size > free:
+        raise UserError(
+            f"{file} has {size:,} bytes, more than the {free:,} bytes of memory that are free; "
+            "give a part of it"
+        )
+
+
 def is_folder(path: Path) -> bool:
     """Whether a path is a folder, and no link to one."""
     with suppress(OSError, ValueError):

@@ -8,7 +8,6 @@ What is read is not trusted: whatever a file holds, it gives items or a line tha
 broken.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from interp.errors import UserError, one_line, shortened
-from interp.files import reading
+from interp.files import check_fits, reading
+from interp.prompts.files import DECODER, read_json
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import READ, Given, Kind, named
 
@@ -266,7 +266,7 @@ def _elements(file: Path) -> list[object]:
     """The elements of a file's list; those that are no JSON are `_NoJson`, each in its place."""
     text = _text(file)
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except (ValueError, RecursionError):
         return list(_one_by_one(text, file))
     if not isinstance(found, list):
@@ -282,14 +282,14 @@ def _one_by_one(text: str, file: Path) -> Iterator[object]:
     place = text.find("[") + 1
     if not place:
         raise UserError(f"{shortened(str(file))} is no JSON list of items")
-    decoder = json.JSONDecoder()
     while start := _SPACE.match(text, place):
         place = start.end()
         if place >= len(text) or text[place] == "]":
             return
         try:
-            element, place = decoder.raw_decode(text, place)
-            yield element
+            _, end = DECODER.raw_decode(text, place)
+            yield read_json(text[place:end])
+            place = end
         except (ValueError, RecursionError) as error:
             yield _NoJson(one_line(str(error)))
             following = _OBJECT.search(text, place + 1)
@@ -302,7 +302,7 @@ _OBJECT = re.compile(r'\{\s*"')
 
 def _object(file: Path) -> dict[str, object]:
     try:
-        found = json.loads(_text(file))
+        found = read_json(_text(file))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{shortened(str(file))} is no JSON: {one_line(str(error))}") from error
     if not isinstance(found, dict):
@@ -313,6 +313,7 @@ def _object(file: Path) -> dict[str, object]:
 def _text(file: Path) -> str:
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
+    check_fits(file)
     try:
         with reading(file):
             return file.read_text(encoding="utf-8-sig")

@@ -5,16 +5,17 @@ What is read is not trusted: a file of any content gives rows or a `UserError`.
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 import pyarrow.parquet as pq
 from huggingface_hub import snapshot_download
 
 from interp.errors import UserError, shortened
-from interp.files import write_whole, writing
+from interp.files import check_fits, write_whole, writing
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -108,6 +109,70 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
     return parsed
 
 
+def read_json(text: str) -> Any:
+    """What a JSON text of a user's holds; nothing in it overrules something else.
+
+    Raises:
+        json.JSONDecodeError: it is no JSON.
+        ValueError: an object gives a key two values, or a text holds half of a character.
+    """
+    try:
+        found = DECODER.decode(text)
+    except DoubledKeyError as error:
+        raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
+    if "\\ud" in text.lower():  # only an escape can write half of a character
+        _check_whole(json.dumps(found, ensure_ascii=False))
+    return found
+
+
+def _check_whole(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(text[error.start])
+        raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
+
+
+class DoubledKeyError(ValueError):
+    """A key that an object has twice, with two values, of which Python would take the last."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{_quoted(key)} is twice in one object, with different values; leave one of them out"
+        )
+        self.key = key
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for name, value in pairs:
+            if repr(value) != repr(found[name]):
+                raise DoubledKeyError(name)
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_object)
+"""Reads JSON; an object that gives a key two values is a `DoubledKeyError`."""
+
+_BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
+
+
+def _line_of_second(key: str, text: str) -> str:
+    """Where a key is for the second time in an object, in words."""
+    objects: list[bool] = []
+    for found in _BRACE_OR_KEY.finditer(text):
+        if found[0] == "{":
+            objects.append(False)
+        elif found[0] == "}":
+            objects.pop()
+        elif found[2] and json.loads(f'"{found[1]}"') == key:
+            if objects[-1]:
+                return f" (line {text.count(chr(10), 0, found.start()) + 1})"
+            objects[-1] = True
+    return ""
+
+
 def write_table(frame: pd.DataFrame, file: Path) -> None:
     """Write a table in the format that the file's suffix names.
 
@@ -185,6 +250,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
     if file.suffix not in _READERS or not file.is_file():
         raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
+    check_fits(file)
     try:
         rows = list(_READERS[file.suffix](file, columns))
     except Exception as error:  # the libraries raise anything where a file is damaged
@@ -254,7 +320,7 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 
 def _json(place: str, text: str) -> object:
     try:
-        return json.loads(text)
+        return read_json(text)
     except json.JSONDecodeError as error:
         # Of a single line, its number in the file is in `place`.
         at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)

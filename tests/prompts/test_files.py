@@ -2,6 +2,7 @@ import json
 import os
 
 import pandas as pd
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -193,3 +194,55 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
         "  line 3: b is no number",
         "  line 4: c is no number",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", '[{"id": 1, "text": "x"},\n {"id": 2, "text": "y",\n "id": 3}]', "line 3"),
+        ("b.json", '{"id": [1], "text": ["x"],\n\n"id": [2]}', "line 3"),
+        ("c.json", '{"id": {"a": 1}, "text": {"a": "{\\"", "b": 1, "a": "x"}}', "line 1"),
+        ("d.json", '[{"id": 1, "text": "x", "\\u0069d": 2}]', "line 1"),
+        ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 2, "id": 3, "text": "y"}', "line 2 is no JSON"),
+    ],
+)
+def test_a_key_that_an_object_has_twice_is_refused(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=rf"{name}: .*'(id|a)' is twice in one object") as told:
+        cells(written(tmp_path, name, content))
+    assert message in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+@pytest.mark.parametrize(
+    "row", [{"id": "a\ud800", "text": ""}, {"id": "", "text": "", "\udfff": 1}]
+)
+def test_half_of_a_character_is_refused(tmp_path, name, row):
+    content = json.dumps([row] if name == "a.json" else row)
+    with pytest.raises(
+        UserError, match=r"it holds '\\ud[8f](00|ff)', which is half of a character"
+    ):
+        cells(written(tmp_path, name, content))
+
+
+def test_a_key_twice_with_one_value_is_read(tmp_path):
+    text = '[{"id": "1", "text": "x", "id": "1"}, {"id": "2", "id": "2", "text": "y"}]'
+    assert [row["id"] for row in cells(written(tmp_path, "a.json", text))] == ["1", "2"]
+    text = text.replace('"id": "2", "text"', '"id": 2, "text"')
+    with pytest.raises(UserError, match="'id' is twice"):
+        cells(written(tmp_path, "a.json", text))
+
+
+def test_whole_characters_and_backslashes_are_read(tmp_path):
+    rows = [{"id": "\U0001f642", "text": "\\ud800"}]
+    assert cells(written(tmp_path, "a.json", json.dumps(rows))) == rows
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet"])
+def test_a_file_that_is_larger_than_memory_is_not_read(tmp_path, monkeypatch, suffix):
+    file = tmp_path / f"large{suffix}"
+    with file.open("wb") as stream:
+        stream.truncate(2**36)
+    free = psutil.virtual_memory()._replace(available=2**30)
+    monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
+    with pytest.raises(UserError, match=r"68,719,476,736 bytes, more than the 1,073,741,824 bytes"):
+        cells(str(file))

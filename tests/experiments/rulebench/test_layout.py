@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 
 from interp.errors import UserError
@@ -149,6 +150,32 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
         read_set(folder)
     found = read_set(folder, broken="skip")
     assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output' is twice"),
+        (('"output": "aunt"', '"output": "aunt\\ud800"'), "half of a character"),
+    ],
+)
+def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, damage, reason):
+    text = json.dumps([item("uncle"), item("aunt"), item("niece")]).replace(*damage)
+    folder = write(tmp_path / "clutrr", [], text=text)
+    with pytest.raises(UserError, match=rf"item 2 is no JSON: .*{reason}"):
+        read_set(folder)
+    assert [i.gold for i in read_set(folder, broken="skip").factual.items] == ["uncle", "niece"]
+
+
+def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
+    folder = write(tmp_path / "clutrr", [item("uncle")])
+    (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
+    with pytest.raises(UserError, match=r"test_rule\.json is no JSON: '0' is twice .*line 2"):
+        read_set(folder)
+    free = psutil.virtual_memory()._replace(available=10)
+    monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
+    with pytest.raises(UserError, match=r"test_data\.json has .* more than the 10 bytes"):
+        read_set(folder)
 
 
 def test_positions_are_right_behind_several_items_that_are_no_json(tmp_path):
