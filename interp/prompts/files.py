@@ -114,12 +114,12 @@ def read_json(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: it is no JSON.
-        ValueError: a key occurs twice in an object, or a text holds half of a character.
+        ValueError: an object gives a key two values, or a text holds half of a character.
     """
     try:
         found = DECODER.decode(text)
     except DoubledKeyError as error:
-        raise ValueError(f"{error}{_line_of_doubled(text)}") from None
+        raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
     if "\\ud" in text.lower():  # only an escape can write half of a character
         _check_whole(json.dumps(found, ensure_ascii=False))
     return found
@@ -134,37 +134,42 @@ def _check_whole(text: str) -> None:
 
 
 class DoubledKeyError(ValueError):
-    """A key that an object has twice, of which Python's reader would take the last."""
+    """A key that an object has twice, with two values, of which Python would take the last."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{_quoted(key)} is twice in one object, with different values; leave one of them out"
+        )
+        self.key = key
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        doubled = next(name for name in names if names.count(name) > 1)
-        raise DoubledKeyError(f"{_quoted(doubled)} is twice in one object; leave one of them out")
+        for name, value in pairs:
+            if repr(value) != repr(found[name]):
+                raise DoubledKeyError(name)
     return found
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object)
-"""Reads JSON whose objects have each key once; others are a `DoubledKeyError`."""
+"""Reads JSON; an object that gives a key two values is a `DoubledKeyError`."""
 
 _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
-def _line_of_doubled(text: str) -> str:
-    """Where the second of two equal keys is, in words."""
-    objects: list[set[str]] = []
+def _line_of_second(key: str, text: str) -> str:
+    """Where a key is for the second time in an object, in words."""
+    objects: list[bool] = []
     for found in _BRACE_OR_KEY.finditer(text):
         if found[0] == "{":
-            objects.append(set())
+            objects.append(False)
         elif found[0] == "}":
             objects.pop()
-        elif found[2]:
-            key = json.loads(f'"{found[1]}"')
-            if key in objects[-1]:
+        elif found[2] and json.loads(f'"{found[1]}"') == key:
+            if objects[-1]:
                 return f" (line {text.count(chr(10), 0, found.start()) + 1})"
-            objects[-1].add(key)
+            objects[-1] = True
     return ""
 
 

@@ -224,6 +224,14 @@ def test_half_of_a_character_is_refused(tmp_path, name, row):
         cells(written(tmp_path, name, content))
 
 
+def test_a_key_twice_with_one_value_is_read(tmp_path):
+    text = '[{"id": "1", "text": "x", "id": "1"}, {"id": "2", "id": "2", "text": "y"}]'
+    assert [row["id"] for row in cells(written(tmp_path, "a.json", text))] == ["1", "2"]
+    text = text.replace('"id": "2", "text"', '"id": 2, "text"')
+    with pytest.raises(UserError, match="'id' is twice"):
+        cells(written(tmp_path, "a.json", text))
+
+
 def test_whole_characters_and_backslashes_are_read(tmp_path):
     rows = [{"id": "\U0001f642", "text": "\\ud800"}]
     assert cells(written(tmp_path, "a.json", json.dumps(rows))) == rows
