@@ -255,7 +255,8 @@ def quantity_section(results: Results) -> Section:
                 "table4",
                 "All questions, and those with the rarest answers (Table 4)",
                 tables.measured_and_published(tables.long_tail(results), 4),
-                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n: questions.",
+                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
+                "questions.",
             ),
         ),
     )
