@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from interp.analysis.equivalence import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
@@ -72,10 +71,10 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     shown = tested[tested["verdict"] == DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
-        left = "" if np.isnan(low) else f"; {_signed(low)} to {_signed(high)} not excluded"
         fewest = tested.loc[tested["clusters"].idxmin()]
         return (
-            f"{subject}: no difference shown in {counted(len(tested), 'comparison')}{left}, "
+            f"{subject}: no difference shown in {counted(len(tested), 'comparison')}; "
+            f"{_signed(low)} to {_signed(high)} not excluded, "
             f"{_p(tested['p_holm'].min()).replace('p ', 'p ≥ ')}, {fewest['n']}."
         )
     if len(tested) == 1:
@@ -92,14 +91,12 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
 def in_full(rows: pd.DataFrame, subject: str) -> str:
     """Every comparison of one kind: shown, left open or excluded, or not tested."""
     shown = rows[rows["verdict"] == DIFFERENT]
-    none = rows[(rows["p_holm"] >= SIGNIFICANT) & rows["excluded_below"].notna()]
-    alike = rows[(rows["p_holm"] >= SIGNIFICANT) & rows["excluded_below"].isna()]
     untested = rows[rows["verdict"] == UNTESTED]
+    others = rows.drop([*shown.index, *untested.index])
     found = [f"{row['name']} ({_estimate(row)}, {row['n']})" for row in shown.to_dict("records")]
     parts = [
         f"a difference is shown for {listed(found)}" if found else "no difference is shown",
-        left_open(none[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
-        f"the score is the same throughout for {listed(alike['name'])}" * bool(len(alike)),
+        left_open(others[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
         f"too few to test for {listed(untested['name'])}" * bool(len(untested)),
     ]
     return f"{subject}: {'; '.join(filter(None, parts))}."
@@ -110,8 +107,7 @@ def _estimate(row: Mapping[Hashable, object]) -> str:
     difference, low, high, p = (
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )
-    ends = "" if np.isnan(low) else f" [{_signed(low)}, {_signed(high)}]"
-    return f"{_signed(difference)}{ends}, {_p(p)}"
+    return f"{_signed(difference)} [{_signed(low)}, {_signed(high)}], {_p(p)}"
 
 
 def _signed(number: float) -> str:

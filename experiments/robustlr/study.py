@@ -227,7 +227,10 @@ def group_section(results: Results) -> Section:
                 "n counts theories.",
             ),
             TableItem(
-                "groups", "By set and group (Tables 14 to 16)", tables.groups(results.rows[SETS])
+                "groups",
+                "By set and group (Tables 14 to 16)",
+                tables.groups(results.rows[SETS]),
+                "theories: how many each score is over.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
         ),

@@ -63,8 +63,7 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
     columns = ["average", *names]
-    table = _beside(both, theirs, columns)
-    table.insert(len(KEY), "theories", table["model"].map(_spans(measured)).fillna(""))
+    table = _with_theories(_beside(both, theirs, columns), measured)
     for end in ("low", "high"):
         ends = _beside(both.assign(f1=both[f"f1_{end}"]), theirs.assign(f1=float("nan")), columns)
         for name in columns:
@@ -96,30 +95,33 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
     return theories.assign(weight=1 / size)
 
 
-def _spans(measured: pd.DataFrame) -> pd.Series:
-    """How many theories each model has in a set: one number, or the least and the most."""
+def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """The table with how many theories a score is over: one number, or the least and the most."""
     by_model = measured.groupby("model", sort=False)["theories"]
     ends = zip(by_model.min(), by_model.max(), strict=True)
     texts = [f"{low:,}" if low == high else f"{low:,}-{high:,}" for low, high in ends]
-    return pd.Series(texts, index=by_model.min().index, dtype=str)
+    spans = pd.Series(texts, index=by_model.min().index, dtype=str)
+    table.insert(len(KEY), "theories", table["model"].map(spans).fillna(""))
+    return table
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 of each group of edits (Tables 14 to 16)."""
+    """Weighted F1 of each group of edits (Tables 14 to 16), and theories, as of `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
-    return _beside(measured, theirs.assign(column=theirs["set"] + " " + theirs["part"]), GROUPS)
+    theirs = theirs.assign(column=theirs["set"] + " " + theirs["part"])
+    return _with_theories(_beside(measured, theirs, GROUPS), measured)
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 of the instances of each label (Tables 17 to 22)."""
+    """Weighted F1 of the instances of each label (Tables 17 to 22), and theories, as of `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)
     columns = [f"{name} {label}" for name in SETS[kind] for label in LABELS]
     table = _beside(measured, theirs.assign(column=theirs["set"] + " " + theirs["part"]), columns)
-    return table.dropna(axis="columns", how="all")
+    return _with_theories(table.dropna(axis="columns", how="all"), measured)
 
 
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
@@ -149,6 +151,8 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Weighted F1 of the test split as a whole, beside the published ones (Table 3).
 
+    Columns are those of `KEY`, statements (how many each score is over), and the stages.
+
     Args:
         stages: name of a column to the rows of a stage; `WHOLE` has the published column too.
     """
@@ -159,7 +163,11 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     both = pd.concat(measured)
     both = both[~both["model"].isin(OF_BASE)]  # each statement is a base of its own
     theirs = published(3).assign(column=WHOLE)
-    return _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
+    table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
+    counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
+    said = ", ".join(dict.fromkeys(counts))
+    table.insert(len(KEY), "statements", table["source"].map({"published": ""}).fillna(said))
+    return table
 
 
 def _beside(measured: pd.DataFrame, theirs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

@@ -49,6 +49,11 @@ from interp_experiments.rulebench.tuning import Tuning, tunings
 
 FEW = Setting(quantity="few")
 
+COUNTED = (
+    "How many questions and golden rules each number is over, and its interval: Every setting."
+)
+"""Where to look beside the paper's tables, which have accuracies alone."""
+
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without any counts as wrong",
     "score": "of a dimension: a mean of accuracies; of a rule: what an attribution method gives it",
@@ -250,7 +255,8 @@ def quantity_section(results: Results) -> Section:
                 "table4",
                 "All questions, and those with the rarest answers (Table 4)",
                 tables.measured_and_published(tables.long_tail(results), 4),
-                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set.",
+                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
+                "questions.",
             ),
         ),
     )
@@ -267,6 +273,7 @@ def form_section(results: Results) -> Section:
                 "table1",
                 "Accuracy by the form of the rules (Table 1)",
                 tables.measured_and_published(measured, 1),
+                COUNTED,
             ),
         ),
     )
@@ -298,6 +305,7 @@ def version_section(results: Results) -> Section:
                 "table2",
                 "Accuracy with factual and counterfactual rules (Table 2)",
                 tables.measured_and_published(measured, 2),
+                COUNTED,
             ),
         ),
     )
@@ -363,13 +371,14 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
                 "table3",
                 "Tuned on StringGame: few rules, without demonstrations (Table 3)",
                 tables.measured_and_published(tables.tuned_on_string_game(on_string_game), 3),
+                COUNTED,
             ),
             TableItem(
                 "table5",
                 "Tuned on questions of a set: golden and few rules (Table 5)",
                 tables.measured_and_published(tables.tuned_in_domain(in_domain), 5),
-                "Measured rows name the questions in trained_on; only the column of that set is "
-                "in-domain.",
+                f"Measured rows name the questions in trained_on; only the column of that set is "
+                f"in-domain. {COUNTED}",
             ),
             TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned)),
         ),

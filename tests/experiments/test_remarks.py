@@ -46,10 +46,10 @@ def compared(*rows):
 
 
 UP = ("up", 0.5, 0.4, 0.6, 0.00001, "different", 0.42, 0.58, 40)
-DOWN = ("down", -0.3, NAN, NAN, 0.0004, "different", NAN, NAN, 30)
+DOWN = ("down", -0.3, -0.4, -0.2, 0.0004, "different", -0.38, -0.22, 30)
 NARROW = ("narrow", 0.01, -0.05, 0.07, 0.4, "smaller", -0.04, 0.06, 40)
 WIDE = ("wide", 0.1, -0.1, 0.3, 0.2, "open", -0.07, 0.27, 20)
-SAME = ("same", 0.0, NAN, NAN, 1.0, "open", NAN, NAN, 40)
+SAME = ("same", 0.0, -0.03, 0.03, 1.0, "smaller", -0.02, 0.02, 40)
 FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
 
 
@@ -60,21 +60,21 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
             (UP, DOWN, WIDE),
             "A: 1 of 3 above, 1 below; largest up: +0.50 [+0.40, +0.60], p < 0.0001, 40 theories.",
             "A: a difference is shown for up (+0.50 [+0.40, +0.60], p < 0.0001, 40 theories) and "
-            "down (−0.30, p 0.0004, 30 theories); a difference of 0.1 or more is not excluded for "
-            "wide (−0.070 to +0.270).",
+            "down (−0.30 [−0.40, −0.20], p 0.0004, 30 theories); a difference of 0.1 or "
+            "more is not excluded for wide (−0.070 to +0.270).",
         ),
         (
             (NARROW, WIDE, SAME, FEW),
             "A: no difference shown in 3 comparisons; −0.07 to +0.27 not excluded, p ≥ 0.200, 20 "
             "theories.",
             "A: no difference is shown; a difference of 0.1 or more is excluded for narrow (−0.040 "
-            "to +0.060); a difference of 0.1 or more is not excluded for wide (−0.070 to +0.270); "
-            "the score is the same throughout for same; too few to test for few.",
+            "to +0.060) and same (−0.020 to +0.020); a difference of 0.1 or more is not excluded "
+            "for wide (−0.070 to +0.270); too few to test for few.",
         ),
         (
             (DOWN,),
-            "A: down, −0.30, p 0.0004, 30 theories.",
-            "A: a difference is shown for down (−0.30, p 0.0004, 30 theories).",
+            "A: down, −0.30 [−0.40, −0.20], p 0.0004, 30 theories.",
+            "A: a difference is shown for down (−0.30 [−0.40, −0.20], p 0.0004, 30 theories).",
         ),
         (
             (FEW,),

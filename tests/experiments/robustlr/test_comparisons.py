@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from interp.analysis.contrasts import Contrast, contrast_table
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,
@@ -79,13 +80,17 @@ def test_a_model_is_held_against_the_best_constant_guess_theory_by_theory(stages
     same = against.loc[("unknown", "C-CS")]
     assert (same["difference"], same["p"], same["n"]) == (0, 1, f"{EACH} theories")
     scores = theory_scores(stages[SETS].query("set == 'C-CS'"), ["model", "pair_id"])
-    wide = scores.pivot(index="pair_id", columns="model", values="f1")
-    apart = wide["able"] - wide["unknown"]  # which is the best guess there
+    apart = scores.pivot(index="pair_id", columns="model", values="f1")
     row = against.loc[("able", "C-CS")]
-    assert row["difference"] == pytest.approx(apart.mean())
-    # Student's interval on the scale of Fisher's z, which hardly matters here.
-    expected = stats.ttest_1samp(apart, 0).confidence_interval()
-    assert (row["low"], row["high"]) == pytest.approx(tuple(expected), abs=0.01)
+    # To say Unknown throughout is the best constant guess there.
+    assert row["difference"] == pytest.approx((apart["able"] - apart["unknown"]).mean())
+    (expected,) = contrast_table(
+        scores.assign(paired=scores["f1"]),
+        named=[Contrast("model", ("able", "unknown"))],
+        cluster="pair_id",
+    ).to_dict("records")
+    for column in ("difference", "low", "high", "p", "excluded_above", "share_b", "clusters"):
+        assert row[column] == pytest.approx(expected[column]), column
     assert against.loc[("able", TEST_SPLIT), "share_a"] == 1
     assert against.loc[("able", TEST_SPLIT), "n"] == "60 statements"
 
@@ -114,7 +119,7 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     assert short[0].startswith("Test split against a constant guess: 2 of 2 above, 0 below; ")
     assert all(" theories" in line or " statements" in line for line in short)
     contrast = next(line for line in full if line.startswith("Contrast sets against"))
-    assert "the score is the same throughout for unknown, C-CS" in contrast
+    assert "a difference of 0.1 or more is excluded for unknown, C-CS (−0.0" in contrast
     assert "no difference" not in " ".join(line for line in full if "excluded" in line)
 
 

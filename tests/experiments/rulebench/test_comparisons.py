@@ -79,7 +79,7 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     short, full = in_short(["able", "guess"], table), findings(["able", "guess"], table)
     assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
     assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
-    assert "the score is the same throughout for guess, kinship" in full[1]
+    assert "; a difference of 0.1 or more is excluded for guess, kinship (−0.0" in full[1]
 
 
 def test_p_is_corrected_over_all_comparisons_together(results):
