@@ -158,8 +158,7 @@ def _in_errors(
     # The squares of the deviations from the resample's own mean.
     deviations = squares[0] - 2 * away * squares[1] + away**2 * squares[2]
     errors = np.sqrt(k / (k - 1) * np.maximum(deviations, 0.0)) / mass
-    found: np.ndarray = away / np.maximum(errors, LEAST_ERROR * error)
-    return found
+    return np.asarray(away / np.maximum(errors, LEAST_ERROR * error))
 
 
 def cluster_contrast(
