@@ -25,7 +25,7 @@ SEGMENTS = ["premise1", "premise2", "conclusion"]
 
 @pytest.fixture(scope="module")
 def prompt():
-    return with_donors(some_prompts(1), count=8)[0]
+    return with_donors(some_prompts(6), count=8)[2]
 
 
 @pytest.fixture(scope="module")
