@@ -1,6 +1,6 @@
 """The tests in the report of LogicalForms, run on one simulated study."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -59,8 +59,8 @@ def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
     return [
         *_of_pairs(level_tests(valid, SHOWN), name, valid),
         _of_a_mean(valid, name, MEAN),
-        *(_of_term(valid, RAW, factor, name) for factor in FACTORS),
-        _of_term(valid, WIDER, "modality:argument_form", name),
+        *_of_terms(valid, _fitted(valid, RAW), name, FACTORS),
+        *_of_terms(valid, _fitted(valid, WIDER), name, ["modality:argument_form"]),
         *_adjusted(valid, name),
         Tested(
             f"{name}, rank correlation of perplexity within forms",
@@ -82,7 +82,7 @@ def of_skewed_answers(rng: np.random.Generator, planted: bool) -> list[Tested]:
     return [
         *_of_pairs(level_tests(valid, SHOWN), name, valid),
         _of_a_mean(valid, name, mean),
-        *(_of_term(valid, RAW, factor, name) for factor in FACTORS),
+        *_of_terms(valid, _fitted(valid, RAW), name, FACTORS),
     ]
 
 
@@ -143,7 +143,7 @@ def _of_models(rng: np.random.Generator, count: int, planted: bool) -> list[Test
     pooled = pooled_contrasts(pd.concat(own)).rename(columns={"estimate": "difference"})
     return [
         *_of_pairs(pooled, name, rows),
-        *(_of_term(rows, RAW, factor, name) for factor in FACTORS),
+        *_of_terms(rows, _fitted(rows, RAW), name, FACTORS),
         *_adjusted(rows, name),
     ]
 
@@ -184,28 +184,29 @@ def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
     )
 
 
+def _fitted(rows: pd.DataFrame, formula: MixedFormula) -> MixedModel:
+    return fit_mixed_model(rows, formula, cluster=CLUSTER)
+
+
 def _adjusted(rows: pd.DataFrame, name: str) -> Iterator[Tested]:
     """The exploratory tests of formula 4."""
-    model, name = fit_mixed_model(rows, ADJUSTED, cluster=CLUSTER), f"{name}, adjusted"
+    model, name = _fitted(rows, ADJUSTED), f"{name}, adjusted"
     tests = pd.concat([pairwise_tests(model, factor) for factor in FACTORS], ignore_index=True)
     tests = holm(tests.drop(columns=["p_holm", "family", "family_size"]), family="")
     yield from _of_pairs(tests, name)
-    for term in ADJUSTED.fixed:
-        yield _of_term(rows, ADJUSTED, term, name, model)
+    yield from _of_terms(rows, model, name, ADJUSTED.fixed)
 
 
-def _of_term(
-    rows: pd.DataFrame,
-    formula: MixedFormula,
-    term: str,
-    name: str,
-    fitted: MixedModel | None = None,
-) -> Tested:
-    """An F test, and as the naive one that over independent rows without random effects."""
-    model = fitted or fit_mixed_model(rows, formula, cluster=CLUSTER)
-    by_rows = wald_test(fit_mixed_model(rows.assign(model="all"), formula), term)
-    return Tested(
-        f"{name}, F of {term}",
-        wald_test(model, term)["p"],
-        naive=float(stats.chi2.sf(by_rows["F"] * by_rows["df1"], by_rows["df1"])),
-    )
+def _of_terms(
+    rows: pd.DataFrame, model: MixedModel, name: str, terms: Sequence[str]
+) -> Iterator[Tested]:
+    """F tests, and as the naive ones those over independent rows without random effects."""
+    by_rows = fit_mixed_model(rows.assign(model="all"), model.formula)
+    for term in terms:
+        naive = wald_test(by_rows, term)
+        chi_square = naive["F"] * naive["df1"]
+        yield Tested(
+            f"{name}, F of {term}",
+            wald_test(model, term)["p"],
+            naive=float(stats.chi2.sf(chi_square, naive["df1"])),
+        )

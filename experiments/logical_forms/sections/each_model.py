@@ -36,8 +36,8 @@ def models_section(results: Results) -> Section:
         "each of which counts as one: Student's t with one degree of freedom less than models. "
         "estimate is the mean over models, tau the standard deviation of the true contrasts "
         "between them, I2 the share of variance that is between models, and predicted_low to "
-        "predicted_high the range in which the estimate for a further model is expected, if it is "
-        f"measured with errors like these.{few}",
+        "predicted_high the range in which a further model is expected, errors of measurement "
+        f"included.{few}",
         (
             *pooled,
             TableItem("means_by_model", "Means of each model alone", means_by_model(results)),

@@ -3,7 +3,7 @@
 1. The mean over models, with Student's interval and test: the models are the observations. Errors
    that differ from model to model only widen the interval (Bakirov and Szekely, 2005, Zapiski
    Nauchnykh Seminarov POMI 328), and nothing depends on an estimate of how far models differ.
-2. What a further model may be measured to have, by the same distribution.
+2. Where a further model may lie, by Student's interval for one more estimate.
 3. The spread of the true values, tau, beside the errors within models (Paule and Mandel, 1982).
 
 COVERAGE
@@ -49,9 +49,9 @@ class Pooled:
     """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
     Thompson, 2002, Statistics in Medicine 21)."""
     predicted_low: float
-    """Lower end of the interval in which the estimate for a further model lies with 95%
-    probability, if it is measured with errors like these: models - 1 degrees of freedom. It counts
-    the error of that measurement, so the further model's true value lies there more often."""
+    """Lower end of the interval in which the true value of a further model lies, with a
+    probability of at least about 95%: Student's for a further estimate. It counts errors of
+    measurement, and is wide where models differ less than these."""
     predicted_high: float
     same_sign: int
     """Models whose own estimate has the sign of the pooled one."""

@@ -33,16 +33,13 @@ def said(results):
     )
 
 
-def mediated(models=1):
-    """Modus ponens is better by 0.03, and all of it goes with its lower perplexity."""
-    rows = made_up(models, questions=40)
-    ponens = rows["argument_form"].eq("mp")
-    perplexity = rows["relative_perplexity"] / 20 - 2.0 * ponens
-    noise = rows["soft_accuracy"] - rows.groupby(["model", "form"])["soft_accuracy"].transform(
-        "mean"
-    )
+def mediated():
+    """Modus ponens is better by 0.03, all of it by the lower perplexity of its words."""
+    rows = made_up(1, questions=40)
+    perplexity = rows["relative_perplexity"] - 2.0 * rows["argument_form"].eq("mp")
+    noise = np.random.default_rng(0).normal(0, 0.05, len(rows))
     return rows.assign(
-        relative_perplexity=perplexity, soft_accuracy=0.6 + 0.03 * ponens + noise * 0.5
+        relative_perplexity=perplexity, soft_accuracy=0.6 - 0.015 * perplexity + noise
     )
 
 
@@ -50,10 +47,10 @@ def test_a_difference_that_goes_through_perplexity_is_found():
     results = of_rows(mediated())
     tests = confirmatory(results).tests.set_index(["first", "second"])
     row = tests.loc["or", "mp"]
-    assert row["difference"] == pytest.approx(-0.03, abs=0.005)
-    assert row["p_holm"] < 1e-4
+    assert row["difference"] == pytest.approx(-0.03, abs=0.01)
+    assert row["p_holm"] < 0.001
     assert "or - mp −0.0" in said(results)
-    # The paper's model takes most of it for perplexity.
+    # The paper's model takes it for perplexity.
     adjusted = effects(results.pooled("questions", valid=True), response="soft_accuracy").tests
     assert adjusted.set_index(["first", "second"]).loc[("or", "mp"), "p_holm"] > 0.05
 
