@@ -8,6 +8,7 @@ from tests.fuzz.targets import (
     model_folders,
     run_folders,
     templates,
+    trainings,
 )
 
 MAKERS: dict[str, Make] = {
@@ -17,6 +18,7 @@ MAKERS: dict[str, Make] = {
     "study_folders": run_folders.make_study,
     "model_folders": model_folders.make,
     "templates": templates.make,
+    "trainings": trainings.make,
     "degenerate": degenerate.make,
 }
 """By target: what makes its cases."""

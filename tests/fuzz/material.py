@@ -15,6 +15,7 @@ from interp.measurements.spec import Spec, find_spec
 from interp.prompts import source
 from interp.runs import claims
 from interp.studies.faithfulness.study import Faithfulness
+from interp.training import fit
 from interp_experiments.rulebreakers.system import system
 from interp_probes import facts
 from tests.support.tiny import make_tiny
@@ -36,8 +37,21 @@ _RUNS = {
 }
 """Runs that are made, by name; a study comes on top."""
 
+TRAINING = (
+    *("train", "robustlr", "--model", "small-encoder", "--from-scratch", "--device", "cpu"),
+    *("--theories", "6", "--held-out", "2", "--distractors", "0", "--epochs", "1"),
+    *("--batch", "8", "--checkpoint-steps", "2"),
+)
+"""A training of five steps; the folder "training" holds it as it was stopped."""
+
+STOPPED = "checkpoint-2"
+"""Where it was stopped."""
+
 MOST = 40
 """Pairs, or facts, of a command that asks for all; where none are asked for there are two pairs."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 _WITHOUT_LIMIT = ("familiarity", "knowledge")
 _REPORTED = ("evaluate", "attribute", "patch", "study")
@@ -101,6 +115,7 @@ def make(folder: Path, outside: Path) -> Material:
     worker = ["work", str(folder / "evaluate"), "0", "--call", "0123456789ab", "--"]
     _must_work([*worker, material.job("evaluate")])
     _must_work(["models"])
+    _make_training(folder / "training")
     return material
 
 
@@ -127,6 +142,23 @@ def _shorten() -> None:
 def _make_run(material: Material, name: str, argv: list[str]) -> None:
     _must_work([*argv, "--out", str(material.folder / name)])
     material.runs[name] = argv
+
+
+def _make_training(folder: Path) -> None:
+    """A training that was stopped once its first checkpoint was saved."""
+
+    def stopping(checkpoint: Path, place: Path) -> None:
+        keep(checkpoint, place)
+        raise KeyboardInterrupt
+
+    keep = fit.keep
+    fit.keep = stopping
+    code = main([*TRAINING, "--out", str(folder)])
+    fit.keep = keep
+    if code != INTERRUPTED or not (folder / STOPPED).is_dir():
+        raise RuntimeError(f"a training that was to be stopped ended with {code}")
+    shutil.copytree(folder, folder.with_name("whole training"))
+    _must_work([*TRAINING, "--out", str(folder.with_name("whole training"))])
 
 
 def _must_work(argv: list[str]) -> None:

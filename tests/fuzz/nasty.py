@@ -268,5 +268,6 @@ _NODES: dict[str, Callable[[Path, Path], object]] = {
     "a link to itself": lambda path, outside: path.symlink_to(path.name),
     "a link to /dev/zero": lambda path, outside: path.symlink_to("/dev/zero"),
     "a link to /dev/full": lambda path, outside: path.symlink_to("/dev/full"),
+    "a second name of a file outside": lambda path, outside: os.link(outside / "file", path),
     "a named pipe": lambda path, outside: os.mkfifo(path),
 }

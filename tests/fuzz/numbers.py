@@ -3,10 +3,11 @@
 SHARES = {
     "command_lines": 0.3,
     "data_files": 0.2,
-    "run_folders": 0.35,
+    "run_folders": 0.33,
     "study_folders": 0.03,
     "model_folders": 0.08,
     "templates": 0.02,
+    "trainings": 0.02,
     "degenerate": 0.02,
 }
 """By target: its share of the cases."""

@@ -72,11 +72,12 @@ class Places:
         for file in (self.outside / "file", self.outside / "sub" / "file"):
             file.write_text("to stay as it is\n", encoding="utf-8")
 
-    def canary(self) -> list[tuple[str, int, int, bytes]]:
-        """Everything outside, so that any change shows."""
+    def canary(self) -> list[tuple[str, int, int, int, bytes]]:
+        """Everything outside, so that any change shows, also one that no guard sees."""
         return [
-            (str(path), path.lstat().st_mode, path.lstat().st_mtime_ns, _content(path))
+            (str(path), state.st_ino, state.st_mode, state.st_mtime_ns, _content(path))
             for path in sorted(self.outside.rglob("*"))
+            for state in [path.lstat()]
         ]
 
 
@@ -162,7 +163,6 @@ class Server:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.chdir(folder)
             self.guard.log = streams["escapes"].fileno()
-            self.guard.folders = [folder, self.places.home]
             _tell(told, **self._run_command(target, number, folder, told))
             sys.stdout.flush()
             sys.stderr.flush()
@@ -176,9 +176,13 @@ class Server:
 
         try:
             chance = Random(f"{self.seed} {target} {number}")
+            self.guard.folders = [
+                self.places.base
+            ]  # links may lead out, and files have names there
             case = self.makers[target](chance, number, self.material, folder)
         except BaseException as error:
             return {"unmade": f"{error!r} {place_of(error)}"}
+        self.guard.folders = [folder, self.places.home]
         _tell(told, argv=case.argv, damage=case.damage, refused=case.refused)
         self.guard.answer_as_read_only(case.asked)
         try:

@@ -33,7 +33,7 @@ def make_study(chance: Random, number: int, material: Material, folder: Path) ->
 def _damaged(chance: Random, name: str, number: int, material: Material, folder: Path) -> Case:
     run = material.copy(name, folder / "run")
     words = [_interrupt(chance, run)] if chance.random() < 0.35 else []
-    words += [_damage(chance, run, material) for _ in range(chance.choice((1, 1, 1, 2)))]
+    words += [damage(chance, run, material) for _ in range(chance.choice((1, 1, 1, 2)))]
     command = COMMANDS[number % len(COMMANDS)]
     own = [*material.runs[name], "--out", "run"]
     argv = list(command) if "run" in command else [*own, *command]
@@ -57,7 +57,7 @@ def _interrupt(chance: Random, run: Path) -> str:
     return "interrupted"
 
 
-def _damage(chance: Random, run: Path, material: Material) -> str:
+def damage(chance: Random, run: Path, material: Material) -> str:
     """One damage, more often of a record than of a table or a folder."""
     nodes = sorted(run.rglob("*"))
     records = [path for path in nodes if path.suffix == ".json" or path.parent.name == "claims"]
