@@ -9,6 +9,18 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActivation, Saliency
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
