@@ -71,7 +71,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     shown = tested[tested["verdict"] == DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
-        fewest = tested.loc[tested["clusters"].idxmin()]
+        fewest = tested.iloc[int(tested["clusters"].argmin())]
         return (
             f"{subject}: no difference shown in {counted(len(tested), 'comparison')}; "
             f"{_signed(low)} to {_signed(high)} not excluded, "
@@ -81,7 +81,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
         (only,) = tested.to_dict("records")
         return f"{subject}: {only['name']}, {_estimate(only)}, {only['n']}."
     above, below = ((shown["difference"] * sign > 0).sum() for sign in (1, -1))
-    largest = shown.loc[shown["difference"].abs().idxmax()].to_dict()
+    largest = shown.iloc[int(shown["difference"].abs().argmax())].to_dict()
     return (
         f"{subject}: {above} of {len(tested)} above, {below} below; largest "
         f"{largest['name']}: {_estimate(largest)}, {largest['n']}."

@@ -84,9 +84,10 @@ def _whole_names(
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with`: how many other answers count one of its tokens.
+    """The familiarity table with `shared_with` in place of `token_ids`.
 
-    Familiarity cannot distinguish these answers. Only answers of the same model are compared.
+    That is how many other answers of the same model count a token that the answer counts too:
+    familiarity cannot distinguish these.
 
     Args:
         table: the familiarity table.
@@ -98,4 +99,4 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     counted = joined.assign(row=range(len(joined))).explode("token_ids")
     shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
     answers = shared.groupby("row")["entity_a_other"].nunique()
-    return table.assign(shared_with=answers.to_numpy() - 1)
+    return table.drop(columns="token_ids").assign(shared_with=answers.to_numpy() - 1)

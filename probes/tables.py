@@ -11,7 +11,7 @@ FAMILIARITY = table(
     PROMPT_ID,
     column("familiarity", NUMBER, "that the answer begins with one of its tokens", "probability"),
     column("whole_name", NUMBER, "probability of all tokens of its name", "probability"),
-    column("first_token", TEXT, "the most likely of these, as the tokenizer spells it"),
+    column("first_token", TEXT, "the first of these, as the tokenizer spells it"),
     column("first_token_id", INTEGER, "its number in the vocabulary", "token id"),
     column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
 )

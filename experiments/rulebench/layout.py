@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from interp.errors import UserError, one_line, shortened
-from interp.files import read_bytes, reading
+from interp.files import check_fits, read_bytes, reading
 from interp.prompts.files import DECODER, read_json
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import READ, Given, Kind, named
@@ -316,6 +316,7 @@ def _object(file: Path) -> dict[str, object]:
 def _text(file: Path) -> str:
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
+    check_fits(file)
     try:
         with reading(file):
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")

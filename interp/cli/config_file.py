@@ -71,7 +71,7 @@ class _Loader(yaml.SafeLoader):
                 )
         return super().construct_mapping(node, deep)
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         text = super().construct_scalar(node)
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             shown = shortened(ascii(text))
