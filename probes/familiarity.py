@@ -52,6 +52,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                         "whole_name": whole[row],
                         "first_token": names[row],
                         "first_token_id": first[row],
+                        "token_ids": list(tokens),
                     }
                 ]
             }
@@ -83,14 +84,19 @@ def _whole_names(
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with`: how many other answers begin with the same token.
+    """The familiarity table with `shared_with` in place of `token_ids`.
 
-    Familiarity cannot distinguish these answers. Only answers of the same model are compared.
+    That is how many other answers of the same model count a token that the answer counts too:
+    familiarity cannot distinguish these.
 
     Args:
         table: the familiarity table.
         facts: the facts' prompts table, with prompt_id and entity_a.
     """
-    joined = table.merge(facts[["prompt_id", "entity_a"]], on="prompt_id", how="left")
-    answers = joined.groupby(["model", "first_token_id"])["entity_a"].transform("nunique")
-    return table.assign(shared_with=answers.to_numpy() - 1)
+    joined = table[["model", "prompt_id", "token_ids"]].merge(
+        facts[["prompt_id", "entity_a"]], on="prompt_id", how="left"
+    )
+    counted = joined.assign(row=range(len(joined))).explode("token_ids")
+    shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
+    answers = shared.groupby("row")["entity_a_other"].nunique()
+    return table.drop(columns="token_ids").assign(shared_with=answers.to_numpy() - 1)

@@ -9,10 +9,11 @@ FAMILIARITY = table(
     "finite, that of the whole name also for models that are no causal language models.",
     MODEL,
     PROMPT_ID,
-    column("familiarity", NUMBER, "probability of the answer's first token", "probability"),
+    column("familiarity", NUMBER, "that the answer begins with one of its tokens", "probability"),
     column("whole_name", NUMBER, "probability of all tokens of its name", "probability"),
-    column("first_token", TEXT, "that first token, as the tokenizer spells it"),
+    column("first_token", TEXT, "the first of these, as the tokenizer spells it"),
     column("first_token_id", INTEGER, "its number in the vocabulary", "token id"),
+    column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
 )
 
 KNOWLEDGE = table(

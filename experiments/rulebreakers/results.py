@@ -42,7 +42,7 @@ class Results:
     """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
-    familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
+    familiarity, whole_name, first_token, shared_with (other answers that count a token of its)."""
     known: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
     excluded (it is geographical, and some model does not)."""

@@ -1,6 +1,8 @@
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from interp.measurements.collect import collect
@@ -52,6 +54,7 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
             for opening in (" ", "")
         )
         assert row.first_token_id == behind
+        assert sorted(row.token_ids) == sorted({behind, directly})
         assert row.first_token.startswith("▁")
         both = logits.softmax(-1)[[behind, directly]].sum()
         assert row.familiarity == pytest.approx(float(both), rel=1e-4)
@@ -113,7 +116,7 @@ def test_answers_that_share_a_first_token_are_flagged():
         {
             "model": ["one"] * 4 + ["two"] * 4,
             "prompt_id": ["a", "b", "c", "d"] * 2,
-            "first_token_id": [5, 5, 7, 5, 5, 6, 7, 5],
+            "token_ids": [[5], [5], [7], [5], [5], [6], [7], [5]],
         }
     )
     facts = pd.DataFrame(
@@ -121,7 +124,38 @@ def test_answers_that_share_a_first_token_are_flagged():
     )
     flagged = flag_shared(table, facts)
     assert flagged["shared_with"].tolist() == [1, 1, 0, 1, 0, 0, 0, 0]
-    assert "entity_a" not in flagged
+    assert not {"entity_a", "token_ids"} & set(flagged)
+
+
+def test_answers_that_share_any_counted_token_are_flagged():
+    """As "▁Brazil" and "B", where names may be written with and without a space before them."""
+    table = pd.DataFrame(
+        {
+            "model": "one",
+            "prompt_id": list("abcde"),
+            "first_token_id": [10, 11, 12, 13, 10],
+            "token_ids": [[10, 1], [11, 1], [12, 2], [2, 13, 1], [10, 1]],
+        }
+    )
+    names = ["Brazil", "Bhutan", "Austria", "Azerbaijan", "Brazil"]
+    facts = pd.DataFrame({"prompt_id": list("abcde"), "entity_a": names})
+    assert flag_shared(table, facts)["shared_with"].tolist() == [2, 2, 1, 3, 2]
+
+
+counted = st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True)
+
+
+@given(st.lists(st.tuples(st.sampled_from("mn"), st.sampled_from("ABCD"), counted), max_size=12))
+def test_sharing_is_an_overlap_of_counted_tokens(rows):
+    models, names, tokens = zip(*rows, strict=True) if rows else ((), (), ())
+    ids = [str(place) for place in range(len(rows))]
+    table = pd.DataFrame({"model": models, "prompt_id": ids, "token_ids": tokens})
+    facts = pd.DataFrame({"prompt_id": ids, "entity_a": names})
+    found = flag_shared(table, facts)["shared_with"].tolist()
+    assert found == [
+        len({n for m, n, own in rows if m == model and n != name and {*own} & {*counted}})
+        for model, name, counted in rows
+    ]
 
 
 class Measured:
@@ -134,6 +168,7 @@ class Measured:
         facts = facts.assign(entity_group="geographical", entity_a="A", entity_b=["1", "2", "3"])
         rows = pd.DataFrame({"model": ["m", "m", "m", "n"], "prompt_id": ["x", "y", "z", "x"]})
         rows = rows.assign(familiarity=0.5, whole_name=0.25, first_token="t", first_token_id=1)
+        rows["token_ids"] = [[1]] * 4
         return facts[columns] if name == "prompts" else rows
 
     def rows(self, name):

@@ -18,8 +18,8 @@ def familiarity(results: Results) -> pd.DataFrame:
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, tested over
     cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.analysis.clusters`). Once all cities, once those whose country shares its first token
-    with no other, and once by the probability of the country's whole name, which first tokens that
+    (`interp.analysis.clusters`). Once all cities, once those whose country shares no first token
+    with another, and once by the probability of the country's whole name, which first tokens that
     countries share do not blur.
 
     The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
