@@ -9,6 +9,18 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActivation, Saliency
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
@@ -244,6 +256,71 @@ def test_an_option_counts_by_the_first_token_of_a_target(kind):
     for tokens in labels:
         assert [DECODER[kind][0], *tokens[:place]] == DECODER[kind]
     assert target_tokens(model, "Yes")[1][0] in fixed_answers(model, option)
+
+
+def lower_case(kind, *, unknown):
+    """A model whose tokenizer has words in lower case alone: others are unknown, or nothing."""
+    words = ["<pad>", "<s>", "</s>", "<unk>", *"abcdefghijklmnopqrstuvwxyz .?", "yes", "no"]
+    vocabulary = {word: index for index, word in enumerate(words)}
+    bpe = models.BPE(vocabulary, [], unk_token="<unk>" if unknown else None, ignore_merges=True)
+    tokenizer = Tokenizer(bpe)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>" if kind == "t5" else "<s> $A </s>",
+        special_tokens=[("<s>", 1), ("</s>", 2)],
+    )
+    return dataclasses.replace(
+        text_to_text(kind),
+        tokenizer=PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer,
+            bos_token="<s>",
+            eos_token="</s>",
+            pad_token="<pad>",
+            unk_token="<unk>" if unknown else None,
+        ),
+    )
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown, questions):
+    model = lower_case(kind, unknown=unknown)
+    assert not {"Yes", "Y"} & set(model.tokenizer.get_vocab())
+    assert list(decoder_prefix(model)) == DECODER[kind]
+    answer = Choice.between(
+        AnswerOption("yes", ("yes",)), AnswerOption("no", ("no", "No")), gold=True
+    )
+    prompt = dataclasses.replace(questions[0], answer=answer)
+    row = interp.score(model, [prompt]).option_probabilities.iloc[0]
+    expected = plain_logits(kind, model, prompt).softmax(-1)[0]
+    assert row["token_ids"].tolist() == [model.tokenizer.convert_tokens_to_ids("yes")]
+    assert row["probability"] == pytest.approx(float(expected[row["token_ids"][0]]), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_an_option_of_unknown_words_is_refused(kind):
+    with pytest.raises(UserError, match="with that of unknown words"):
+        fixed_answers(lower_case(kind, unknown=True), AnswerOption("Yes", ("YES",)))
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+@pytest.mark.parametrize("unknown", [True, False])
+@given(text=st.text("yesno YN☃", max_size=8))
+def test_a_target_is_what_the_tokenizer_adds_and_its_own_tokens(kind, unknown, text):
+    model = lower_case(kind, unknown=unknown)
+    opening, own = target_tokens(model, text)
+    bare = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert list(own) == ([*bare, 2] if bare else [])
+    if bare:
+        assert [DECODER[kind][0], *opening] == DECODER[kind]
+
+
+def test_a_tokenizer_that_writes_no_target_is_refused():
+    model = lower_case("t5", unknown=False)
+    model.tokenizer.backend_tokenizer.normalizer = normalizers.Replace(Regex("."), "")
+    with pytest.raises(UserError, match="writes a target by itself"):
+        decoder_prefix(model)
 
 
 def test_an_option_is_a_class_by_its_name():
