@@ -325,7 +325,8 @@ def _intervals(
         shares = (parts[0] - least) / (most - least)
         sums = np.nan_to_num(shares * weights) @ group
         low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
-        return least + (most - least) * low, least + (most - least) * high
+        low, high = (least + (most - least) * ends for ends in (low, high))
+        return np.minimum(low, values), np.maximum(high, values)
     draws = np.stack(list(_draws(metric, parts, group, weights)))
     low, high = together.normal_intervals(values, draws, group.shape[1])
     return np.maximum(low, least), np.minimum(high, most)
