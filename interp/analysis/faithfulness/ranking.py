@@ -132,6 +132,8 @@ def _judged(
     if methods.any():
         own = tuple(part[methods] for part in parts)
         low[methods], high[methods] = _intervals(metric, own, clusters, weights)
+    # Rounding may leave an end on the wrong side of its value.
+    low, high = np.minimum(low, values), np.maximum(high, values)
     return Judgement(
         metric=metric,
         contenders=contenders,
@@ -325,8 +327,7 @@ def _intervals(
         shares = (parts[0] - least) / (most - least)
         sums = np.nan_to_num(shares * weights) @ group
         low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
-        low, high = (least + (most - least) * ends for ends in (low, high))
-        return np.minimum(low, values), np.maximum(high, values)
+        return least + (most - least) * low, least + (most - least) * high
     draws = np.stack(list(_draws(metric, parts, group, weights)))
     low, high = together.normal_intervals(values, draws, group.shape[1])
     return np.maximum(low, least), np.minimum(high, most)
