@@ -132,6 +132,8 @@ def _judged(
     if methods.any():
         own = tuple(part[methods] for part in parts)
         low[methods], high[methods] = _intervals(metric, own, clusters, weights)
+    # Rounding may leave an end on the wrong side of its value.
+    low, high = np.minimum(low, values), np.maximum(high, values)
     return Judgement(
         metric=metric,
         contenders=contenders,

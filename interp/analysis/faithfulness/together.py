@@ -45,9 +45,8 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     # The most extreme rank of each draw, over both ends of all methods.
     outermost = np.minimum(_ranks(low).min(1), _ranks(-high).min(1))
     place = int(np.quantile(outermost, 1 - LEVEL))
-    shares = sums.sum(1) / masses.sum(1)
     lower, upper = (np.partition(ends, place, axis=0)[place] for ends in (low, -high))
-    return np.minimum(lower, shares), np.maximum(-upper, shares)
+    return lower, -upper
 
 
 def _ranks(draws: Float[np.ndarray, "draws methods"]) -> Int[np.ndarray, "draws methods"]:

@@ -83,8 +83,13 @@ def advice(
     first = verdicts.iloc[0]
     whether = "whether the" if first["metric"] == ADVISING[0] else "the"
     judged = f"{described} by {whether} {first['title']} (a random order: {first['chance']:.2f})"
+    others = [
+        _coalitions(verdicts[verdicts["league"] == COALITIONS]),
+        f"Note: {note}." if note else "",
+    ]
     if first[["low", "high"]].isna().all():
-        return f"{model}: {_UNTESTED}. Values on {judged}: {_values(own)}"
+        values = f"{model}: {_UNTESTED}. Values on {judged}: {_values(own)}"
+        return " ".join(filter(None, [values, *others]))
     sentences = [
         f"{model}: judged on {judged}.",
         _trusted(own),
@@ -92,8 +97,7 @@ def advice(
         _named(own, WEAKER, "Better than a random order, but worse than the best"),
         _named(own, REFUTED, "Refuted, since worse than the best and not shown to be above chance"),
         _named(own, UNDECIDED, "Shown neither to be above chance nor to be worse than the best"),
-        _coalitions(verdicts[verdicts["league"] == COALITIONS]),
-        f"Note: {note}." if note else "",
+        *others,
     ]
     return " ".join(filter(None, sentences))
 
