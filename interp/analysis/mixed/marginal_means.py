@@ -10,9 +10,13 @@ from scipy.special import stdtrit
 from scipy.stats import t
 
 from interp.analysis.corrections import holm
+from interp.analysis.equivalence import ONE_SIDED
 from interp.analysis.intervals import UPPER
 from interp.analysis.mixed.linear import MixedModel
 from interp.errors import UserError
+
+ROUNDING = 1e-12
+"""Differences and errors up to this share of the response are none but for rounding."""
 
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
@@ -43,11 +47,13 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row per pair of levels: first, second, difference, low, high, p, standard_error, t, df.
+    """One row per pair of levels: first, second, difference, its interval, test and limits.
 
     `difference` is the marginal mean of the first minus that of the second, low and high its 95%
-    interval; tests are two-sided by Student's t with the model's degrees of freedom. The pairs are
-    one family for Holm's correction, p_holm.
+    interval; p, standard_error, t and df are of the two-sided test by Student's t with the model's
+    degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences beyond
+    excluded_below and excluded_above are excluded, each side at 5% (`interp.analysis.equivalence`).
+    A difference that is rounding is 0, and an error that is rounding is undefined, as is its test.
 
     Args:
         model: a fitted model.
@@ -67,10 +73,13 @@ def pairwise_tests(
         )
     contrasts = np.array([averages[place[one]] - averages[place[other]] for one, other in chosen])
     contrasts = contrasts.reshape(len(chosen), len(model.design.columns))
+    rounding = ROUNDING * float(np.abs(model.design.response).max())
     differences = contrasts @ model.fit.coefficients
+    differences[np.abs(differences) <= rounding] = 0.0
     errors = _standard_errors(model, contrasts)
+    errors[errors <= rounding] = np.nan
     statistic = differences / errors
-    half = float(stdtrit(model.freedom, UPPER)) * errors
+    half, limit = (float(stdtrit(model.freedom, level)) * errors for level in (UPPER, ONE_SIDED))
     tests = pd.DataFrame(
         {
             "first": [one for one, _ in chosen],
@@ -82,6 +91,8 @@ def pairwise_tests(
             "standard_error": errors,
             "t": statistic,
             "df": model.freedom,
+            "excluded_below": differences - limit,
+            "excluded_above": differences + limit,
         }
     )
     return holm(tests, family=f"pairs of {factor}")

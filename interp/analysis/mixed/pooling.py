@@ -1,10 +1,15 @@
-"""Estimates of several models, pooled by a random-effects meta-analysis.
+"""Estimates of several models, pooled for models in general: each model counts as one.
 
-1. The spread between the models, tau, beside the errors within (Paule and Mandel, 1982).
-2. The mean, each model weighed by its whole variance.
-3. Its interval by Hartung and Knapp's variance (2001, Statistics in Medicine 20) and Student's t
-   with one degree of freedom less than there are models: with few models the usual normal interval
-   is too narrow (IntHout, Ioannidis and Borm, 2014, BMC Medical Research Methodology 14).
+1. The mean over models, with Student's interval and test: the models are the observations. Errors
+   that differ from model to model only widen the interval (Bakirov and Szekely, 2005, Zapiski
+   Nauchnykh Seminarov POMI 328), and nothing depends on an estimate of how far models differ.
+2. Where a further model may lie, by Student's interval for one more estimate.
+3. The spread of the true values, tau, beside the errors within models (Paule and Mandel, 1982).
+
+In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
+these (`benchmarks/controls/logical_forms.py`), the interval held the mean in 0.940 to 0.966 of
+them, and that of a further model held its true value in 0.949 to 1.000; where true values have a
+skewness of 1, in 0.924 to 0.962 and in 0.938 to 1.000.
 """
 
 from collections.abc import Sequence
@@ -16,8 +21,10 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import t
 
+from interp.analysis.equivalence import limits
 from interp.analysis.groups import table_by
 from interp.analysis.intervals import UPPER
+from interp.analysis.mixed.marginal_means import ROUNDING
 
 MIN_STUDIES = 2
 """Estimates below which nothing is pooled: one has no spread."""
@@ -31,6 +38,10 @@ class Pooled:
     low: float
     """Lower end of the 95% interval of the mean over models."""
     high: float
+    excluded_below: float
+    """Means below are excluded by a one-sided test at 5% (`interp.analysis.equivalence`)."""
+    excluded_above: float
+    standard_error: float
     t: float
     df: int
     p: float
@@ -41,9 +52,9 @@ class Pooled:
     """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
     Thompson, 2002, Statistics in Medicine 21)."""
     predicted_low: float
-    """Lower end of the interval in which the true value of a further model lies with 95%
-    probability (Higgins, Thompson and Spiegelhalter, 2009): t with models - 2 degrees of freedom;
-    undefined below three models."""
+    """Lower end of the interval in which the true value of a further model lies, with a
+    probability of at least about 95%: Student's for a further estimate. It counts errors of
+    measurement, and is wide where models differ less than these."""
     predicted_high: float
     same_sign: int
     """Models whose own estimate has the sign of the pooled one."""
@@ -56,38 +67,53 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
 
     Args:
         estimates: one for each model.
-        errors: their standard errors; an estimate without one is left out.
+        errors: their standard errors, for tau and I2; an estimate without one is left out.
     """
-    # Costly to import, and commands without a report need not wait for it.
-    from statsmodels.stats.meta_analysis import combine_effects
-
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
-    values, variances = estimates[used], errors[used] ** 2
-    count = len(values)
+    values, count = estimates[used], int(used.sum())
     if count < MIN_STUDIES:
         return _undefined(count)
-    found = combine_effects(values, variances, method_re="iterated", use_t=True)
-    mean, error, tau2 = float(found.mean_effect_re), float(found.sd_eff_w_re_hksj), found.tau2
-    half = float(stdtrit(count - 1, UPPER)) * error
-    further = float("nan")
-    if count > 2:
-        further = float(stdtrit(count - 2, UPPER)) * float(np.sqrt(tau2 + error**2))
-    statistic = mean / error if error > 0 else float("nan")
+    mean, spread = float(values.mean()), float(values.std(ddof=1))
+    notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error left out"]
+    if spread <= ROUNDING * float(np.abs(values).max()):
+        spread = float("nan")
+        notes.append("no interval: the estimates of all models are the same")
+    error = spread / float(np.sqrt(count))
+    quantile = float(stdtrit(count - 1, UPPER))
+    half, further = quantile * error, quantile * spread * float(np.sqrt(1 + 1 / count))
+    below, above = limits(mean, error, float(count - 1))
+    statistic = mean / error
+    # statsmodels divides by the spread.
+    tau, share = (0.0, 0.0) if np.isnan(spread) else _between(values, errors[used] ** 2)
     return Pooled(
         estimate=mean,
         low=mean - half,
         high=mean + half,
+        excluded_below=below,
+        excluded_above=above,
+        standard_error=error,
         t=statistic,
         df=count - 1,
         p=2 * float(t.sf(abs(statistic), count - 1)),
-        tau=float(np.sqrt(tau2)),
-        I2=max(0.0, float(found.i2)),
+        tau=tau,
+        I2=share,
         predicted_low=mean - further,
         predicted_high=mean + further,
         same_sign=int((np.sign(values) == np.sign(mean)).sum()),
         models=count,
-        note="" if used.all() else f"{int((~used).sum())} models without a standard error left out",
+        note="; ".join(notes),
     )
+
+
+def _between(
+    values: Float[np.ndarray, " models"], variances: Float[np.ndarray, " models"]
+) -> tuple[float, float]:
+    """The spread between models, tau, and I2."""
+    # Costly to import, and commands without a report need not wait for it.
+    from statsmodels.stats.meta_analysis import combine_effects
+
+    found = combine_effects(values, variances, method_re="iterated")
+    return float(np.sqrt(found.tau2)), max(0.0, float(found.i2))
 
 
 def pooled_table(
