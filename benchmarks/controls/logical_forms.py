@@ -1,10 +1,11 @@
 """The tests in the report of LogicalForms, run on one simulated study."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.special import expit, roots_hermitenorm
 
 from benchmarks.controls.tables import logical_forms
 from benchmarks.controls.tested import Tested
@@ -13,36 +14,56 @@ from interp.analysis.mixed.design import MixedFormula
 from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, wald_test
 from interp.analysis.mixed.marginal_means import pairwise_tests
 from interp.analysis.mixed.pooling import pool
+from interp_experiments.logical_forms.contrasts import (
+    SHOWN,
+    level_means,
+    level_tests,
+    pooled_contrasts,
+)
+from interp_experiments.logical_forms.effects import FACTORS, PERPLEXITY, RESPONSES
+from interp_experiments.logical_forms.means import CLUSTER
 from interp_experiments.logical_forms.perplexity import rank_correlation
 
-FORM = MixedFormula(
-    "soft_accuracy",
-    ("modality", "argument_form", "relative_perplexity"),
-    "model",
-    "relative_perplexity",
-    ("modality", "argument_form"),
-)
+RAW = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
+"""Without perplexity, as the confirmatory contrasts."""
+
+WIDER = MixedFormula(SHOWN, (*FACTORS, "modality:argument_form"), "model", varying=FACTORS)
+
+ADJUSTED = MixedFormula(SHOWN, (*FACTORS, PERPLEXITY), "model", PERPLEXITY, FACTORS)
+"""The paper's formula 4."""
+
+MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
+"""Of the soft accuracy of every form in studies of one model without effects."""
+
+SKEWED = (2.2, 8.0)
+"""Log-odds at the mean, and per unit of soft accuracy: most answers are right, a few wrong."""
+
+MODELS = (2, 3, 4, 6, 10, 20)
+
+SPREADS = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Of true values between models, in units of the mean error."""
+
+ERRORS = (0.01, 0.06)
+"""The least and the greatest standard error of a model's contrast."""
+
+SHAPE = 4.0
+"""Of the gamma distribution of skewed true values: a skewness of 1."""
 
 
 def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Formula 4 with one model: least squares, errors robust to interpretations."""
+    """Raw means and formula 4 with one model: least squares, errors robust to interpretations."""
     effect = {"modality": -0.08, "argument_form": 0.05, "interaction": 0.1, "perplexity": 0.02}
     rows = logical_forms(rng, models=1, **(effect if planted else {}))
-    wider = MixedFormula(FORM.response, (*FORM.fixed, "modality:argument_form"), FORM.group)
     valid, name = rows[rows["gold"] == "Yes"], "one model"
-    model, naive = (
-        fit_mixed_model(valid, FORM, cluster=cluster) for cluster in ("interpretation", None)
-    )
-    crossed, naively = (
-        fit_mixed_model(valid, wider, cluster=cluster) for cluster in ("interpretation", None)
-    )
     whole = rank_correlation(rows, within=("form",))
     return [
-        *_of_pairs(model, name, naive),
-        *(_of_term(model, term, name, naive) for term in FORM.fixed),
-        _of_term(crossed, "modality:argument_form", name, naively),
+        *_of_pairs(level_tests(valid, SHOWN), name, valid),
+        _of_a_mean(valid, name, MEAN),
+        *_of_terms(valid, _fitted(valid, RAW), name, FACTORS),
+        *_of_terms(valid, _fitted(valid, WIDER), name, ["modality:argument_form"]),
+        *_adjusted(valid, name),
         Tested(
-            "one model, rank correlation of perplexity within forms",
+            f"{name}, rank correlation of perplexity within forms",
             np.nan,
             low=whole["low"],
             high=whole["high"],
@@ -50,69 +71,142 @@ def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
     ]
 
 
-def of_ten_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Formula 4 over ten models whose effects of modality differ, without a slope by model."""
-    rows = logical_forms(rng, models=10, modality=-0.1 * planted, words=0.01)
-    rows = rows[rows["gold"] == "Yes"]
-    model, naive = (
-        fit_mixed_model(
-            rows,
-            MixedFormula(
-                "soft_accuracy", ("modality", "relative_perplexity"), "model", varying=varying
-            ),
-        )
-        for varying in (("modality",), ())
-    )
+def of_skewed_answers(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Raw means with one model whose soft accuracies are near 1 and skewed."""
+    rows = logical_forms(rng, models=1, argument_form=0.05 * planted, modality=-0.08 * planted)
+    middle, slope = SKEWED
+    skewed = rows.assign(soft_accuracy=expit(middle + slope * (rows[SHOWN] - MEAN)))
+    valid, name = skewed[skewed["gold"] == "Yes"], "one model, skewed"
+    points, weights = roots_hermitenorm(99)
+    mean = float(weights @ expit(middle + slope * SD * points) / weights.sum())
     return [
-        *_of_pairs(model, "ten models", naive, factors=("modality",)),
-        _of_term(model, "modality", "ten models", naive),
+        *_of_pairs(level_tests(valid, SHOWN), name, valid),
+        _of_a_mean(valid, name, mean),
+        *_of_terms(valid, _fitted(valid, RAW), name, FACTORS),
     ]
 
 
+def of_ten_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """The contrasts of ten models whose effects differ, pooled, and formula 4."""
+    return _of_models(rng, 10, planted)
+
+
+def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """The same with three models."""
+    return _of_models(rng, 3, planted)
+
+
 def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """A contrast of each of ten models, whose true values have a spread of 0.1, pooled."""
-    errors = 0.04 * np.sqrt(rng.chisquare(19, 10) / 19)
-    estimates = 0.1 * planted + rng.normal(0, 0.1, 10) + rng.normal(0, 0.04, 10)
-    found = pool(estimates, errors)
-    fixed = np.sum(estimates / errors**2) / np.sqrt(np.sum(1 / errors**2))
-    naive = float(2 * stats.norm.sf(abs(fixed)))
-    return [Tested("pooled over models", found.p, naive=naive, low=found.low, high=found.high)]
+    """Contrasts pooled over few and many models that differ little and much, and a further model.
+
+    Errors are unequal and estimated with 39 degrees of freedom; true values are normal or skewed.
+    """
+    found = []
+    for count, spread, skewed in [
+        (n, s, k) for n in MODELS for s in SPREADS for k in (False, True)
+    ]:
+        tau = spread * float(np.mean(ERRORS))
+        true = 0.1 * planted + tau * _deviations(rng, count + 1, skewed=skewed)
+        errors = rng.uniform(*ERRORS, count + 1)
+        measured = true + errors * rng.normal(size=count + 1)
+        estimated = errors[:-1] * np.sqrt(rng.chisquare(39, count) / 39)
+        pooled = pool(measured[:-1], estimated)
+        fixed = np.sum(measured[:-1] / estimated**2) / np.sqrt(np.sum(1 / estimated**2))
+        shape = "skewed" if skewed else "normal"
+        name = f"{count} models, spread {spread:g}, {shape}"
+        low, high = pooled.predicted_low, pooled.predicted_high
+        naive = float(2 * stats.norm.sf(abs(fixed)))
+        found += [
+            Tested(f"pooled, {name}", pooled.p, naive=naive, low=pooled.low, high=pooled.high),
+            Tested(
+                f"measured next, {name}", np.nan, low=low - measured[-1], high=high - measured[-1]
+            ),
+            Tested(f"true next, {name}", np.nan, low=low - true[-1], high=high - true[-1]),
+        ]
+    return found
 
 
-SHOWN = ("box - none", "mp - mt")
+def _deviations(rng: np.random.Generator, count: int, *, skewed: bool) -> np.ndarray:
+    """Draws with a mean of 0 and a standard deviation of 1."""
+    if skewed:
+        return (rng.gamma(SHAPE, 1, count) - SHAPE) / np.sqrt(SHAPE)
+    return rng.normal(size=count)
+
+
+def _of_models(rng: np.random.Generator, count: int, planted: bool) -> list[Tested]:
+    rows = logical_forms(rng, models=count, modality=-0.1 * planted, words=0.01)
+    rows, name = rows[rows["gold"] == "Yes"], f"{count} models"
+    own = [
+        level_tests(of_model, SHOWN).assign(response=RESPONSES[SHOWN])
+        for _, of_model in rows.groupby("model", sort=False)
+    ]
+    pooled = pooled_contrasts(pd.concat(own)).rename(columns={"estimate": "difference"})
+    return [
+        *_of_pairs(pooled, name, rows),
+        *_of_terms(rows, _fitted(rows, RAW), name, FACTORS),
+        *_adjusted(rows, name),
+    ]
+
+
+SHOWN_PAIRS = ("box - none", "none - box", "mp - mt")
 """Pairs of levels that represent the others of their factor."""
 
 
-def _of_pairs(
-    model: MixedModel,
-    name: str,
-    naive: MixedModel,
-    *,
-    factors: tuple[str, ...] = ("modality", "argument_form"),
-) -> Iterator[Tested]:
-    ours, theirs = (
-        pd.concat([pairwise_tests(fit, factor) for factor in factors], ignore_index=True)
-        for fit in (model, naive)
-    )
-    ours = holm(ours.drop(columns=["p_holm", "family", "family_size"]), family="")
-    for row, other in zip(ours.to_dict("records"), theirs.to_dict("records"), strict=True):
+def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> Iterator[Tested]:
+    """Tests of pairs of levels, and those that take the rows as independent."""
+    naive = dict.fromkeys(range(len(tests)), np.nan)
+    if rows is not None:
+        alone = rows.assign(model="all")
+        fits = {
+            factor: fit_mixed_model(alone, MixedFormula(SHOWN, (factor,), "model"))
+            for factor in FACTORS
+        }
+        by_rows = pd.concat([pairwise_tests(fit, factor) for factor, fit in fits.items()])
+        naive = dict(enumerate(2 * stats.norm.sf(by_rows["t"].abs())))
+    for place, row in enumerate(tests.to_dict("records")):
         pair = f"{row['first']} - {row['second']}"
         yield Tested(
-            f"{name}, {pair}@{'' if pair in SHOWN else 'other'}",
+            f"{name}, {pair}@{'' if pair in SHOWN_PAIRS else 'other'}",
             row["p"],
             family=f"{name}, pairs of levels",
             p_holm=row["p_holm"],
-            naive=float(2 * stats.norm.sf(abs(other["t"]))),
+            naive=float(naive[place]),
             low=row["low"],
             high=row["high"],
         )
 
 
-def _of_term(model: MixedModel, term: str, name: str, naive: MixedModel) -> Tested:
-    by_rows = wald_test(naive, term)
-    chi_square = by_rows["F"] * by_rows["df1"]
+def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
+    """The mean of the first level, whose truth is known where nothing is planted."""
+    first = level_means(rows, SHOWN).iloc[0]
     return Tested(
-        f"{name}, F of {term}",
-        wald_test(model, term)["p"],
-        naive=float(stats.chi2.sf(chi_square, by_rows["df1"])),
+        f"{name}, mean of a modality", np.nan, low=first["low"] - mean, high=first["high"] - mean
     )
+
+
+def _fitted(rows: pd.DataFrame, formula: MixedFormula) -> MixedModel:
+    return fit_mixed_model(rows, formula, cluster=CLUSTER)
+
+
+def _adjusted(rows: pd.DataFrame, name: str) -> Iterator[Tested]:
+    """The exploratory tests of formula 4."""
+    model, name = _fitted(rows, ADJUSTED), f"{name}, adjusted"
+    tests = pd.concat([pairwise_tests(model, factor) for factor in FACTORS], ignore_index=True)
+    tests = holm(tests.drop(columns=["p_holm", "family", "family_size"]), family="")
+    yield from _of_pairs(tests, name)
+    yield from _of_terms(rows, model, name, ADJUSTED.fixed)
+
+
+def _of_terms(
+    rows: pd.DataFrame, model: MixedModel, name: str, terms: Sequence[str]
+) -> Iterator[Tested]:
+    """F tests, and as the naive ones those over independent rows without random effects."""
+    by_rows = fit_mixed_model(rows.assign(model="all"), model.formula)
+    for term in terms:
+        naive = wald_test(by_rows, term)
+        chi_square = naive["F"] * naive["df1"]
+        yield Tested(
+            f"{name}, F of {term}",
+            wald_test(model, term)["p"],
+            naive=float(stats.chi2.sf(chi_square, naive["df1"])),
+        )

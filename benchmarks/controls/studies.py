@@ -11,7 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.controls.logical_forms import of_one_model, of_ten_models, pooled_models
+from benchmarks.controls.logical_forms import (
+    of_one_model,
+    of_skewed_answers,
+    of_ten_models,
+    of_three_models,
+    pooled_models,
+)
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
 from interp.analysis import clusters, contrasts, discrimination
@@ -30,6 +36,8 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
     "RULEBREAKERS, across models": across_models,
     "LogicalForms, one model": of_one_model,
+    "LogicalForms, one model, skewed": of_skewed_answers,
+    "LogicalForms, three models": of_three_models,
     "LogicalForms, ten models": of_ten_models,
     "LogicalForms, contrasts pooled": pooled_models,
 }
