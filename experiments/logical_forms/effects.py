@@ -1,7 +1,8 @@
-"""The mixed models of the paper (4, 5): over all models at once, and of each model before pooling.
+"""The mixed models of the paper (4, 5), with perplexity as a covariate: exploratory.
 
 Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
-effects of all factors vary by model, where there are enough models to see how much.
+effects of all factors vary by model, where there are enough models to see how much. Means that are
+adjusted for perplexity are those of questions that may not exist; `contrasts` has the raw ones.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.analysis.corrections import holm
+from interp.analysis.equivalence import verdicts
 from interp.analysis.mixed.design import MixedFormula
 from interp.analysis.mixed.linear import (
     MixedModel,
@@ -19,11 +21,9 @@ from interp.analysis.mixed.linear import (
     wald_test,
 )
 from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
-from interp.analysis.mixed.pooling import pooled_table
 from interp.analysis.mixed.r_squared import r_squared
 from interp.errors import UserError
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
-from interp_experiments.logical_forms.results import Results
 
 PERPLEXITY = "relative_perplexity"
 
@@ -31,8 +31,6 @@ FACTORS = ("modality", "argument_form")
 
 RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
 """Dependent variables of formulas 4 and 5, in words."""
-
-_CONTRAST = ["response", "factor", "first", "second"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,9 @@ class Effects:
     other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """One row per pair of levels: factor, and the columns of `pairwise_tests`; the pairs of all
-    factors are one family for Holm's correction."""
+    """One row per pair of levels: factor, the columns of `pairwise_tests`, and verdict
+    (`interp.analysis.equivalence`); the pairs of all factors are one family for Holm's
+    correction."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -118,14 +117,15 @@ def effects(
     for factor in factors:
         means.append(_means(rows, model, factor, response=response, covariate=covariate))
         tests.append(pairwise_tests(model, factor, pairs=pairs))
+    corrected = holm(
+        _by_factor(tests, factors).drop(columns=["p_holm", "family", "family_size"]),
+        family=f"pairs of {' and '.join(factors)}",
+    )
     return Effects(
         model,
         means=_by_factor(means, factors),
-        tests=holm(
-            _by_factor(tests, factors).drop(columns=["p_holm", "family", "family_size"]),
-            family=f"pairs of {' and '.join(factors)}",
-        ),
-        term_tests=_term_tests(rows, model, formula),
+        tests=corrected.assign(verdict=verdicts(corrected)),
+        term_tests=term_tests(rows, model, formula),
     )
 
 
@@ -149,8 +149,11 @@ def _means(
     return table.assign(note=notes)
 
 
-def _term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) -> pd.DataFrame:
-    """Tests of each fixed effect, and of the interaction of two factors in a model that has it."""
+def term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) -> pd.DataFrame:
+    """Tests of each fixed effect, and of the interaction of two factors in a model that has it.
+
+    Columns are those of `Effects.term_tests`; `model` is the formula fitted to the rows.
+    """
     tested = [(model, formula, term) for term in formula.fixed]
     crossed = ":".join(formula.varying)
     if len(formula.varying) == 2:
@@ -176,53 +179,6 @@ def _term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) ->
             }
         )
     return pd.DataFrame(tests)
-
-
-def effects_by_model(results: Results) -> pd.DataFrame:
-    """Marginal means of formulas 4 and 5 for each model alone, by least squares.
-
-    Columns are model, response, factor and those of `Effects.means`, or a note on why a model has
-    none. Formula 4 is fitted to valid forms, formula 5 to all.
-    """
-    return _each_model(results, "means")
-
-
-def contrasts_by_model(results: Results) -> pd.DataFrame:
-    """Pairwise tests of formulas 4 and 5 for each model alone: as `effects_by_model`."""
-    return _each_model(results, "tests")
-
-
-def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Each contrast over models: the fields of `interp.analysis.mixed.pooling.Pooled`, Holm's p.
-
-    Args:
-        contrasts: rows of `contrasts_by_model`.
-    """
-    found = contrasts.reindex(columns=[*_CONTRAST, "difference", "standard_error"]).dropna()
-    table = pooled_table(found, estimate="difference", error="standard_error", by=_CONTRAST)
-    families = [
-        holm(rows, family=f"{response} over models")
-        for response, rows in table.groupby("response", sort=False)
-    ]
-    return pd.concat(families, ignore_index=True) if families else table
-
-
-def _each_model(results: Results, part: str) -> pd.DataFrame:
-    """One part of the effects of each model alone."""
-    tables: list[pd.DataFrame] = []
-    for model in results.competent:
-        for response, words in RESPONSES.items():
-            rows = results.pooled("questions", valid=response == "soft_accuracy")
-            try:
-                found = getattr(effects(rows[rows["model"] == model], response=response), part)
-            except UserError as error:
-                found = pd.DataFrame({"note": [f"undefined: {error}"]})
-            tables.append(found.assign(model=model, response=words))
-    if not tables:
-        return pd.DataFrame(columns=["model", "response"])
-    table = pd.concat(tables, ignore_index=True)
-    first = ["model", "response"]
-    return table[[*first, *table.columns.drop(first)]]
 
 
 def _by_factor(parts: Sequence[pd.DataFrame], factors: Sequence[str]) -> pd.DataFrame:

@@ -78,12 +78,14 @@ def estimated_means(
     neutral: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Estimated marginal means with 95% intervals, a row per level (Figures 3 and 6).
+    """Means with 95% intervals, a row per level (Figures 3 and 6).
 
     Args:
-        table: `Effects.means`; raw means are hollow points beside the adjusted ones.
+        table: `Contrasts.means`, or `Effects.means`, of which the raw means are hollow points
+            beside the adjusted ones.
         response: the dependent variable in words.
-        tests: `Effects.tests`, of which the p-values of a factor with few tests are bracketed.
+        tests: `Contrasts.tests` or `Effects.tests`, of which the p-values of a factor with few
+            tests are bracketed.
         neutral: where a dotted line is drawn, such as a share of Yes without bias.
         ax: where to draw; a new figure if None.
     """
@@ -91,13 +93,18 @@ def estimated_means(
         factors = table["factor"].drop_duplicates().tolist()
         places, labels = _rows_of_levels(table, factors)
         ax = ax or new_axes(width=9.5, height=0.36 * max(labels) + 1.6)
-        numbers = table[["mean", "low", "high", "raw_mean"]].to_numpy(dtype=float)
+        adjusted = "raw_mean" in table
+        columns = ["mean", "low", "high", "raw_mean" if adjusted else "mean"]
+        numbers = table[columns].to_numpy(dtype=float)
         for place, factor, row in zip(places.values(), table["factor"], numbers, strict=True):
             style = look(factors.index(factor))
             mean, low, high, raw = row.tolist()
             half = [[mean - low], [high - mean]]
             ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour, capsize=2)
-            ax.plot(raw, place, style.marker, color=style.colour, fillstyle="none", markersize=9)
+            if adjusted:
+                ax.plot(
+                    raw, place, style.marker, color=style.colour, fillstyle="none", markersize=9
+                )
         ax.set_yticks(list(labels), list(labels.values()))
         ax.set_ylim(max(labels) + 0.7, -0.7)
         for factor, place in zip(factors, _heads(table, factors), strict=True):
@@ -111,7 +118,11 @@ def estimated_means(
             _brackets(ax, tests, places)
         ax.grid(visible=True, axis="x")
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel(f"mean {response}: adjusted, with 95% interval (filled), and raw (hollow)")
+        ax.set_xlabel(
+            f"mean {response}: adjusted, with 95% interval (filled), and raw (hollow)"
+            if adjusted
+            else f"mean {response}, with 95% interval"
+        )
         return ax
 
 
@@ -191,7 +202,7 @@ def _rows_of_levels(
         label = _NAMES.get(row["level"]) or " ".join(
             _NAMES.get(word, word) for word in row["level"].split()
         )
-        extrapolated = " (extrapolated)" if row["note"] else ""
+        extrapolated = " (extrapolated)" if row.get("note") else ""
         labels[place] = f"{label}{extrapolated}  n = {row['n']:,}"
     return places, labels
 

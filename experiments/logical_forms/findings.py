@@ -1,22 +1,21 @@
 """What was found, in sentences made from the numbers of the tables."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
+from interp.analysis.equivalence import DIFFERENT, left_open
 from interp.report.formatting import number_text
-from interp_experiments.logical_forms.effects import Effects
+from interp_experiments.logical_forms.contrasts import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 from interp_experiments.remarks import EXPLORATORY, organisms
-
-LEVEL = 0.05
-"""Corrected p-values below this are reported as a difference."""
 
 
 def findings(
     results: Results,
     *,
-    valid: Effects | str,
+    valid: Contrasts | str,
     affirmation: pd.DataFrame,
     correlations: pd.DataFrame,
 ) -> str:
@@ -40,43 +39,69 @@ def _who(results: Results) -> str:
     )
     if left_out:
         text += (
-            f" The other {len(left_out)} ({', '.join(left_out)}) have a probability of Yes and No "
-            f"together below {MIN_ANSWERED} or a perplexity above that of guessing: their soft "
-            "accuracies say nothing of logical forms, they are grey in the figures, and nothing "
-            "below is about them."
+            f" Left out: {', '.join(left_out)}. There Yes and No together have a probability below "
+            f"{MIN_ANSWERED}, or the perplexity is above that of guessing, so that soft accuracy "
+            "says nothing about logical forms. What is left out is grey in the figures and in none "
+            "of the findings below."
         )
     return text
 
 
-def _confirmatory(found: Effects | str) -> Iterator[str]:
+def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     if isinstance(found, str):
         return
-    yield (
+    text = (
         f"Confirmatory: the {len(found.tests)} comparisons of modalities and of argument forms in "
-        "soft accuracy on valid forms (Table 2) were fixed in the code and are corrected together, "
-        "so that the chance of any false finding among them is 5%."
+        "soft accuracy on valid forms (Table 2) were fixed in the code. They are of the means of "
+        "the questions as they are, not adjusted for perplexity, and are corrected together, so "
+        "that the chance of any false finding among them is at most 5%."
     )
-    groups = len(found.model.groups)
-    who = "one model, and of no other" if groups == 1 else f"{groups} models"
+    if found.tests["p_holm"].isna().all():
+        yield f"{text} None could be tested: {found.note}."
+    else:
+        yield text
+    who = {
+        1: "This is about one model, and about no other.",
+        2: "This is about these two models, and about no others.",
+    }
+    about = who.get(
+        found.models,
+        f"The observations are {found.models} models: this is about models in general, asked these "
+        "questions, as far as the models are a sample.",
+    )
     for factor, means in found.means.groupby("factor", sort=False):
-        ordered = means.sort_values("mean", ascending=False)
         values = ", ".join(
-            f"{row['level']} {number_text(row['mean'])} ({number_text(row['raw_mean'])} raw)"
-            for row in ordered.to_dict("records")
+            f"{row['level']} {_with_interval(row, 'mean')}"
+            for row in means.sort_values("mean", ascending=False).to_dict("records")
         )
         tests = found.tests[found.tests["factor"] == factor]
-        tested, differing = tests["p_holm"].notna().sum(), tests[tests["p_holm"] < LEVEL]
-        pairs = ", ".join(f"{a} and {b}" for a, b in differing[["first", "second"]].to_numpy())
         text = f"Soft accuracy on valid forms by {str(factor).replace('_', ' ')}: {values}."
-        if tested:
-            text += f" Of {tested} pairs {len(differing)} differ after Holm's correction"
-            text += f" ({pairs})." if pairs else "."
-        else:
-            text += " No pair could be tested: the table's note says why."
-        if means["note"].ne("").any():
-            levels = ", ".join(means.loc[means["note"].ne(""), "level"])
-            text += f" The adjusted means of {levels} are extrapolated: read the raw ones."
-        yield f"{text} This is said of {who}."
+        yield f"{text}{_differences(tests)} {about}"
+
+
+def _differences(tests: pd.DataFrame) -> str:
+    """Which pairs differ, and what is excluded of the others; empty if none was tested."""
+    tests = tests[tests["p_holm"].notna()]
+    if tests.empty:
+        return ""
+    tests = tests.assign(pair=tests["first"] + " - " + tests["second"])
+    differing = tests["verdict"] == DIFFERENT
+    pairs = ", ".join(
+        f"{row['pair']} {_with_interval(row, 'difference')}"
+        for row in tests[differing].to_dict("records")
+    )
+    text = f" After Holm's correction {differing.sum()} of {len(tests)} pairs differ"
+    text += f": {pairs}." if pairs else "."
+    limits = tests[~differing][["pair", "excluded_below", "excluded_above"]]
+    excluded = left_open(limits.itertuples(index=False, name=None))
+    if excluded:
+        text += f" Where none is shown, {excluded} (in brackets: what is not excluded)."
+    return text
+
+
+def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
+    """A number with its 95% interval."""
+    return f"{number_text(row[name])} ({number_text(row['low'])} to {number_text(row['high'])})"
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
@@ -96,11 +121,21 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
 
 
 def _inclination(table: pd.DataFrame) -> Iterator[str]:
-    for model, rows in table.groupby("model", sort=False):
+    for model, rows in table[table["modality"] != "all"].groupby("model", sort=False):
         parts = [
             f"{row['modality']} {number_text(row['bias'])} ({number_text(row['bias_low'])} to "
-            f"{number_text(row['bias_high'])})"
+            f"{number_text(row['bias_high'])}), {_lean(row['bias_low'], row['bias_high'])}"
             for row in rows.to_dict("records")
-            if row["modality"] != "all"
         ]
-        yield f"{model}: log-odds of Yes beyond what is correct, by modality: {', '.join(parts)}."
+        yield (
+            f"{model}: inclination to Yes by modality, as the mean log-odds of Yes where theorems "
+            f"and fallacies count equally, so that 0 is none: {'; '.join(parts)}. Each interval is "
+            "95% for itself."
+        )
+
+
+def _lean(low: float, high: float) -> str:
+    """What an interval of the inclination shows."""
+    if low > 0 or high < 0:
+        return f"a leaning to {'Yes' if low > 0 else 'No'}"
+    return "no leaning shown, and none beyond the interval left"

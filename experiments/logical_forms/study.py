@@ -13,6 +13,7 @@ from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.logical_forms import tables
+from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
@@ -27,11 +28,10 @@ from interp_experiments.logical_forms.sections.affirmation import affirmation_se
 from interp_experiments.logical_forms.sections.distribution import distribution_section
 from interp_experiments.logical_forms.sections.each_model import models_section
 from interp_experiments.logical_forms.sections.introduction import introduction_section
-from interp_experiments.logical_forms.sections.mixed_models import mixed_model
 from interp_experiments.logical_forms.sections.models import model_section
 from interp_experiments.logical_forms.sections.perplexity import perplexity_section
 from interp_experiments.logical_forms.sections.planted import planted_sections
-from interp_experiments.logical_forms.sections.valid_forms import valid_section
+from interp_experiments.logical_forms.sections.valid_forms import adjusted_section, valid_section
 from interp_experiments.logical_forms.system import (
     LogicalForms,
     distribution,
@@ -99,7 +99,7 @@ class LogicalFormsStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         main = results.scores["questions"]
-        valid = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
+        valid = confirmatory(results)
         affirmed = tables.affirmation(results)
         correlations = perplexity_correlations(results)
         found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
@@ -111,7 +111,8 @@ class LogicalFormsStudy(Study):
                 f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
                 "of the correct answer in the probability of Yes and No, hard accuracy the share "
                 "of questions whose most probable token is the correct answer. Intervals are 95%, "
-                "with all questions of an interpretation as one cluster. p_holm: Holm-corrected p "
+                "with all questions of an interpretation as one cluster, unless models are the "
+                "observations. p_holm: Holm-corrected p "
                 "within the group in the column family. Numbers in brackets refer to the "
                 "formulas of the paper."
             ),
@@ -120,8 +121,9 @@ class LogicalFormsStudy(Study):
                 Section("What was found", found),
                 model_section(results, model_parameters(folder.runs["questions"])),
                 accuracy_section(results),
-                valid_section(results, valid),
+                valid_section(valid),
                 models_section(results),
+                adjusted_section(results),
                 perplexity_section(results, correlations),
                 affirmation_section(results, affirmed),
                 introduction_section(results),

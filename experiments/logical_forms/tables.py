@@ -172,6 +172,7 @@ def affirmation(results: Results) -> pd.DataFrame:
         bias=lambda scores: _log_odds(scores["relative_positive"]),
         sensitivity=lambda scores: _log_odds(scores["soft_accuracy"]),
     )
+    rows = rows.sort_values("modality", kind="stable")
     rows = rows.assign(modality=rows["modality"].astype(str))
     both = pd.concat([rows.assign(modality="all"), rows])
     keys = ["model", "modality"]

@@ -16,9 +16,11 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     )
     return Section(
         "Affirmation and rejection (5)",
-        "The share of Yes in the probability of Yes and No. Half of the answers are Yes, so a mean "
-        "above 0.5 is a bias to affirm, below it one to reject. The paper does not say which "
-        "questions its model is fitted to; here it is all of them, then those whose answer is Yes."
+        "The share of Yes in the probability of Yes and No. Over all questions half of the correct "
+        "answers are Yes, so a mean above 0.5 is a bias to affirm, below it one to reject. The "
+        "paper does not say which questions its model is fitted to; here it is all of them, then "
+        "those whose answer is Yes. It is exploratory, and adjusted for perplexity; the raw means "
+        "are next to the adjusted ones."
         f"{remark(balanced)}",
         (
             TableItem(

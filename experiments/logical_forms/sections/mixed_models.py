@@ -4,12 +4,27 @@ from typing import Any
 
 import pandas as pd
 
+from interp.analysis.equivalence import SMALLEST
 from interp.errors import UserError
 from interp.report.page import FigureItem, Item, TableItem
 from interp_experiments.logical_forms import figures
+from interp_experiments.logical_forms.contrasts import NOBODY
 from interp_experiments.logical_forms.effects import RESPONSES, Effects, effects
 
-NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
+TERM_TESTS = (
+    "F: Wald's test, whose df2 is one less than there are models; with too few of them Hotelling's "
+    "T squared over interpretations, whose number less df1 is df2. chi_square: the paper's "
+    "likelihood-ratio test against the model without the effect, both by maximum likelihood, which "
+    "takes the questions of an interpretation as independent. The interaction is tested in a model "
+    "that has it."
+)
+
+LIMITS = (
+    "verdict, by p_holm: different; smaller, where no difference is shown and one of "
+    f"{SMALLEST:g} or more is excluded; open, where neither is. Differences below excluded_below "
+    "and above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
+)
+"""What tables of pairwise tests say where no difference is shown."""
 
 
 def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | str:
@@ -35,7 +50,7 @@ def effect_items(found: Effects | str, *, name: str, figure: str | None = None) 
         return ()
     response = found.model.formula.response
     words = RESPONSES[response]
-    title = f"Estimated marginal means of {words}"
+    title = f"Means of {words}, adjusted for perplexity"
     return (
         FigureItem(
             f"{name}_means",
@@ -49,30 +64,22 @@ def effect_items(found: Effects | str, *, name: str, figure: str | None = None) 
             "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
             f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
             "Hollow: the mean of the questions as they are. Brackets: p of the difference by "
-            "Holm's method. n counts answers.",
+            "Holm's method. n counts answers. Where a level has no question of mean perplexity, "
+            "its adjusted mean is extrapolated.",
         ),
         TableItem(
             f"{name}_means",
-            "Estimated marginal means",
+            title,
             found.means,
             "Raw means have intervals clustered by interpretation.",
         ),
         TableItem(f"{name}_fit", "The model", found.fit),
         TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
-        TableItem(
-            f"{name}_term_tests",
-            "Tests of each fixed effect",
-            found.term_tests,
-            "F: Wald's test, whose df2 is one less than there are models; with too few of them "
-            "Hotelling's T squared over interpretations, whose number less df1 is df2. chi_square: "
-            "the paper's likelihood-ratio test against the model without the effect, both by "
-            "maximum likelihood, which takes the questions of an "
-            "interpretation as independent. The interaction is tested in a model that has it.",
-        ),
+        TableItem(f"{name}_term_tests", "Tests of each fixed effect", found.term_tests, TERM_TESTS),
         TableItem(
             f"{name}_tests",
-            "Pairwise tests of the marginal means" + (" (Table 2)" if name == "valid" else ""),
+            "Pairwise tests of the adjusted means (exploratory)",
             found.tests,
-            f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom.",
+            f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom. {LIMITS}",
         ),
     )

@@ -9,7 +9,7 @@ from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 def model_section(results: Results, parameters: TableItem) -> Section:
     """Which models answer and read at all."""
     text = (
-        "A model is in the mixed models if it answers, with a mean probability of Yes and No "
+        "A model is compared if it answers, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
         f"{len(results.competent)} of {len(results.models)} do; the others are grey in the "

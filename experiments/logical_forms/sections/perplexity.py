@@ -25,7 +25,7 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "perplexity_correlations",
                 "Spearman's correlation of perplexity with soft accuracy",
                 correlations,
-                "The paper reports -0.09 over its ten models and the valid forms. Over several "
+                "The paper reports a weak negative correlation over its ten models. Over several "
                 "forms rho mixes perplexity with what the forms do; within a form it does not: "
                 "questions are ranked among those of the same model and form. Intervals: "
                 "percentile bootstrap over interpretations.",

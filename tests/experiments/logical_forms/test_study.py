@@ -14,11 +14,8 @@ from interp.runs.schemas import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.effects import (
-    contrasts_by_model,
-    effects,
-    pooled_contrasts,
-)
+from interp_experiments.logical_forms.contrasts import confirmatory
+from interp_experiments.logical_forms.effects import effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.means import clustered_means
@@ -101,20 +98,6 @@ def test_an_adjusted_mean_outside_the_questions_is_noted():
     assert set(within.means["note"]) == {""}
 
 
-def test_contrasts_are_of_each_model_and_then_pooled(results):
-    contrasts = contrasts_by_model(results)
-    pooled = pooled_contrasts(contrasts).set_index(["response", "first", "second"])
-    assert set(pooled["models"]) == {5}
-    row = pooled.loc["soft accuracy", "none", "box"]
-    own = contrasts.query("response == 'soft accuracy' and first == 'none' and second == 'box'")
-    assert own["model"].nunique() == 5
-    assert row["low"] < 0.2 < row["high"]
-    assert row["estimate"] == pytest.approx(own["difference"].mean(), abs=0.005)
-    assert row["p_holm"] >= row["p"]
-    alone = with_vocabulary({"questions": made_up(1)})
-    assert pooled_contrasts(contrasts_by_model(alone))["estimate"].isna().all()
-
-
 def test_correlations_within_forms_are_free_of_the_forms():
     """Within each form accuracy falls with perplexity; forms of high perplexity are easy."""
     rows = made_up(1, questions=60)
@@ -190,13 +173,15 @@ def test_findings_follow_from_the_numbers():
     results = with_vocabulary({"questions": rows, "nonsense": rows})
     text = findings(
         results,
-        valid=mixed_model(results.pooled("questions", valid=True), "soft_accuracy"),
+        valid=confirmatory(results),
         affirmation=tables.affirmation(results),
         correlations=perplexity_correlations(results),
     )
-    assert text.startswith("1 of 2 models answer the questions and read them: model 0. The other")
-    assert "Of 3 pairs 3 differ after Holm's correction" in text
-    assert "This is said of one model, and of no other." in text
+    assert text.startswith(
+        "1 of 2 models answer the questions and read them: model 0. Left out: lost."
+    )
+    assert "After Holm's correction 3 of 3 pairs differ: none - box 0.2" in text
+    assert "This is about one model, and about no other." in text
     nobody = with_vocabulary({"questions": lost, "nonsense": lost})
     text = findings(
         nobody,
@@ -301,7 +286,7 @@ def test_the_report_is_written(folder):
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
     assert {"table1_intervals", "table_a2_intervals", "affirmation", "detection"} <= names
-    assert {"valid_fit", "valid_tests", "yes_tests", "planted_llama-logic"} <= names
+    assert {"adjusted_fit", "valid_tests", "yes_tests", "planted_llama-logic"} <= names
     assert "What was found" in page.read_text(encoding="utf-8")
     a3 = pd.read_csv(folder / "tables" / "table_a3.csv")
     assert {"soft_accuracy_low", "relative_positive_high", "hard_accuracy"} <= set(a3)

@@ -1,18 +1,12 @@
 import pandas as pd
 
 from interp.report.page import Report, write_report
-from interp_experiments.logical_forms.sections.mixed_models import mixed_model
-from interp_experiments.logical_forms.sections.valid_forms import valid_section
+from interp_experiments.logical_forms.sections.valid_forms import adjusted_section
 from tests.experiments.logical_forms.made_up import with_vocabulary
 
 
-def of_valid_forms(results):
-    found = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
-    return valid_section(results, found)
-
-
 def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
-    section = of_valid_forms(results)
+    section = adjusted_section(results)
     assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
     page = write_report(Report("made up", "", (section,)), tmp_path)
     assert "Intercept and slope of perplexity of each model" in page.read_text(encoding="utf-8")
@@ -21,6 +15,6 @@ def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
     assert (slopes["relative_perplexity"] < 0).all()
     one = results.scores["questions"]
     single = with_vocabulary({"questions": one[one["model"] == "model 0"]})
-    names = [item.name for item in of_valid_forms(single).items]
+    names = [item.name for item in adjusted_section(single).items]
     assert "figure4_slopes" not in names
-    assert "valid_means" in names
+    assert "adjusted_means" in names

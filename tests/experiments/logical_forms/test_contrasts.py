@@ -1,0 +1,174 @@
+"""The confirmatory contrasts: of raw means, held to other libraries, and what is said of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from scipy import stats
+
+from interp_experiments.logical_forms import tables
+from interp_experiments.logical_forms.contrasts import (
+    confirmatory,
+    contrasts_by_model,
+    means_by_model,
+    pooled_contrasts,
+)
+from interp_experiments.logical_forms.effects import FACTORS, effects
+from interp_experiments.logical_forms.findings import findings
+from interp_experiments.logical_forms.perplexity import perplexity_correlations
+from interp_experiments.logical_forms.sections.perplexity import perplexity_section
+from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
+
+
+def of_rows(rows):
+    return with_vocabulary({"questions": rows, "nonsense": rows})
+
+
+def said(results):
+    return findings(
+        results,
+        valid=confirmatory(results),
+        affirmation=tables.affirmation(results),
+        correlations=perplexity_correlations(results),
+    )
+
+
+def mediated():
+    """Modus ponens is better by 0.03, all of it by the lower perplexity of its words."""
+    rows = made_up(1, questions=40)
+    perplexity = rows["relative_perplexity"] - 2.0 * rows["argument_form"].eq("mp")
+    noise = np.random.default_rng(0).normal(0, 0.05, len(rows))
+    return rows.assign(
+        relative_perplexity=perplexity, soft_accuracy=0.6 - 0.015 * perplexity + noise
+    )
+
+
+def test_a_difference_that_goes_through_perplexity_is_found():
+    results = of_rows(mediated())
+    tests = confirmatory(results).tests.set_index(["first", "second"])
+    row = tests.loc["or", "mp"]
+    assert row["difference"] == pytest.approx(-0.03, abs=0.01)
+    assert row["p_holm"] < 0.001
+    assert "or - mp −0.0" in said(results)
+    # The paper's model takes it for perplexity.
+    adjusted = effects(results.pooled("questions", valid=True), response="soft_accuracy").tests
+    assert adjusted.set_index(["first", "second"]).loc[("or", "mp"), "p_holm"] > 0.05
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_contrasts_of_few_models_are_those_of_statsmodels_with_errors_by_interpretation(models):
+    rows = made_up(models).drop(index=[3, 40])
+    found = confirmatory(of_rows(rows))
+    assert not found.over_models
+    valid = rows[rows["gold"] == "Yes"]
+    for factor in FACTORS:
+        for row in found.tests[found.tests["factor"] == factor].to_dict("records"):
+            formula = f"soft_accuracy ~ C({factor}, Treatment('{row['second']}'))"
+            own = smf.ols(
+                formula + " + model" * (models > 1),
+                valid.assign(**{factor: valid[factor].astype(str)}),
+            ).fit(
+                cov_type="cluster",
+                cov_kwds={"groups": valid["interpretation"].astype(int)},
+                use_t=True,
+            )
+            (name,) = (term for term in own.params.index if f"[T.{row['first']}]" in term)
+            assert row["difference"] == pytest.approx(own.params[name], abs=1e-12)
+            assert row["standard_error"] == pytest.approx(own.bse[name], rel=1e-9)
+            assert row["p"] == pytest.approx(own.pvalues[name], rel=1e-6)
+            assert (row["low"], row["high"]) == pytest.approx(tuple(own.conf_int().loc[name]))
+            limits = own.conf_int(0.1).loc[name]
+            assert (row["excluded_below"], row["excluded_above"]) == pytest.approx(tuple(limits))
+
+
+def test_a_difference_is_that_of_the_means_beside_it():
+    found = confirmatory(of_rows(made_up(1)))
+    means = found.means.set_index("level")["mean"]
+    for row in found.tests.to_dict("records"):
+        assert row["difference"] == pytest.approx(means[row["first"]] - means[row["second"]])
+    levels = ["none", "box", "diamond", "or", "mp", "mt"]
+    assert found.means["level"].tolist() == levels
+
+
+def test_of_several_models_each_is_one_observation(results):
+    found = confirmatory(results)
+    assert found.over_models
+    valid = results.pooled("questions", valid=True)
+    means = valid.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
+    expected = stats.ttest_rel(means["none"], means["box"])
+    row = found.tests.set_index(["first", "second"]).loc["none", "box"]
+    assert (row["t"], row["p"]) == pytest.approx((expected.statistic, expected.pvalue))
+    low, high = expected.confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx((low, high))
+    level = found.means.set_index("level").loc["none"]
+    interval = stats.t.interval(0.95, 4, means["none"].mean(), stats.sem(means["none"]))
+    assert (level["low"], level["high"]) == pytest.approx(interval)
+    assert level["models"] == 5
+    assert "The observations are 5 models" in said(results)
+    # Two models are too few to be a sample.
+    two = of_rows(results.scores["questions"].query("model in ['model 0', 'model 1']"))
+    assert "This is about these two models, and about no others." in said(two)
+
+
+def test_contrasts_are_of_each_model_and_then_pooled(results):
+    contrasts = contrasts_by_model(results)
+    pooled = pooled_contrasts(contrasts).set_index(["response", "first", "second"])
+    assert set(pooled["models"]) == {5}
+    row = pooled.loc["soft accuracy", "none", "box"]
+    own = contrasts.query("response == 'soft accuracy' and first == 'none' and second == 'box'")
+    assert own["model"].nunique() == 5
+    assert row["estimate"] == pytest.approx(own["difference"].mean())
+    assert row["p_holm"] >= row["p"]
+    confirmed = confirmatory(results).tests.set_index(["first", "second"])
+    assert confirmed.loc[("none", "box"), "p_holm"] == row["p_holm"]
+    alone = with_vocabulary({"questions": made_up(1)})
+    assert pooled_contrasts(contrasts_by_model(alone))["estimate"].isna().all()
+    means = means_by_model(results)
+    # Six levels of valid forms, nine of all.
+    assert means.groupby(["model", "response"]).size().unstack().to_numpy().tolist() == [[9, 6]] * 5
+
+
+def test_where_no_difference_is_shown_it_is_said_what_is_excluded():
+    rng = np.random.default_rng(0)
+    rows = made_up(1)
+    text = said(of_rows(rows.assign(soft_accuracy=0.6 + rng.normal(0, 0.05, len(rows)))))
+    assert "After Holm's correction 0 of 3 pairs differ." in text
+    assert "a difference of 0.1 or more is excluded for none - box (" in text
+    noisy = of_rows(rows.assign(soft_accuracy=0.5 + rng.normal(0, 1.0, len(rows))))
+    assert "a difference of 0.1 or more is not excluded for none - box (" in said(noisy)
+    assert set(confirmatory(noisy).tests["verdict"]) == {"open"}
+
+
+def test_answers_that_never_vary_have_no_test_of_rounding():
+    rows = made_up(1).assign(soft_accuracy=0.1 + 0.2)
+    found = confirmatory(of_rows(rows))
+    assert (found.tests["difference"] == 0).all()
+    assert found.tests["p"].isna().all()
+    assert set(found.tests["verdict"]) == {"not tested"}
+    assert "None could be tested" in said(of_rows(rows))
+
+
+def test_an_inclination_is_said_with_its_direction():
+    rows = made_up(1)
+    shares = rows["modality"].map({"none": 0.8, "box": 0.2, "diamond": 0.5}).astype(float)
+    noise = np.random.default_rng(0).normal(0, 0.01, len(rows))
+    text = said(of_rows(rows.assign(relative_positive=shares + noise))).rpartition("\n\n")[2]
+    in_order = [text.index(f"{name} ") for name in ("none", "box", "diamond")]
+    assert in_order == sorted(in_order)
+    none, box, diamond = text.partition(": ")[2].split("; ")
+    assert "a leaning to Yes" in none
+    assert "a leaning to No" in box
+    assert "no leaning shown" in diamond
+
+
+def test_rows_that_lack_a_modality_are_a_reason_not_a_crash():
+    rows = made_up(1)
+    assert "modality is box in every row" in str(
+        confirmatory(of_rows(rows[rows["modality"] == "box"]))
+    )
+
+
+def test_nothing_is_quoted_that_the_paper_does_not_say(results):
+    section = perplexity_section(results, pd.DataFrame())
+    assert any("paper" in getattr(item, "note", "") for item in section.items)
+    assert not any("0.09" in getattr(item, "note", "") for item in section.items)
