@@ -28,14 +28,24 @@ def test_every_test_of_a_report_is_run_without_and_with_its_effect(kind):
     assert all(name.partition("@")[0] in printed for name in rates(null).index)
 
 
-@pytest.mark.parametrize(
-    ("kind", "studies", "naive"),
-    [("RULEBREAKERS, across models", 200, 0.5), ("LogicalForms, contrasts pooled", 200, 0.3)],
-)
-def test_nothing_is_found_more_often_than_stated_and_naive_tests_find_it(kind, studies, naive):
-    shares = rates(simulated(kind, range(studies), planted=False))
-    assert (shares["rejected"] <= most(studies)).all()
-    assert (shares["naive"] > naive).all()
+def test_nothing_is_found_more_often_than_stated_and_naive_tests_find_it():
+    shares = rates(simulated("RULEBREAKERS, across models", range(200), planted=False))
+    assert (shares["rejected"] <= most(200)).all()
+    assert (shares["naive"] > 0.5).all()
+
+
+def test_contrasts_pooled_over_models_keep_their_level_and_cover_the_next_model():
+    shares = rates(simulated("LogicalForms, contrasts pooled", range(200), planted=False))
+    pooled = shares[shares.index.str.startswith("pooled, ")]
+    further = shares[shares.index.str.startswith("true next, ")]
+    # Six numbers of models, five spreads, two shapes: none of them may exceed its share.
+    assert len(pooled) == len(further) == 60
+    limit = binom.ppf(1 - MOST / 60, 200, 0.05) / 200
+    assert (pooled["rejected"] <= limit).all()
+    assert (1 - pooled["covered"]).to_numpy() == pytest.approx(pooled["rejected"].to_numpy())
+    assert (1 - further["covered"] <= limit).all()
+    # A fixed effect takes the models' true values as one.
+    assert (pooled["naive"][pooled.index.str.contains("spread (?:2|5)")] > 0.3).all()
 
 
 def test_tests_of_one_model_over_interpretations_keep_their_level():

@@ -1,4 +1,4 @@
-"""A share of benchmarks/controls/faithfulness.py: docs/faithfulness.md has the rates of 500 studies."""
+"""A share of benchmarks/controls/faithfulness.py; docs/faithfulness.md has the rates."""
 
 import numpy as np
 from scipy.stats import binom

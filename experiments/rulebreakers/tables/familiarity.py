@@ -20,16 +20,16 @@ ALL = "all"
 def familiarity(results: Results) -> pd.DataFrame:
     """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
 
-            `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
-        over cities: a city has one familiarity, however many of its prompts were asked
-        (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
-        the paper defines familiarity: one test a model. The others only describe how robust it is, and
-        have neither p nor finding, since they would be the same test again: the cities whose country
-        shares its first token with no other, where there are any, and all cities by the probability of
-        the country's whole name.
-    
-        The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
-        of its pairs of prompts, and rejects most true hypotheses of no difference.
+    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
+    over cities: a city has one familiarity, however many of its prompts were asked
+    (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
+    the paper defines familiarity: one test a model. The others only describe how robust it is, and
+    have neither p nor finding, since they would be the same test again: the cities whose country
+    shares its first token with no other, where there are any, and all cities by the probability of
+    the country's whole name.
+
+    The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
+    of its pairs of prompts, and rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
     pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})

@@ -72,8 +72,8 @@ def test_two_models_predict_a_third_hardly():
 def test_intervals_hold_the_mean_and_the_next_model_where_one_error_is_small(models, tau):
     """2,000 simulations: 0.95 has a standard error of 0.005.
 
-    Weights by estimated variances follow the precise model where the spread happens to look small,
-    and their interval then held the mean in 0.81 to 0.85, the next model in 0.78 to 0.90.
+    Weights by estimated variances follow the precise model where the spread happens to look small:
+    with a true spread like the errors, Hartung and Knapp's interval held the mean in 0.81 to 0.85.
     """
     rng = np.random.default_rng(models)
     errors = np.full(models, 0.06)
