@@ -316,7 +316,8 @@ def _object(file: Path) -> dict[str, object]:
 def _text(file: Path) -> str:
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
-    check_fits(file)
+    if file.stat().st_size <= FILE_BYTES:
+        check_fits(file)
     try:
         with reading(file):
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
