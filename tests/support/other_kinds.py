@@ -21,7 +21,7 @@ _ENCODER = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 64,
-    "max_position_embeddings": 320,
+    "max_position_embeddings": 256,
 }
 
 CLASSIFIERS = {
@@ -35,7 +35,7 @@ CLASSIFIERS = {
         "n_layers": 2,
         "n_heads": 4,
         "hidden_dim": 64,
-        "max_position_embeddings": 320,
+        "max_position_embeddings": 256,
     },
     # One of its two layers sees 4 tokens to either side.
     "modernbert": {
