@@ -1,4 +1,4 @@
-"""A share of benchmarks/controls/faithfulness.py; docs/faithfulness.md has the rates."""
+"""A share of benchmarks.controls.faithfulness; docs/faithfulness.md has rates of 500 studies."""
 
 import numpy as np
 from scipy.stats import binom
