@@ -187,11 +187,11 @@ def remove_unfinished(folder: Path) -> None:
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
             with suppress(OSError):
-                remove_own(folder / name)
+                remove_unfinished_folder(folder / name)
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds plain files and such folders alone.
+    """Remove a file, or a folder that holds plain files alone.
 
     Raises:
         OSError: it cannot be removed, or is a folder that holds something else.
@@ -199,11 +199,20 @@ def remove_own(path: Path) -> None:
     if not is_folder(path):
         path.unlink(missing_ok=True)  # of a link, the link itself
         return
-    for _, folders, files, descriptor in os.fwalk(path, topdown=False):
-        _remove_plain(descriptor, files)
-        for folder in folders:
-            os.rmdir(folder, dir_fd=descriptor)
+    remove_plain(path, names_in(path))
     path.rmdir()
+
+
+def remove_unfinished_folder(folder: Path) -> None:
+    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them.
+
+    Raises:
+        OSError: it cannot be removed, or holds something else.
+    """
+    for name in names_in(folder):
+        if is_folder(folder / name):
+            remove_own(folder / name)
+    remove_own(folder)
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
@@ -216,16 +225,13 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        _remove_plain(descriptor, names)
+        for name in names:
+            with suppress(FileNotFoundError):
+                state = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode):
+                    os.unlink(name, dir_fd=descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove_plain(folder: int, names: Iterable[str]) -> None:
-    for name in names:
-        with suppress(FileNotFoundError):
-            if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                os.unlink(name, dir_fd=folder)
 
 
 @cache

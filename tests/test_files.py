@@ -4,7 +4,14 @@ import sys
 import pytest
 
 from interp.errors import UserError
-from interp.files import has_ended, process_space, remove_plain, write_whole
+from interp.files import (
+    has_ended,
+    process_space,
+    remove_own,
+    remove_plain,
+    remove_unfinished_folder,
+    write_whole,
+)
 from tests.support.processes import until
 
 
@@ -46,3 +53,24 @@ def test_a_folders_links_and_folders_stay_when_its_files_are_removed(tmp_path):
     (tmp_path / "door").symlink_to(folder)
     with pytest.raises(OSError, match=r"directory|symbolic"):
         remove_plain(tmp_path / "door", ["link"])
+
+
+def test_of_a_folder_that_holds_folders_nothing_but_its_files_is_removed(tmp_path):
+    (tmp_path / "own" / "inner").mkdir(parents=True)
+    (tmp_path / "own" / "inner" / "kept").touch()
+    with pytest.raises(OSError, match="not empty"):
+        remove_own(tmp_path / "own")
+    assert (tmp_path / "own" / "inner" / "kept").exists()
+
+
+def test_an_unfinished_folder_goes_with_its_folders_but_with_no_deeper_ones(tmp_path):
+    (tmp_path / "unfinished" / "checkpoint-5").mkdir(parents=True)
+    (tmp_path / "unfinished" / "checkpoint-5" / "file").touch()
+    remove_unfinished_folder(tmp_path / "unfinished")
+    assert not (tmp_path / "unfinished").exists()
+    deep = tmp_path / "other" / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "kept").touch()
+    with pytest.raises(OSError, match="not empty"):
+        remove_unfinished_folder(tmp_path / "other")
+    assert (deep / "kept").exists()

@@ -23,6 +23,7 @@ from interp.files import (
     remove_own,
     remove_plain,
     remove_unfinished,
+    remove_unfinished_folder,
     sync,
     unfinished_name,
     write_whole,
@@ -84,7 +85,7 @@ def workplace(folder: Path) -> Iterator[Path]:
         yield place
     finally:
         with suppress(OSError):
-            remove_own(place)
+            remove_unfinished_folder(place)
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
