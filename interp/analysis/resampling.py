@@ -21,7 +21,7 @@ _DRAWN_AT_ONCE = 200
 
 
 def apart(a: float, b: float) -> float:
-    """The difference a - b, exactly 0 where rounding alone tells the two sums apart."""
+    """The difference a - b, exactly 0 where only rounding sets the two sums apart."""
     return 0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b
 
 
