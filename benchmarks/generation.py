@@ -20,7 +20,7 @@ import interp
 from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.generate import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
-from interp.scoring.generation import Decoding, end_tokens, generate
+from interp.scoring.generation import Decoding, generate
 from interp_experiments.rulebench.settings import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set
 
@@ -95,7 +95,7 @@ def single(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
     """The tokens behind each prompt, by transformers alone, up to an end token."""
-    ends = end_tokens(model)
+    ends = model.end_tokens
     found = []
     with torch.inference_mode():
         for prompt in prompts:

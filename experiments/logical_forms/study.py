@@ -134,6 +134,6 @@ class LogicalFormsStudy(Study):
             names=NAMES,
             paper="Wang and Shi (2025): Logical forms complement probability in understanding "
             "language model (and human) performance.",
-            record=folder.record.model_dump(mode="json"),
+            record=folder.provenance(),
             problems=tuple(folder.problems()),
         )

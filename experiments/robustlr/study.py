@@ -150,7 +150,7 @@ class RobustLRStudy(Study):
             names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
-            record=folder.record.model_dump(mode="json"),
+            record=folder.provenance(),
             problems=tuple(folder.problems()),
         )
 

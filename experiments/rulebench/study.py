@@ -177,7 +177,7 @@ class RuleBenchStudy(Study):
             names=NAMES,
             paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
             "Following of Large Language Models.",
-            record=folder.record.model_dump(mode="json"),
+            record=folder.provenance(),
             problems=(*folder.problems(), *left_out(folder)),
         )
 

@@ -108,6 +108,6 @@ class RulebreakersStudy(Study):
             names=NAMES,
             paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
             "Spot in Large Language Models' Reasoning with Formal Logic.",
-            record=folder.record.model_dump(mode="json"),
+            record=folder.provenance(),
             problems=tuple(folder.problems()),
         )

@@ -84,6 +84,10 @@ class StudyFolder:
             if problem := change_in(inside(self.folder, *name.split("/")), name, expected):
                 yield problem
 
+    def provenance(self) -> dict[str, object]:
+        """The record as a page shows it: without the checksums of the page itself."""
+        return self.record.model_dump(mode="json", exclude={"report"})
+
     def note_report(self) -> None:
         """Note what the report consists of, with checksums, in the record."""
         places = [("report.html",)] + [

@@ -42,7 +42,7 @@ def report_of(folder: StudyFolder) -> Report:
             _check_section(results),
             _random_section(results),
         ),
-        record=folder.record.model_dump(mode="json"),
+        record=folder.provenance(),
         problems=tuple(folder.problems()),
         answer=answer,
     )

@@ -28,7 +28,8 @@ def test_pairs_differ_in_the_city_alone():
 def recovered(name):
     """Rows of layer 0 of the effect table, by role, of the pairs that are answered by the city."""
     model = interp.load_model(name, device="cpu")
-    result = interp.patch(model, evidence_pairs(some_prompts(480)))
+    # 48 entity pairs, each by both rules in ten phrasings.
+    result = interp.patch(model, evidence_pairs(some_prompts(960)))
     table = effect_table(result.patches, result.pairs)
     first = table[(table["recognized"] == "yes") & (table["layer"] == 0)].set_index("role")
     assert (first["pairs"] >= 25).all()

@@ -129,7 +129,7 @@ def changed_answers(model, premise):
     """Share of grounded answers that change when one premise names another city."""
     prompts = [
         prompt
-        for prompt in some_prompts(480)
+        for prompt in some_prompts(960)
         if prompt.side == "rulebreaker"
         and prompt.factors["rule"] == "mt"
         and prompt.factors["entity_group"] == "geographical"
