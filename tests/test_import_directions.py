@@ -1,6 +1,7 @@
 """Imports go one way: experiments -> probes -> interp, inside interp from commands downwards."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,32 @@ def test_every_form_of_an_import_from_above_is_refused(source):
 )
 def test_an_import_from_below_or_beside_is_allowed(source):
     assert refused(source, "models", "interp.models") == set()
+
+
+def test_no_modules_import_each_other():
+    """No circle, late imports and those for type checkers counted."""
+    graph = {}
+    for package in LAYERS:
+        for file in (ROOT / package.removeprefix("interp_")).rglob("*.py"):
+            parts = [package_of(file)] + ([] if file.stem == "__init__" else [file.stem])
+            graph[".".join(parts)] = imports(file.read_text(encoding="utf-8"), package_of(file))
+    modules = {
+        name: {found for each in names if (found := module_of(each, graph)) != name} - {""}
+        for name, names in graph.items()
+    }
+    try:
+        list(TopologicalSorter(modules).static_order())
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def module_of(name: str, modules) -> str:
+    """The module that a name is, or lies in; empty where it is none of these modules."""
+    while name not in modules:
+        name, dot, _ = name.rpartition(".")
+        if not dot:
+            return ""
+    return name
 
 
 def test_every_part_of_interp_is_listed():
