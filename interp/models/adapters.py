@@ -27,7 +27,7 @@ from interp.models.completeness import some
 from interp.models.names import is_folder
 from interp.models.organisms import PREFIX
 from interp.models.problems import reading
-from interp.models.quiet import quiet_bitsandbytes
+from interp.models.weights import quiet_bitsandbytes
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

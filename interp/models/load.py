@@ -32,7 +32,6 @@ from interp.models.checkpoint import (
     stored_tensors,
 )
 from interp.models.completeness import check_complete, quiet_report
-from interp.models.devices import check_device
 from interp.models.downloads import downloaded_weights, pinned
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading
@@ -41,8 +40,8 @@ from interp.models.names import canonical_name
 from interp.models.places import locate
 from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_most, check_sizes, check_windows
-from interp.models.quantization import check_blocks, quantization_config, quantization_of
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of
 from interp.options import with_options_of
 
 

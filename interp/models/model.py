@@ -18,9 +18,8 @@ from interp.models.architectures import Architecture, architecture_of
 from interp.models.chat_format import ChatFormat
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
-from interp.models.placement import device_of, weights_of
-from interp.models.quantization import quantization_of
 from interp.models.tokenizer import check_tokenizer
+from interp.models.weights import device_of, quantization_of, weights_of
 
 _FRAMES = 256
 """Frames of messages that are remembered: prompts mostly share what is said before them."""

@@ -15,7 +15,7 @@ from transformers import PreTrainedConfig
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import Stored, settings
 from interp.models.kinds import Kind
-from interp.models.quantization import quantization_of
+from interp.models.weights import quantization_of
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.placement import weights_of
+from interp.models.weights import weights_of
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
 

@@ -6,9 +6,9 @@ import torch
 import interp
 from interp.cli import main
 from interp.errors import UserError
-from interp.models.devices import check_device
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
+from interp.models.weights import check_device
 
 WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 

@@ -15,11 +15,11 @@ from interp.choices import Quantization
 from interp.errors import UserError
 from interp.jobs import Job
 from interp.measurements.evaluate import Evaluate
-from interp.models import quantization
+from interp.models import weights
 from interp.models.kinds import CAUSAL
 from interp.models.load import find_model
 from interp.models.organisms import DEFAULT
-from interp.models.quantization import quantization_of
+from interp.models.weights import quantization_of
 from interp.runs.running import Running
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -42,7 +42,7 @@ def asked(monkeypatch):
         hf.resize_token_embeddings(2048)  # as many as the organism's tokenizer has ids
         return hf, COMPLETE
 
-    monkeypatch.setattr(quantization, "find_spec", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(weights, "find_spec", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(CAUSAL.auto, "from_pretrained", from_pretrained)
     return options
 
@@ -79,7 +79,7 @@ def test_an_unknown_quantization_is_refused():
 
 
 def test_missing_bitsandbytes_is_named(monkeypatch):
-    monkeypatch.setattr(quantization, "find_spec", lambda name: None)
+    monkeypatch.setattr(weights, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="pip install bitsandbytes"):
         interp.load_model(DEFAULT, device="cpu", quantization="4bit")
 

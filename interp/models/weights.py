@@ -1,14 +1,58 @@
-"""Weights kept in fewer bits: what bitsandbytes makes of a model, and what a checkpoint brings."""
+"""How weights are kept: on which devices, offloaded or not, and in how many bits."""
 
+import logging
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import nn
+from accelerate.utils import align_module_device
+from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedConfig
 
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
+
+
+def check_device(name: str) -> None:
+    """Check that a device is there and holds numbers.
+
+    Raises:
+        UserError: it does not.
+    """
+    try:
+        torch.zeros(1, device=name).item()
+    except Exception as error:
+        # PyTorch answers an unknown name with the list of all its devices.
+        unknown = "device type at start of device string" in str(error)
+        reason = "no such device" if unknown else one_line(str(error).split(". ")[0], 120)
+        raise UserError(
+            f"device {one_line(name)!r} cannot be used: {reason}; expected cpu, or cuda or cuda:1 "
+            "on a machine with such a GPU"
+        ) from error
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device that a module's inputs go to."""
+    device = next(module.parameters()).device
+    if device.type != "meta":
+        return device
+    # An offloaded weight is on no device; accelerate's hook brings it to one when it is needed.
+    # Without a hook the model is an outline, which has no weights.
+    hook: Any = getattr(module, "_hf_hook", None)
+    return device if hook is None else torch.device(hook.execution_device)
+
+
+def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Names and values of what a model's state holds; what is offloaded is read one at a time."""
+    for name, tensor in model.state_dict().items():
+        if not tensor.is_meta:
+            yield name, tensor
+            continue
+        path, _, own = name.rpartition(".")
+        module = model.get_submodule(path)
+        with align_module_device(module, execution_device=torch.device("cpu")):
+            yield name, getattr(module, own)
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
@@ -70,3 +114,12 @@ def check_blocks(name: str, hf: nn.Module) -> None:
                 f"the inputs of a layer to be a multiple of {block} there, and {where} has "
                 f"{inputs}; load it in 8bit, without quantization, or on a GPU"
             )
+
+
+def quiet_bitsandbytes() -> None:
+    """Keep bitsandbytes from warnings.
+
+    It says that a kernel is missing whenever it is imported, as peft does, and of every product in
+    8 bits that its inputs are cast.
+    """
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
