@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from interp.cli.fields import add_options, given
 from interp.errors import printable
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.prompts.source import PromptSource
 
 if TYPE_CHECKING:

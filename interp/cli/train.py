@@ -10,8 +10,7 @@ from interp.cli.common import add_config_option, configuration
 from interp.cli.fields import add_options, given, options_in
 from interp.cli.parser import Parser
 from interp.errors import UserError
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, Keeping, find_training
 

@@ -24,7 +24,7 @@ from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 from interp.models.checkpoint import check_regular, header
 from interp.models.completeness import some
-from interp.models.names import is_folder
+from interp.models.loading import is_folder
 from interp.models.organisms import PREFIX
 from interp.models.problems import reading
 from interp.models.weights import quiet_bitsandbytes

@@ -21,7 +21,7 @@ from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
+from interp.models.loading import ChatFormat
 from interp.models.time_limit import limited
 
 RENDER_SECONDS = 5.0

@@ -34,9 +34,8 @@ from interp.models.checkpoint import (
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.downloads import downloaded_weights, pinned
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
-from interp.models.loading import Loading
+from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
-from interp.models.names import canonical_name
 from interp.models.places import locate
 from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_most, check_sizes, check_windows

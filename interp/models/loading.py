@@ -1,14 +1,85 @@
-"""How models are loaded, as data: the options of `interp.load_model`."""
+"""What a user says about a model: its name, and the options of `interp.load_model`."""
 
+import os
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import model_validator
 
 from interp import texts
 from interp.choices import Quantization
-from interp.errors import UserError
-from interp.models.chat_format import DEFAULT_DATE, ChatFormat
+from interp.errors import UserError, shortened
+from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 from interp.options import FromText, Options
+from interp.texts import iso_date, path
+
+
+def is_folder(name: str) -> bool:
+    """Whether a model's name is that of a folder here; names that cannot be one are none."""
+    # Path.is_dir raises an error for a name that is too long, or that no file can have.
+    return os.path.isdir(name)  # noqa: PTH112
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a model's name: of `./m`, `m/` and `m` it is `m`.
+
+    Tables, records and the search for duplicates go by it.
+    """
+    return os.path.normpath(name) if is_folder(name) else name
+
+
+def model_name(text: str) -> str:
+    """The name of a model in its one spelling: a folder, a name on the hub, or organism/NAME.
+
+    Raises:
+        ValueError: no organism of that name, or a name that is nearly that of one.
+    """
+    path(text)
+    if text.startswith(PREFIX):
+        try:
+            organism_folder(text)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+    elif "/" not in text and not is_folder(text):
+        near = nearest_organism(text)
+        if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
+            raise ValueError(
+                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
+                "hub name such as org/model, or organism/NAME"
+            )
+    return canonical_name(text)
+
+
+DEFAULT_DATE = "2024-07-26"
+"""The date given to templates, whenever they are rendered: the one that the templates of Llama 3.1
+and 3.2 fall back to themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """How messages are written for a model.
+
+    Raises:
+        UserError: a date that is not valid, or a system prompt without a template to write it.
+    """
+
+    template: bool = True
+    """Whether the model's own chat template is used, where it has one."""
+    system: str | None = None
+    """The system prompt; None leaves it to the template, which may insert one of its own."""
+    date: str = DEFAULT_DATE
+    """What templates that write the date take for today, YYYY-MM-DD."""
+
+    def __post_init__(self) -> None:
+        try:
+            iso_date(self.date)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        if self.system is not None and not self.template:
+            raise UserError(
+                "a system prompt was given, but no chat template is to be used, which alone can "
+                "write it; give one of the two"
+            )
 
 
 class Loading(Options):

@@ -8,7 +8,7 @@ from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
 from interp.errors import UserError, one_line
-from interp.models.names import is_folder
+from interp.models.loading import is_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from interp.errors import UserError, shortened
 from interp.files import inside
-from interp.models.names import is_folder
+from interp.models.loading import is_folder
 from interp.models.organisms import PREFIX, organism_folder
 from interp.options import flag
 from interp.runs.schemas import Call, Count, Hash, ModelName, Record, Text, read_record

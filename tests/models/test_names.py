@@ -5,8 +5,7 @@ import interp
 from interp.errors import UserError
 from interp.jobs import found_models
 from interp.models import places
-from interp.models.loading import Loading
-from interp.models.names import canonical_name
+from interp.models.loading import Loading, canonical_name
 from interp.models.places import locate
 
 

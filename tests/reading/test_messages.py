@@ -7,7 +7,7 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
+from interp.models.loading import ChatFormat
 from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt_set import prompt_record
 from interp.reading.chat import write_chat

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 import interp
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
+from interp.models.loading import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.chat import ChatText
 from interp.reading.tokens import tokenize
