@@ -8,8 +8,7 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
 from transformers.utils.hub import cached_file
 
-from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files
-from interp.models.problems import reading
+from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files, reading
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:

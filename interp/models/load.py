@@ -29,6 +29,7 @@ from interp.models.checkpoint import (
     folder_checksum,
     has_tokenizer,
     read_configuration,
+    reading,
     stored_tensors,
 )
 from interp.models.completeness import check_complete, quiet_report
@@ -37,7 +38,6 @@ from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
 from interp.models.places import locate
-from interp.models.problems import reading
 from interp.models.proportion import check_counts, check_most, check_sizes, check_windows
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of

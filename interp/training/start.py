@@ -18,14 +18,13 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from interp.errors import UserError
 from interp.models.adapters import Base
-from interp.models.checkpoint import read_configuration
+from interp.models.checkpoint import read_configuration, reading
 from interp.models.completeness import check_complete, quiet_report
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
 from interp.models.places import locate
-from interp.models.problems import reading
 from interp.models.proportion import check_sizes
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.prompts.prompt import Prompt

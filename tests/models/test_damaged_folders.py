@@ -7,7 +7,7 @@ import pytest
 
 import interp
 from interp.errors import UserError, one_line
-from interp.models.problems import reading
+from interp.models.checkpoint import reading
 from tests.models.conftest import configure
 
 MESSAGE_LENGTH = 420
