@@ -28,7 +28,7 @@ from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
 from interp.models.threads import set_threads
-from interp.models.weights import check_device, quiet_bitsandbytes
+from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
@@ -140,7 +140,6 @@ class Job(Options):
         model = load_found(found, self.loading)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
-            quiet_bitsandbytes()
             echo(f"the weights of {model.name} are quantized: {model.quantization}")
         return model
 

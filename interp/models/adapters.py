@@ -26,7 +26,6 @@ from interp.models.checkpoint import check_regular, header, reading
 from interp.models.completeness import some
 from interp.models.loading import is_folder
 from interp.models.organisms import PREFIX
-from interp.models.weights import quiet_bitsandbytes
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -244,4 +243,3 @@ def check_peft() -> None:
     """
     if find_spec("peft") is None:
         raise UserError("LoRA adapters need peft, which is not installed; pip install peft")
-    quiet_bitsandbytes()  # which peft imports

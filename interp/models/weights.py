@@ -1,6 +1,5 @@
 """How weights are kept: on which devices, offloaded or not, and in how many bits."""
 
-import logging
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -114,12 +113,3 @@ def check_blocks(name: str, hf: nn.Module) -> None:
                 f"the inputs of a layer to be a multiple of {block} there, and {where} has "
                 f"{inputs}; load it in 8bit, without quantization, or on a GPU"
             )
-
-
-def quiet_bitsandbytes() -> None:
-    """Keep bitsandbytes from warnings.
-
-    It says that a kernel is missing whenever it is imported, as peft does, and of every product in
-    8 bits that its inputs are cast.
-    """
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -116,8 +116,7 @@ def test_the_quantization_is_told_in_words(own, text):
     assert quantization_of(config) == text
 
 
-def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
-    caplog.set_level(logging.WARNING, logger="bitsandbytes")
+def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     model = dataclasses.replace(model, name="some/model")
