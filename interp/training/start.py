@@ -24,8 +24,8 @@ from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
-from interp.models.places import locate
 from interp.models.proportion import check_sizes
+from interp.models.resolve import locate
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.prompts.prompt import Prompt
 from interp.reading.target import decoder_prefix

@@ -269,6 +269,6 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
 
 
 def on_the_hub(name, revision):
-    from interp.models.places import Place
+    from interp.models.resolve import Place
 
     return Place(name, {"kind": "hub", "name": name, "revision": "main"})

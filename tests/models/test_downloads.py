@@ -11,7 +11,7 @@ from transformers import AutoConfig
 
 import interp
 from interp.errors import UserError
-from interp.models.downloads import downloaded_weights
+from interp.models.resolve import downloaded_weights
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 

@@ -4,9 +4,9 @@ from huggingface_hub import constants
 import interp
 from interp.errors import UserError
 from interp.jobs import found_models
-from interp.models import places
+from interp.models import resolve
 from interp.models.loading import Loading, canonical_name
-from interp.models.places import locate
+from interp.models.resolve import locate
 
 
 def test_all_spellings_of_a_folder_are_one_name(saved, monkeypatch):
@@ -50,7 +50,7 @@ def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
 def no_hub(monkeypatch):
     """A hub that must not be asked."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(places, "get_hf_file_metadata", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(resolve, "get_hf_file_metadata", lambda *_, **__: pytest.fail("asked"))
 
 
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "FOLDER"])
@@ -73,10 +73,10 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(places, "get_hf_file_metadata", unreachable)
+    monkeypatch.setattr(resolve, "get_hf_file_metadata", unreachable)
     with pytest.raises(UserError, match=r"the hub cannot be asked \(no route to host\)"):
         locate("nobody/nothing-here", None)
-    assert asked == [places.HUB_TIMEOUT]
+    assert asked == [resolve.HUB_TIMEOUT]
 
 
 def test_offline_nothing_is_asked(no_hub, monkeypatch):
@@ -86,5 +86,5 @@ def test_offline_nothing_is_asked(no_hub, monkeypatch):
 
 
 def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
-    monkeypatch.setattr(places, "try_to_load_from_cache", lambda *_, **__: "/cache/config.json")
+    monkeypatch.setattr(resolve, "try_to_load_from_cache", lambda *_, **__: "/cache/config.json")
     assert locate("org/model", "v1").source["revision"] == "v1"
