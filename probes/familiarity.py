@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from interp.doctor.finding import Finding
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.prompts.answers import Label
 from interp.reading.tokens import TokenizedPrompt

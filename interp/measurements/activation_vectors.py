@@ -22,8 +22,8 @@ from interp.errors import UserError
 from interp.measurements.activations import Activations
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
+from interp.models.architectures import CLASSIFIER
 from interp.models.hooks import watched
-from interp.models.kinds import CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import Location, check_sites, layer_count, locate
 from interp.patching.checks import check_sums

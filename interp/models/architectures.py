@@ -1,13 +1,54 @@
-"""Where each architecture keeps its layers: the one place that knows module names."""
+"""Model kinds, and where each architecture keeps its layers: the one place that knows module names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all models of a kind have in common."""
+
+    name: str
+    auto: Any
+    """The class of transformers that loads them."""
+    reads_ahead: bool
+    """Whether a token sees those after it, so that what two prompts begin with is not the same to
+    the model."""
+
+
+CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
+CLASSIFIER = Kind("sequence classifier", AutoModelForSequenceClassification, reads_ahead=True)
+TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=True)
+
+
+def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
+    """The kind of a model, by the names of its classes and, for the rest, its configuration.
+
+    Models that read images besides are called ...ForConditionalGeneration too, and are causal.
+
+    Raises:
+        UserError: a model without a head that answers, such as a masked language model.
+    """
+    if any(name.endswith("ForSequenceClassification") for name in architectures):
+        return CLASSIFIER
+    if any(name.endswith("ForMaskedLM") for name in architectures):
+        raise UserError(
+            f"{', '.join(architectures)} fills masks and answers nothing; expected a causal "
+            "language model, a sequence classifier or a text-to-text model"
+        )
+    return TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import UserError
-from interp.models.architectures import CROSS_ATTENTIONS, ENCODERS
+from interp.models.architectures import CAUSAL, CLASSIFIER, CROSS_ATTENTIONS, ENCODERS, TEXT_TO_TEXT
 from interp.models.hooks import hooked, watched
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
 

@@ -22,6 +22,7 @@ from interp.choices import Quantization
 from interp.console import echo
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
+from interp.models.architectures import CLASSIFIER, Kind, kind_of
 from interp.models.checkpoint import (
     Stored,
     check_folder,
@@ -33,7 +34,6 @@ from interp.models.checkpoint import (
     stored_tensors,
 )
 from interp.models.completeness import check_complete, quiet_report
-from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
 from interp.models.proportion import check_counts, check_most, check_sizes, check_windows

@@ -14,9 +14,16 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError, one_line, shortened
-from interp.models.architectures import Architecture, architecture_of
+from interp.models.architectures import (
+    CAUSAL,
+    CLASSIFIER,
+    TEXT_TO_TEXT,
+    Architecture,
+    Kind,
+    architecture_of,
+    kind_of,
+)
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.loading import ChatFormat
 from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, quantization_of, weights_of

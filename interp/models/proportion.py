@@ -13,8 +13,8 @@ from torch import nn
 from transformers import PreTrainedConfig
 
 from interp.errors import UserError, one_line
+from interp.models.architectures import Kind
 from interp.models.checkpoint import Stored, settings
-from interp.models.kinds import Kind
 from interp.models.weights import quantization_of
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")

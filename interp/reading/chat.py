@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from interp.errors import UserError
+from interp.models.architectures import CAUSAL
 from interp.models.chat_template import gap, write
-from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt

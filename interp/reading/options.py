@@ -7,7 +7,7 @@ on the prompt which token an answer begins with (`interp.scoring.answer_tokens`)
 import re
 
 from interp.errors import UserError, shortened
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption
 from interp.reading.target import class_names, target_tokens

@@ -15,8 +15,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from interp.errors import UserError
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.target import class_names, decoder_prefix
 from interp.reading.tokens import Batch

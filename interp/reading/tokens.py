@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER
+from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.prompts.prompt import Prompt, Span

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER
+from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.options import fixed_answers

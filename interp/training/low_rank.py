@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from interp.errors import UserError
 from interp.files import remove_plain
 from interp.models.adapters import NAME, SETTINGS, Base, check_peft, write_base
-from interp.models.kinds import CLASSIFIER
+from interp.models.architectures import CLASSIFIER
 from interp.training.start import Start
 
 SCALE = 2

@@ -20,7 +20,7 @@ from interp.errors import UserError
 from interp.files import inside, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
 from interp.models.adapters import SETTINGS
-from interp.models.kinds import TEXT_TO_TEXT
+from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.threads import set_threads

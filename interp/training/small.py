@@ -8,7 +8,7 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerFast
 
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.prompts.prompt import Prompt
 
 VOCABULARY = 2048

@@ -18,9 +18,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from interp.errors import UserError
 from interp.models.adapters import Base
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.checkpoint import read_configuration, reading
 from interp.models.completeness import check_complete, quiet_report
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model

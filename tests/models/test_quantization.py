@@ -16,7 +16,7 @@ from interp.errors import UserError
 from interp.jobs import Job
 from interp.measurements.evaluate import Evaluate
 from interp.models import weights
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL
 from interp.models.load import find_model
 from interp.models.organisms import DEFAULT
 from interp.models.weights import quantization_of

@@ -18,7 +18,7 @@ import interp
 from interp.errors import UserError
 from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
