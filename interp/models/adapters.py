@@ -23,9 +23,9 @@ from transformers import PreTrainedModel
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 from interp.models.checkpoint import check_regular, header, reading
-from interp.models.completeness import some
 from interp.models.loading import is_folder
 from interp.models.organisms import PREFIX
+from interp.models.weight_checks import some
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

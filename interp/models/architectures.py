@@ -1,4 +1,4 @@
-"""Model kinds, and where each architecture keeps its layers: the one place that knows module names."""
+"""Model kinds, and where each architecture keeps its layers: all module names are here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

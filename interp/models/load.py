@@ -33,12 +33,18 @@ from interp.models.checkpoint import (
     reading,
     stored_tensors,
 )
-from interp.models.completeness import check_complete, quiet_report
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
-from interp.models.proportion import check_counts, check_most, check_sizes, check_windows
 from interp.models.resolve import downloaded_weights, locate, pinned
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.models.weight_checks import (
+    check_complete,
+    check_counts,
+    check_most,
+    check_sizes,
+    check_windows,
+    quiet_report,
+)
 from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of
 from interp.options import with_options_of
 

@@ -20,13 +20,12 @@ from interp.errors import UserError
 from interp.models.adapters import Base
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.checkpoint import read_configuration, reading
-from interp.models.completeness import check_complete, quiet_report
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
-from interp.models.proportion import check_sizes
 from interp.models.resolve import locate
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.models.weight_checks import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
 from interp.reading.target import decoder_prefix
 from interp.training.small import SMALL, small_configuration
