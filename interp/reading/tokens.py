@@ -10,8 +10,8 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, CLASSIFIER
+from interp.models.cache import is_long
 from interp.models.model import Model
-from interp.models.rotary import is_long
 from interp.prompts.prompt import Prompt, Span
 from interp.reading.chat import ChatText, write_chat
 

@@ -13,9 +13,8 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
 
-from interp.models.cache import KeyValues, gathered, holds_key_values_alone, joined
+from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
-from interp.models.rotary import is_long
 from interp.reading.readers import CausalReader
 from interp.reading.shared_batches import Part, Prefixes, SharedBatch
 from interp.reading.tokens import Batch, safe_width
@@ -80,7 +79,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     """Whether prompts of up to so many tokens mean the same to a model when read in two steps.
 
     What one step hands to the next must be the keys and values of each layer and nothing else, and
-    the rotary frequencies must be those of short prompts (`interp.models.rotary`).
+    the rotary frequencies must be those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
-from interp.models.rotary import short_length
+from interp.models.cache import short_length
 from interp.prompts.prompt import Prompt, compose
 from interp.reading.tokens import batches, pad, tokenize
 from tests.support.answers import with_options, yes_no
