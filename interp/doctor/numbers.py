@@ -7,9 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.doctor.finding import Finding
-from interp.models.hooks import recorded
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
+from interp.models.sites import layer_count, locate, recorded
 from interp.reading.finite import check_finite
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad

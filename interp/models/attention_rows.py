@@ -21,9 +21,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, CLASSIFIER, CROSS_ATTENTIONS, ENCODERS, TEXT_TO_TEXT
-from interp.models.hooks import hooked, watched
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
+from interp.models.sites import hooked, layer_count, locate, watched
 
 Row = Float[Tensor, "batch token"]
 """Attention of one token to each token of the prompt, averaged over the heads of one layer."""

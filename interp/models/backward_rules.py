@@ -28,8 +28,8 @@ from transformers.masking_utils import eager_mask
 
 from interp.errors import UserError
 from interp.models.architectures import attentions_of, layers_of
-from interp.models.hooks import attention_by, hooked, replaced
 from interp.models.model import Model
+from interp.models.sites import attention_by, hooked, replaced
 
 Hidden = Float[Tensor, "*shape width"]
 Logits = Float[Tensor, "row head query key"]

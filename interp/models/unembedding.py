@@ -14,9 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from interp.errors import UserError
-from interp.models.hooks import replaced, watched
 from interp.models.model import Model
-from interp.models.sites import Location, layer_count
+from interp.models.sites import Location, layer_count, replaced, watched
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 """How far logits may be from the model's own, in logits; `_EXACT` for wider types."""
