@@ -6,23 +6,76 @@
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    takes for ever.
 
-Templates that can open or leave out a thought before the answer leave it out.
-"""
+Templates that can open or leave out a thought before the answer leave it out."""
 
 import json
 import re
+import resource
+import signal
+import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
 from interp.models.loading import ChatFormat
-from interp.models.time_limit import limited
+
+
+@contextmanager
+def limited(seconds: float, memory: int) -> Iterator[None]:
+    """Within the block: an error once this process has computed or taken too much.
+
+    Computing time does not pass faster on a busy machine. Python delivers signals to the main
+    thread alone, and the limit on memory is the whole process's; in other threads there is none.
+
+    Args:
+        seconds: of computing time.
+        memory: bytes, beyond what the process has; on Linux alone, elsewhere without a limit.
+
+    Raises:
+        TimeoutError: it takes longer.
+        MemoryError: it takes more.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError(f"it takes more than {seconds:g} s")
+
+    earlier = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        with _memory_limit(memory):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, earlier)
+
+
+@contextmanager
+def _memory_limit(memory: int) -> Iterator[None]:
+    """Within the block the address space grows by so many bytes at most, where Linux is."""
+    earlier = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+        most = pages * resource.getpagesize() + memory
+        if earlier[0] == resource.RLIM_INFINITY or most < earlier[0]:
+            resource.setrlimit(resource.RLIMIT_AS, (most, earlier[1]))
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(f"it takes more than {memory:,} bytes of memory") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, earlier)
+
 
 RENDER_SECONDS = 5.0
 """Computing time that a template may take for one message."""
