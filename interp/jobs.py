@@ -23,11 +23,10 @@ from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
-from interp.models.load import FoundModel, find_model, load_found
+from interp.models.load import FoundModel, find_model, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
-from interp.models.threads import set_threads
 from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet

@@ -53,9 +53,8 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.doctor.numbers import numbers
     from interp.doctor.reading import reading
     from interp.jobs import found_models
-    from interp.models.load import load_found
+    from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
-    from interp.models.threads import set_threads
     from interp.reading.tokens import tokenize
 
     prompts = source.load()

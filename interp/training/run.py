@@ -21,9 +21,9 @@ from interp.files import inside, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
 from interp.models.adapters import SETTINGS
 from interp.models.architectures import TEXT_TO_TEXT
+from interp.models.load import set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.models.threads import set_threads
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
 from interp.runs.claims import Claims

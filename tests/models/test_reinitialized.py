@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from interp.errors import UserError
+from interp.models.load import reinitialized
 from interp.models.model import Model
-from interp.models.reinitialized import reinitialized
 from tests.support.tiny import tiny_model
 
 
