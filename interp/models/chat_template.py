@@ -6,7 +6,8 @@
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    takes for ever.
 
-Templates that can open or leave out a thought before the answer leave it out."""
+Templates that can open or leave out a thought before the answer leave it out.
+"""
 
 import json
 import re
