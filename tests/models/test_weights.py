@@ -2,6 +2,7 @@ import dataclasses
 import json
 import logging
 from importlib.util import find_spec
+from inspect import signature
 from types import SimpleNamespace
 from typing import get_args
 
@@ -12,16 +13,21 @@ from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
 from interp.choices import Quantization
+from interp.cli import main
 from interp.errors import UserError
 from interp.jobs import Job
+from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
+from interp.measurements.soft_score import SoftScore
 from interp.models import weights
 from interp.models.architectures import CAUSAL
 from interp.models.load import find_model
+from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
-from interp.models.weights import quantization_of
+from interp.models.weights import check_device, quantization_of
 from interp.runs.running import Running
-from tests.support.tiny import make_tiny
+from tests.support.placed import place
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 needs_bitsandbytes = pytest.mark.skipif(
@@ -166,3 +172,128 @@ def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
     with pytest.raises(UserError, match=r"multiple of 64 there, and .*q_proj has 32; load it in 8"):
         interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
     interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
+
+
+PLACES = {
+    "one layer on disk": lambda layer: "disk" if layer == 1 else "cpu",
+    "all on disk": lambda layer: "disk",
+    "all on the CPU, with hooks": lambda layer: "cpu",
+}
+
+
+@pytest.fixture(params=PLACES)
+def where(request, caplog):
+    # accelerate tells that some weights are offloaded.
+    caplog.set_level(logging.ERROR, logger="accelerate")
+    return PLACES[request.param]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
+    plain = tiny_model(kind)
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    assert str(placed.device) == "cpu"
+    expected, got = interp.attribute(plain, prompts), interp.attribute(placed, prompts)
+    assert got.answers.equals(expected.answers)
+    assert got.segment_scores.equals(expected.segment_scores)
+    scored = interp.score(placed, prompts).answers
+    assert scored.equals(interp.score(plain, prompts).answers)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts):
+    plain = tiny_model(kind)
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    expected, got = (collect(SoftScore().bind(model), prompts) for model in (plain, placed))
+    assert got["soft_answers"].equals(expected["soft_answers"])
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_identity_does_not_depend_on_the_place(kind, where, tmp_path):
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    assert placed.identity == tiny_model(kind).identity
+
+
+def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["one layer on disk"], tmp_path)
+    pair = prompts[:2]
+    expected, got = (
+        interp.patch(model, pair, sites=["resid_pre", "z"])
+        for model in (tiny_model("llama"), placed)
+    )
+    assert got.patches.equals(expected.patches)
+
+
+def test_patching_refuses_an_offloaded_unembedding(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["all on disk"], tmp_path)
+    with pytest.raises(UserError, match="is offloaded"):
+        interp.patch(placed, prompts[:2], sites=["resid_pre"])
+
+
+WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("meta", "device 'meta' cannot be used"),
+        ("gpu", "device 'gpu' cannot be used: no such device; expected cpu"),
+        ("", "device '' cannot be used"),
+        pytest.param("cuda", "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+    ],
+)
+def test_devices_that_there_are_not(device, message):
+    with pytest.raises(UserError, match=message) as error:
+        check_device(device)
+    assert len(str(error.value)) < 300
+
+
+def test_a_device_that_there_is():
+    check_device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "meta"}, "unknown device 'meta'"),
+        ({"device": ""}, "unknown device ''"),
+        pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+        ({"device_map": "everywhere"}, "unknown device_map 'everywhere'; expected one of auto"),
+        ({"device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"quantization": "2bit"}, "unknown quantization '2bit'"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"speed": 2}, "unknown option 'speed'; expected one of device"),
+    ],
+)
+def test_a_model_is_not_loaded_in_ways_that_there_are_not(options, message):
+    with pytest.raises(UserError, match=message) as error:
+        interp.load_model(DEFAULT, **options)
+    assert len(str(error.value)) < 300
+
+
+def test_what_load_model_takes_is_documented():
+    parameters = signature(interp.load_model).parameters
+    assert list(parameters) == ["name", *Loading.model_fields]
+    assert parameters["dtype"].default == "auto"
+    arguments, _, errors = interp.load_model.__doc__.partition("\n\nRaises:")
+    assert "name: hub name" in arguments
+    assert "dtype: float32, bfloat16, float16, float64 (or fp32 ...)" in arguments
+    assert "**options" not in arguments
+    assert "UserError" in errors
+
+
+def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
+    assert main(["evaluate", "--device", "xpu", "--model", "./none"]) == 2
+    assert "device 'xpu' cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("auto", "auto")],
+)
+def test_number_types_have_short_names(short, full):
+    assert Loading(dtype=short).dtype == full
+
+
+def test_a_model_loads_by_a_short_name():
+    assert interp.load_model(DEFAULT, device="cpu", dtype="bf16").dtype == "bfloat16"
