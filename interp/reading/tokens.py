@@ -1,4 +1,4 @@
-"""Tokens of a prompt, and which of them belong to each segment, by the tokenizer's offsets."""
+"""A prompt as a model reads it: its chat text, tokens, what each token belongs to, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,75 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
+from interp.models.chat_template import gap, write
 from interp.models.model import Model
+from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt, Span
-from interp.reading.chat import ChatText, write_chat
+
+
+@dataclass(frozen=True, slots=True)
+class ChatText:
+    """The text that a model reads for one prompt."""
+
+    text: str
+    message_start: int
+    """Where the prompt's message begins in `text`; spans of the prompt are shifted by it."""
+    templated: bool
+    """Whether a chat template wrote it; if so it holds the special tokens already."""
+    answer_opening: str = ""
+    """White space that the template writes between the text and an answer; mostly none."""
+
+
+def write_chat(prompt: Prompt, model: Model) -> ChatText:
+    """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
+
+    The prompt's text is the last message of the user, behind what `Prompt.messages` says before it
+    and before what the assistant has said already. A system prompt is written only where the prompt
+    or `Model.chat` holds one; but some templates, as those of Qwen2.5 and Llama 3.1, insert one of
+    their own. Templates that write the date get that of `Model.chat`, and those that can leave out
+    a thought before the answer leave it out. Without a template, or where `Model.chat` says so, the
+    messages are plain text: a question and its answer as one text, with an empty line between them
+    and the next; a text alone is itself. Models that are no causal language models read the text
+    alone.
+
+    Raises:
+        UserError: the template fails, or changes the message, so that spans would be lost; system
+            prompts of both prompt and model; messages for a model that reads the text alone.
+    """
+    _check_messages(prompt, model)
+    messages = prompt.messages
+    frame = model.frame_behind(messages.turns)
+    text = frame.before + prompt.text + frame.after
+    if frame.templated:
+        written = write(model.tokenizer, model.chat, prompt.text, messages.turns)
+        if written != text:
+            raise UserError(
+                f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
+                "writes something else around it than around others, so its segments cannot be "
+                "located; expected the message verbatim"
+            )
+    start = len(frame.before)
+    if not messages.answer_prefix:
+        return ChatText(text, start, frame.templated, frame.answer_opening)
+    opening = frame.answer_opening if frame.templated else gap(text)
+    return ChatText(text + opening + messages.answer_prefix, start, frame.templated)
+
+
+def _check_messages(prompt: Prompt, model: Model) -> None:
+    if model.kind is not CAUSAL and (prompt.messages != ALONE or model.chat.system is not None):
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which reads the text of prompt {prompt.id} "
+            "alone; leave system prompt, demonstrations and answer prefix out"
+        )
+    if prompt.messages.system is not None and model.chat.system is not None:
+        raise UserError(
+            f"prompt {prompt.id} has a system message of its own, and a system prompt was given "
+            "for all; give one of the two"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +290,58 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
         position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
         padding_side=model.padding_side,
     )
+
+
+def token_segments(prompt: TokenizedPrompt) -> list[str]:
+    """The segment of each token, "template" outside all segments.
+
+    Raises:
+        UserError: a segment has a reserved name.
+    """
+    return _innermost(prompt, prompt.segments)
+
+
+def token_roles(prompt: TokenizedPrompt) -> list[str]:
+    """The role of each token: its role, else its segment, but for the one that gives the answer.
+
+    That is "last", the last token, or "pooled", the first of a classifier's prompt.
+
+    Raises:
+        UserError: a segment or role has a reserved name.
+    """
+    return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
+
+
+def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
+    """Labels of tokens, with a name of its own for the token at which the answer is read."""
+    labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
+    return labels
+
+
+def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
+    """The tokens of a segment, else of a role, by position; none where the prompt has neither.
+
+    "all" are those of the whole prompt.
+
+    Raises:
+        UserError: a segment or role has a reserved name.
+    """
+    if name == ALL:
+        return list(range(len(prompt)))
+    segments = token_segments(prompt)
+    labels = segments if name in segments else token_roles(prompt)
+    return [position for position, label in enumerate(labels) if label == name]
+
+
+def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
+    for name in RESERVED:
+        if name in spans:
+            raise UserError(
+                f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name reserved for "
+                f"tokens of every prompt; name it anything but {', '.join(RESERVED)}"
+            )
+    labels = [TEMPLATE] * len(prompt)
+    for name in sorted(spans, key=lambda name: spans[name][0] - spans[name][1]):
+        start, end = spans[name]
+        labels[start:end] = [name] * (end - start)
+    return labels

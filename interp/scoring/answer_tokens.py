@@ -10,11 +10,10 @@ from interp.models.chat_template import gap
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
-from interp.reading.chat import ChatText
 from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.target import class_names
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import ChatText, TokenizedPrompt
 
 _UNNAMED = re.compile(r"LABEL_\d+")
 """What transformers calls the classes of a model whose configuration does not name them."""

@@ -4,8 +4,7 @@ from itertools import chain
 import pytest
 
 from interp.errors import UserError
-from interp.reading.roles import token_roles, token_segments, tokens_of
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import token_roles, token_segments, tokenize, tokens_of
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

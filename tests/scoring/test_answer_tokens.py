@@ -13,8 +13,7 @@ import interp
 from interp.errors import UserError
 from interp.models.loading import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
-from interp.reading.chat import ChatText
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import ChatText, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import NO, with_options
 from tests.support.prompts import some_prompts
