@@ -18,7 +18,7 @@ from interp.errors import UserError
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
 from interp.models.model import Model
-from interp.reading.target import class_names, decoder_prefix
+from interp.reading.outputs import class_names, decoder_prefix
 from interp.reading.tokens import Batch
 
 Embeddings = Float[Tensor, "row token size"]

@@ -10,9 +10,8 @@ from interp.models.chat_template import gap
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import class_names, fixed_answers
 from interp.reading.readers import reader_of
-from interp.reading.target import class_names
 from interp.reading.tokens import ChatText, TokenizedPrompt
 
 _UNNAMED = re.compile(r"LABEL_\d+")

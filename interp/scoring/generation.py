@@ -31,7 +31,7 @@ from transformers import (
 from interp.errors import UserError, one_line
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.reading.target import decoder_prefix
+from interp.reading.outputs import decoder_prefix
 from interp.reading.tokens import Batch
 
 Finished = Literal["eos", "stop", "length"]

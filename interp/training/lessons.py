@@ -19,7 +19,7 @@ from interp.errors import UserError
 from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import fixed_answers
 from interp.reading.tokens import TokenizedPrompt, safe_width, tokenize_whole
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.spec import TrainSpec

@@ -27,7 +27,7 @@ from interp.models.resolve import locate
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weight_checks import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
-from interp.reading.target import decoder_prefix
+from interp.reading.outputs import decoder_prefix
 from interp.training.small import SMALL, small_configuration
 
 

@@ -20,9 +20,8 @@ from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of
-from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
 from tests.support import other_kinds
 from tests.support.answers import accepts, with_options
