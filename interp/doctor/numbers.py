@@ -9,8 +9,7 @@ from torch import Tensor
 from interp.doctor.finding import Finding
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
-from interp.reading.finite import check_finite
-from interp.reading.readers import reader_of
+from interp.reading.readers import check_finite, reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
 
 Logits = Float[Tensor, "prompt output"]

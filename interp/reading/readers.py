@@ -5,21 +5,23 @@ end of the text, side of the padding), which `tokens.py` takes from the model. W
 is the forward pass: a reader is the one place that makes it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from interp.errors import UserError
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
 from interp.models.model import Model
+from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
-from interp.reading.tokens import Batch
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
 
 Embeddings = Float[Tensor, "row token size"]
 AnswerLogits = Float[Tensor, "row answer"]
@@ -221,3 +223,51 @@ def _input(model: Model, token_ids: Tensor, embeddings: Embeddings | None) -> di
             "can be attributed to its tokens; evaluate works for it"
         )
     return {"inputs_embeds": embeddings}
+
+
+@torch.no_grad()
+def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
+    """Check that a model's logits for a prompt are finite.
+
+    Raises:
+        UserError: they are not. It names the first tensor of the weights that holds a number that
+            is not finite; where all are, the first module that computes one.
+    """
+    first: list[str] = []
+    with ExitStack() as stack:
+        stack.enter_context(model.measuring())
+        for path, module in model.hf.named_modules():
+            # Of modules within each other the innermost ends first.
+            hook = _noting(f"{path} ({type(module).__name__})", first)
+            stack.callback(module.register_forward_hook(hook).remove)
+        logits = reader_of(model).answer_logits(pad(model, [prompt]))
+    if _is_finite(logits):
+        return
+    stored = next((name for name, own in weights_of(model.hf) if not _is_finite(own)), None)
+    if stored is not None:
+        where = f"its weights hold such numbers, first in {stored}"
+        advice = "take another copy of the model"
+    else:
+        where = f"its weights are finite, and {first[0] if first else 'its head'} is the first part"
+        where += " that gives such numbers"
+        advice = "look for a setting in its config.json, or a weight, that is out of proportion"
+    if model.dtype == "float16":
+        advice = "float16 ends at 65,504, so load it with --dtype bfloat16 or float32"
+    raise UserError(
+        f"the logits of {model.name} are not finite (NaN or infinite): {where}; {advice}"
+    )
+
+
+def _noting(name: str, names: list[str]) -> Callable[[nn.Module, Any, Any], None]:
+    """A hook that notes the name of a module whose output is not finite."""
+
+    def note(module: nn.Module, inputs: Any, output: Any) -> None:
+        own = output[0] if isinstance(output, tuple) and output else output
+        if isinstance(own, Tensor) and not _is_finite(own):
+            names.append(name)
+
+    return note
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
