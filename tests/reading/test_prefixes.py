@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.reading.prefixes import families
+from interp.reading.shared_batches import families
 
 token_lists = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=0, max_size=12
