@@ -12,7 +12,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
-from interp.scoring.continuations import continuation_log_probabilities
+from interp.scoring.likelihood import continuation_log_probabilities
 from interp_probes.specs import Familiarity
 
 

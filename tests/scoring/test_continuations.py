@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from interp.reading.tokens import tokenize
-from interp.scoring.continuations import continuation_log_probabilities
+from interp.scoring.likelihood import continuation_log_probabilities
 from tests.support.tiny import tiny_model
 
 

@@ -11,7 +11,7 @@ from interp.measurements.soft_score import SoftScore
 from interp.models.organisms import DEFAULT
 from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
-from interp.scoring import perplexity as perplexity_module
+from interp.scoring import likelihood as perplexity_module
 from interp_experiments.logical_forms.system import system
 from tests.support.other_models import other_model
 from tests.support.tiny import CONFIGS, tiny_model

@@ -1,10 +1,7 @@
-"""Perplexity of prompts, from the forward pass that scores their answers.
+"""Likelihood of texts: perplexity of prompts, and how probable a continuation is."""
 
-1. While the model runs, keep what its final norm gives at every position.
-2. Unembed those states a chunk of positions at a time: the logits of all positions at once would
-   need as many numbers as there are tokens, times the vocabulary.
-3. Average the surprise of each token after the first, and take its exponential.
-"""
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -12,7 +9,8 @@ from torch import Tensor, nn
 
 from interp.models.model import Model
 from interp.models.unembedding import check_unembedding, unembed
-from interp.reading.tokens import Batch
+from interp.reading.readers import CausalReader
+from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
 """Logits that are in memory at once, beside those of the answers."""
@@ -64,3 +62,37 @@ def _surprise(
         )
     ]
     return torch.cat(parts).double()
+
+
+def continuation_log_probabilities(
+    model: Model,
+    prompts: Sequence[TokenizedPrompt],
+    continuations: Sequence[tuple[int, ...]],
+    *,
+    batch_tokens: int,
+) -> Float[Tensor, " prompt"]:
+    """Log-probability of all tokens of a continuation after its prompt, in nats, in fp64.
+
+    The model reads the prompt and what it has written so far, so that this is the sum over the
+    continuation's tokens.
+
+    Args:
+        model: a causal one, within `model.measuring()`.
+        prompts: the prompts; one may come several times.
+        continuations: the tokens behind each of them, at least one.
+        batch_tokens: how many tokens a forward pass may hold, padding included.
+    """
+    read = [
+        replace(prompt, token_ids=prompt.token_ids + tokens[:-1])
+        for prompt, tokens in zip(prompts, continuations, strict=True)
+    ]
+    found = torch.empty(len(prompts), dtype=torch.float64)
+    for indices, batch in batches(model, read, batch_tokens=batch_tokens):
+        longest = max(len(continuations[index]) for index in indices)
+        logits = CausalReader(model).last_logits(batch, longest)
+        for index, row in zip(indices, logits, strict=True):
+            tokens = continuations[index]
+            # All texts end at the last position, which predicts the last token.
+            log_p = row[-len(tokens) :].double().log_softmax(-1)
+            found[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
+    return found
