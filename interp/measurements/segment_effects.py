@@ -29,7 +29,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
-from interp.scoring.many import read_all
+from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
