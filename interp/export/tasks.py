@@ -15,8 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from interp.errors import UserError
 from interp.prompts.answers import Choice
-from interp.prompts.messages import ALONE
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
 
 

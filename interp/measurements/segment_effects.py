@@ -22,9 +22,8 @@ from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.effects import Effects
 from interp.models.model import Model
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer

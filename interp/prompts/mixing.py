@@ -6,8 +6,7 @@ from itertools import islice, pairwise
 from typing import overload
 
 from interp.errors import UserError
-from interp.prompts.donors import Donor, DonorKind, DonorSource
-from interp.prompts.prompt import Prompt, Span, placed
+from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, Span, placed
 from interp.prompts.prompt_set import PromptSet
 
 

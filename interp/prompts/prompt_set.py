@@ -15,8 +15,7 @@ import pandas as pd
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
 from interp.prompts.design import Cell, Design, Parts
-from interp.prompts.donors import DonorSource
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import DonorSource, Prompt
 
 _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""

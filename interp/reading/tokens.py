@@ -14,8 +14,7 @@ from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
 from interp.models.model import Model
-from interp.prompts.messages import ALONE
-from interp.prompts.prompt import Prompt, Span
+from interp.prompts.prompt import ALONE, Prompt, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import torch
 import interp
 from interp.errors import UserError
 from interp.models.loading import ChatFormat
-from interp.prompts.messages import Demonstration, Messages
+from interp.prompts.prompt import Demonstration, Messages
 from interp.prompts.prompt_set import prompt_record
 from interp.reading.tokens import tokenize, write_chat
 from interp.scoring.answer_tokens import AnswerTokenizer
