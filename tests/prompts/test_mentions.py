@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.prompts.mentions import mentions
+from interp.prompts.answers import mentions
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.system import system
 
