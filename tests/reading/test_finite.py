@@ -7,7 +7,7 @@ import torch
 
 import interp
 from interp.cli import main
-from interp.doctor.numbers import numbers
+from interp.doctor import numbers
 from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate

@@ -10,7 +10,7 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.doctor.machine import loaded
+from interp.doctor import loaded
 from interp.measurements.evaluate import Evaluate
 from interp.prompts.systems import load_prompts
 from interp.reading.tokens import tokenize, write_chat

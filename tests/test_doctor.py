@@ -5,11 +5,8 @@ import copy
 import pytest
 from tokenizers import processors
 
-from interp.doctor import numbers
-from interp.doctor.finding import size
-from interp.doctor.machine import loaded, machine
-from interp.doctor.numbers import numbers as numbers_of
-from interp.doctor.reading import reading
+from interp import doctor
+from interp.doctor import inputs, loaded, machine, numbers, size
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
@@ -23,7 +20,7 @@ def by_name(findings):
 
 
 def read(model):
-    return by_name(reading(model, tokenize(model, PROMPTS)))
+    return by_name(inputs(model, tokenize(model, PROMPTS)))
 
 
 def doubling():
@@ -64,22 +61,22 @@ def test_tokens_of_answers_and_segments_are_those_that_count():
 
 def test_sound_models_differ_by_rounding_alone():
     model = tiny_model("llama")
-    found = by_name(numbers_of(model, tokenize(model, PROMPTS)))
+    found = by_name(numbers(model, tokenize(model, PROMPTS)))
     assert not any(finding.note for finding in found.values())
     assert found["logits with and without hooks"].found == "largest difference 0.0e+00"
 
 
 def test_logits_that_depend_on_the_batch_are_reported(monkeypatch):
     model = tiny_model("llama")
-    true = numbers._logits
+    true = doctor._logits
     read = tokenize(model, PROMPTS)
 
     def spoiled(model, prompts):
         logits = true(model, prompts)
         return logits if len(prompts) == 1 else logits.roll(1, -1)
 
-    monkeypatch.setattr(numbers, "_logits", spoiled)
-    note = by_name(numbers_of(model, read))["logits alone and in a batch"].note
+    monkeypatch.setattr(doctor, "_logits", spoiled)
+    note = by_name(numbers(model, read))["logits alone and in a batch"].note
     assert note == f"{len(PROMPTS)} of {len(PROMPTS)} predictions change"
 
 
