@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from interp.export.tensors import fill_tensors
+from interp.export.activations import fill_tensors
 
 numbers = st.floats(width=32, allow_nan=False)
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 5))
