@@ -27,7 +27,7 @@ from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, find_study
-from interp.training.record import TrainRecord
+from interp.training.folder import TrainRecord
 from interp.training.run import Training
 from interp.training.spec import Keeping, TrainSpec
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from interp.training.estimate import Estimate
-    from interp.training.record import TrainRecord
+    from interp.training.folder import TrainRecord
     from interp.training.run import Training
 
 TASK = Choice("task", "training task", TRAINING)

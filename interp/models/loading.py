@@ -14,7 +14,7 @@ from interp.options import FromText, Options
 from interp.texts import iso_date, path
 
 
-def is_folder(name: str) -> bool:
+def names_folder(name: str) -> bool:
     """Whether a model's name is that of a folder here; names that cannot be one are none."""
     # Path.is_dir raises an error for a name that is too long, or that no file can have.
     return os.path.isdir(name)  # noqa: PTH112
@@ -25,7 +25,7 @@ def canonical_name(name: str) -> str:
 
     Tables, records and the search for duplicates go by it.
     """
-    return os.path.normpath(name) if is_folder(name) else name
+    return os.path.normpath(name) if names_folder(name) else name
 
 
 def model_name(text: str) -> str:
@@ -40,7 +40,7 @@ def model_name(text: str) -> str:
             organism_folder(text)
         except UserError as error:
             raise ValueError(str(error)) from error
-    elif "/" not in text and not is_folder(text):
+    elif "/" not in text and not names_folder(text):
         near = nearest_organism(text)
         if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
             raise ValueError(

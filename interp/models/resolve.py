@@ -18,7 +18,7 @@ from transformers.utils.hub import cached_file
 
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files, reading
-from interp.models.loading import is_folder
+from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
@@ -42,7 +42,7 @@ def locate(name: str, revision: str | None) -> Place:
         UserError: no such folder or organism, a name that was meant for an organism, a revision
             of something that has none, or a hub that does not answer.
     """
-    if name.startswith(PREFIX) or is_folder(name):
+    if name.startswith(PREFIX) or names_folder(name):
         if revision is not None:
             raise UserError(
                 f"revision {one_line(revision)!r} was given for {one_line(name)!r}, which is on "

@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 from interp.console import Progress
 from interp.errors import UserError, shortened
 from interp.reading.budget import is_out_of_memory
-from interp.training.checkpoints import keep, last_whole, take, workplace
+from interp.training.folder import keep, last_whole, take, workplace
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""

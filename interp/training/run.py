@@ -31,12 +31,17 @@ from interp.runs.code import code_version
 from interp.runs.environment import now, peak_memory, versions
 from interp.runs.run import take_folder
 from interp.runs.schemas import Call, read_record, updated, write_record
-from interp.training.checkpoints import remove_checkpoints
 from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
+from interp.training.folder import (
+    RECORD,
+    TrainIdentity,
+    TrainRecord,
+    check_same_training,
+    remove_checkpoints,
+)
 from interp.training.lessons import Steps, read_lessons
 from interp.training.low_rank import check_low_rank, low_rank, save_adapter
-from interp.training.record import RECORD, TrainIdentity, TrainRecord, check_same_training
 from interp.training.spec import HELD_OUT, SETTLED, Keeping, TrainSpec
 from interp.training.start import start
 

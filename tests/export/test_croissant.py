@@ -8,7 +8,7 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.export.croissant import described as described_set
+from interp.export.prompts import described as described_set
 from interp.prompts.prompt_set import PromptSet
 
 

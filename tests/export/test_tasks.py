@@ -9,7 +9,7 @@ import interp
 from interp.analysis.accuracy import accuracies
 from interp.cli import main
 from interp.errors import UserError
-from interp.export.tasks import inspect_task, lm_eval_task, prompt_lines, task_name
+from interp.export.prompts import inspect_task, lm_eval_task, prompt_lines, task_name
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.answers import FreeText
 from interp.prompts.prompt_set import PromptSet

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from interp.errors import UserError
-from interp.training.checkpoints import MANIFEST, last_whole
 from interp.training.fit import fit
+from interp.training.folder import MANIFEST, last_whole
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 from tests.training.test_fit import Steps, next_token_loss
