@@ -17,8 +17,8 @@ from interp.training.spec import SETTLED, Keeping, find_training
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.training.estimate import Estimate
     from interp.training.folder import TrainRecord
+    from interp.training.lessons import Estimate
     from interp.training.run import Training
 
 TASK = Choice("task", "training task", TRAINING)

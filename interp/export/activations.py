@@ -4,8 +4,8 @@
 2. A second one writes each shard's vectors into their place, one shard in memory at a time.
 3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
 
-A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that names
-each tensor's type, shape and place; then the tensors one after the other
+A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that
+names each tensor's type, shape and place; then the tensors one after the other
 (https://huggingface.co/docs/safetensors).
 """
 

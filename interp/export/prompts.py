@@ -1,4 +1,4 @@
-"""Prompts for other libraries: as tasks of lm-evaluation-harness and Inspect, or with Croissant 1.0.
+"""Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
 Croissant is the description of data sets that loaders and indices read (Akhtar et al., 2024).
 """

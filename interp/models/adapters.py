@@ -10,18 +10,21 @@ everything measures, hooks and patches an ordinary model. What its folder says i
 """
 
 import hashlib
+import json
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from interp.errors import UserError, one_line
-from interp.files import RECORD_BYTES, checksum, read_bytes
+from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
 from interp.models.checkpoint import check_regular, header, reading
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX
@@ -243,3 +246,53 @@ def check_peft() -> None:
     """
     if find_spec("peft") is None:
         raise UserError("LoRA adapters need peft, which is not installed; pip install peft")
+
+
+SCALE = 2
+"""s of W + s B A in training, whatever the rank."""
+
+
+def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
+    """A model with an adapter to train; its own weights stay as they are.
+
+    Every linear layer but the unembedding is changed.
+
+    Args:
+        hf: the model, changed in place.
+        rank: of each change.
+        seed: decides A; B begins at zero.
+
+    Returns:
+        peft's `PeftModel`, whose checkpoints hold the adapter alone.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(seed)
+    config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
+    with warnings.catch_warnings(), torch.device(next(hf.parameters()).device):
+        # peft asks transformers by a name that is deprecated.
+        warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
+        wrapped = get_peft_model(hf, config)
+    # With a name, peft looks on the hub for the model whenever a checkpoint is saved.
+    wrapped.peft_config[NAME].base_model_name_or_path = ""
+    return wrapped
+
+
+def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
+    """Save a trained adapter as `interp.models.adapters` reads it.
+
+    Args:
+        wrapped: what `low_rank` gave.
+        folder: an empty one.
+        base: what it was trained on.
+    """
+    wrapped.save_pretrained(folder, save_embedding_layers=False)
+    remove_plain(folder, ["README.md"])  # peft's form for a model card, with nothing filled in
+    file = folder / SETTINGS
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    settings |= {
+        "base_model_name_or_path": base.name,
+        "target_modules": sorted(settings["target_modules"]),  # a set, in any order
+    }
+    file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_base(folder, base)

@@ -19,7 +19,7 @@ from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
-from interp.models.adapters import SETTINGS
+from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
 from interp.models.loading import Loading
@@ -31,7 +31,6 @@ from interp.runs.code import code_version
 from interp.runs.environment import now, peak_memory, versions
 from interp.runs.run import take_folder
 from interp.runs.schemas import Call, read_record, updated, write_record
-from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,
@@ -40,10 +39,9 @@ from interp.training.folder import (
     check_same_training,
     remove_checkpoints,
 )
-from interp.training.lessons import Steps, read_lessons
-from interp.training.low_rank import check_low_rank, low_rank, save_adapter
+from interp.training.lessons import Estimate, Steps, estimate, read_lessons
 from interp.training.spec import HELD_OUT, SETTLED, Keeping, TrainSpec
-from interp.training.start import start
+from interp.training.start import check_low_rank, start
 
 FROM_SCRATCH_RATE = 1e-3
 WRITING_RATE = 1e-4

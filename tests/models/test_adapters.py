@@ -22,7 +22,7 @@ RANK = 3
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder with a base, "base", and one with an adapter whose weights are random, "adapter"."""
-    from interp.training.low_rank import low_rank, save_adapter
+    from interp.models.adapters import low_rank, save_adapter
 
     folder = tmp_path_factory.mktemp("adapters")
     model = make_tiny("llama", byte_level())
