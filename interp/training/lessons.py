@@ -1,4 +1,4 @@
-"""Lessons: prompts as a model reads them, with their answers; the batch of each step, its memory."""
+"""Lessons: prompts as a model reads them, with their answers; the batch of each step."""
 
 import hashlib
 import random
