@@ -12,7 +12,8 @@ everything measures, hooks and patches an ordinary model. What its folder says i
 import hashlib
 import json
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from interp.errors import UserError, one_line
@@ -37,8 +37,11 @@ BASE = "base.json"
 NAME = "default"
 """What peft calls the one adapter of a model."""
 
-_PREFIX = "base_model."
+_PREFIX = "base_model.model."
 """What the names of stored tensors begin with: they are those of peft's own wrapper."""
+
+_LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
+"""Settings that peft is given."""
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -194,40 +197,44 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
             finite.
     """
     check_peft()
-    from peft import LoraConfig, set_peft_model_state_dict
-    from peft.tuners.lora import LoraModel
+    from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    settings, shown = adapter.settings, one_line(adapter.name)
-    config = LoraConfig(
-        r=settings.r,
-        lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # peft takes any number
-        target_modules=settings.target_modules,
-        use_rslora=settings.use_rslora,
-        fan_in_fan_out=settings.fan_in_fan_out,
-    )
-    with reading(WEIGHTS, adapter.name):
-        weights = load_file(adapter.folder / WEIGHTS)
-        named = {key.removeprefix(_PREFIX): tensor for key, tensor in weights.items()}
-        changed = {key.removeprefix("model.").partition(".lora_")[0] for key in named}
-        _check_untied(adapter.name, hf, changed)
-        tuner = LoraModel(hf, config, NAME)
-        info: Any = set_peft_model_state_dict(tuner, named)  # a named tuple made by torch
-    missing = [key for key in info.missing_keys if ".lora_" in key]
-    if missing or info.unexpected_keys:
-        what, keys = ("lacks", missing) if missing else ("holds", info.unexpected_keys)
-        paths = sorted(key.removeprefix("model.").replace(f".{NAME}.", ".") for key in keys)
-        raise UserError(
-            f"{WEIGHTS} of {shown} {what} {some(paths)}; expected the changes of the modules that "
-            f"its {SETTINGS} names, in a model like its base"
-        )
-    with reading(WEIGHTS, adapter.name):  # also what is not finite
-        whole = cast(PreTrainedModel, tuner.merge_and_unload(safe_merge=True))
+    # Made from what was checked: peft itself would take more from the file.
+    config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
+    with reading(WEIGHTS, adapter.name), _quiet_peft():
+        stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
+        _check_untied(adapter.name, hf, stored)
+        wrapped: Any = PeftModel.from_pretrained(hf, str(adapter.folder), config=config)
+        asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
+        _check_names(adapter.name, stored, {*asked})
+        whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
     whole.requires_grad_(True)  # peft has frozen it
     return whole
 
 
-def _check_untied(name: str, hf: PreTrainedModel, changed: Collection[str]) -> None:
+@contextmanager
+def _quiet_peft() -> Iterator[None]:
+    """Within the block peft warns neither of its own deprecated calls nor of what we check."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
+        warnings.filterwarnings("ignore", message="Found missing adapter keys")
+        yield
+
+
+def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
+    """Check that the tensors are those that the settings ask for, which peft does not."""
+    for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
+        if keys:
+            raise UserError(
+                f"{WEIGHTS} of {one_line(name)} {what} "
+                f"{some(sorted(key.removeprefix(_PREFIX) for key in keys))}; expected the changes "
+                f"of the modules that its {SETTINGS} names, in a model like its base"
+            )
+
+
+def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
     """A change of one of two modules that share a weight would be merged into both."""
+    changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers gives this function no types.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
@@ -269,9 +276,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
 
     torch.manual_seed(seed)
     config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
-    with warnings.catch_warnings(), torch.device(next(hf.parameters()).device):
-        # peft asks transformers by a name that is deprecated.
-        warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
+    with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
     # With a name, peft looks on the hub for the model whenever a checkpoint is saved.
     wrapped.peft_config[NAME].base_model_name_or_path = ""

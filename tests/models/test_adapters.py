@@ -92,6 +92,16 @@ def test_a_merged_model_answers_as_peft_does_without_merging(trained):
         torch.testing.assert_close(model.hf(tokens).logits, beside.model(tokens).logits)
 
 
+def test_in_float64_it_is_the_formula_to_the_last_digits(trained):
+    base, model = (load(trained / name, dtype="float64") for name in ("base", "adapter"))
+    name = "model.layers.1.self_attn.q_proj"
+    stored = load_file(trained / "adapter" / WEIGHTS)
+    a, b = (stored[f"base_model.model.{name}.lora_{x}.weight"].double() for x in "AB")
+    before, after = (own.hf.get_submodule(name).weight.detach() for own in (base, model))
+    assert after.dtype == torch.float64
+    assert (after - (before + 2 * b @ a)).abs().max() < 1e-10
+
+
 def test_its_identity_is_that_of_both(trained, adapter):
     model, base = load(trained / "adapter"), load(trained / "base")
     assert model.source["kind"] == "adapter" and model.name == str(trained / "adapter")
