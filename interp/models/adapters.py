@@ -1,12 +1,12 @@
 """LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
 
-An adapter is merged into its base when it is loaded, W + s B A for each changed weight W, so that
+peft merges an adapter into its base when it is loaded, W + s B A for each changed weight W, so that
 everything measures, hooks and patches an ordinary model. What its folder says is not trusted:
 
-1. The base is a model on this machine whose checksum is on record beside the adapter, or one that
-   the user names. Code that comes with a base is never run.
-2. Weights are safetensors, and no others than those that the settings ask for.
-3. Settings that do anything else than plain LoRA are refused.
+1. The base is a model on this machine whose checksum is recorded with the adapter, or one that the
+   user names. Code that comes with a base is never run.
+2. Weights are safetensors, and exactly those that the settings ask for.
+3. Settings that do anything but plain LoRA are refused.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
-from interp.models.checkpoint import check_regular, header, reading
+from interp.models.checkpoint import as_user_error, check_regular, header
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX
 from interp.models.weight_checks import some
@@ -83,12 +83,12 @@ class Base(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
-    """Of its configuration and weights; None where it is on the hub."""
+    """A hash over its configuration and weights; None where it is on the hub."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter whose settings and names of weights were checked."""
+    """An adapter whose settings and tensors were checked."""
 
     name: str
     folder: Path
@@ -102,7 +102,7 @@ class Adapter:
 
 
 def write_base(folder: Path, base: Base) -> None:
-    """Write what an adapter was trained on beside it."""
+    """Write what an adapter was trained on into its folder."""
     (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
@@ -117,11 +117,11 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter of a folder; none of its weights is read yet.
+    """The adapter in a folder; its weights are not read yet.
 
     Raises:
-        UserError: a file is missing, damaged or no plain file; settings that are not plain LoRA; or
-            tensors of another rank.
+        UserError: a file is missing, damaged or not a plain file; the settings are not plain LoRA;
+            or tensors have another rank.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -130,7 +130,7 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); expected one "
             "of them, keep them in two folders"
         )
-    with reading(SETTINGS, name):
+    with as_user_error(SETTINGS, name):
         settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
     for key, value in (settings.model_extra or {}).items():
         if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
@@ -140,11 +140,11 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             )
     if not (folder / WEIGHTS).is_file():
         raise UserError(f"{shown} has no {WEIGHTS}; other formats can run code and are not read")
-    with reading(WEIGHTS, name):
+    with as_user_error(WEIGHTS, name):
         _check_ranks(name, folder / WEIGHTS, settings.r)
     base = None
     if (folder / BASE).is_file():
-        with reading(BASE, name):
+        with as_user_error(BASE, name):
             base = Base.model_validate_json(read_bytes(folder / BASE, limit=RECORD_BYTES))
     return Adapter(name, folder, settings, base)
 
@@ -157,8 +157,8 @@ def base_of(adapter: Adapter, given: str | None) -> str:
         given: the one that the user names, if any.
 
     Raises:
-        UserError: none was named by the user, and that of the folder cannot be checked: it is on
-            the hub, or nothing says which weights it had.
+        UserError: the user named none, and the one that the folder names cannot be checked: it is
+            on the hub, or its checksum is not on record.
     """
     if given is not None:
         return given
@@ -177,7 +177,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Before anything is built: the rank on record is one that the file has numbers for."""
+    """Check, before anything is built, that the tensors have the rank that the settings say."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -201,7 +201,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
 
     # Made from what was checked: peft itself would take more from the file.
     config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
-    with reading(WEIGHTS, adapter.name), _quiet_peft():
+    with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
         _check_untied(adapter.name, hf, stored)
         wrapped: Any = PeftModel.from_pretrained(hf, str(adapter.folder), config=config)
@@ -252,7 +252,9 @@ def check_peft() -> None:
         UserError: it is not.
     """
     if find_spec("peft") is None:
-        raise UserError("LoRA adapters need peft, which is not installed; pip install peft")
+        raise UserError(
+            "LoRA adapters need peft, which is not installed; pip install 'interp[lora]'"
+        )
 
 
 SCALE = 2

@@ -31,7 +31,7 @@ _NOT_THE_MODELS_FAULT = (
 
 
 @contextmanager
-def reading(part: str, name: str) -> Iterator[None]:
+def as_user_error(part: str, name: str) -> Iterator[None]:
     """Within the block: any error is one about the part of a model that is being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. The tokenizers
@@ -174,7 +174,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
-        with reading(one_line(file.name), name):
+        with as_user_error(one_line(file.name), name):
             tensors.update(header(file))
     return tensors
 
@@ -199,7 +199,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
         UserError: it is damaged, or names other files than weights beside it.
     """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
-    with reading(index.name, name):
+    with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
     files = sorted(set(weight_map.values()))
     for file in files:
@@ -278,7 +278,7 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
     Raises:
         UserError: it is damaged, or something else.
     """
-    with reading(file.name, name):
+    with as_user_error(file.name, name):
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
     if not isinstance(found, dict):
         raise UserError(f"{file.name} in {one_line(name)} is no object; expected a model's")

@@ -17,7 +17,7 @@ from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidat
 from transformers.utils.hub import cached_file
 
 from interp.errors import UserError, one_line
-from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, indexed_files, reading
+from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
@@ -111,7 +111,7 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
     Raises:
         UserError: there is no such model, or its configuration cannot be had.
     """
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
         if not re.fullmatch("[0-9a-f]{40}", folder.name):
             raise ValueError(f"the hub names no commit of {revision or 'main'}")
@@ -127,7 +127,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
         UserError: they cannot be had, or an index is damaged or names other files than weights.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
-        with reading("its weights", name), suppress(EntryNotFoundError):
+        with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
             for other in indexed_files(name, file) if file.suffix == ".json" else ():
                 hf_hub_download(name, other, revision=revision)

@@ -1,7 +1,13 @@
-"""Whether weights belong to a configuration: before a model is built, and after it is loaded."""
+"""Whether weights belong to a configuration: before a model is built, and after it is loaded.
+
+A configuration is a few lines that may ask for anything: building 1e20 layers never ends, and
+transformers fills what a file lacks with random numbers and leaves aside what it does not know. A
+model with parts that are random, or left out, gives numbers that look like any other's.
+"""
 
 import copy
 import logging
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,48 +46,43 @@ _BUFFER_BYTES = 2**31
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 
 
-def check_counts(name: str, config: Mapping[str, Any], stored: Stored) -> None:
-    """Check that there is a tensor for each layer that a configuration asks for.
+def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
+    """Check that a configuration asks for no more layers, experts or classes than it has weights.
 
     Args:
         name: the model's.
-        config: config.json as it is, before transformers makes lists and tables of it.
-        stored: its weights.
+        config: config.json as it is, before transformers makes lists and tables from it.
+        stored: its weights; None where they are not here yet.
 
     Raises:
-        UserError: there are more layers, or experts, than tensors, or more classes than any tensor
-            is long.
+        UserError: there are more layers or experts than tensors, or more classes than any tensor is
+            long; without weights, more than any model has.
     """
-    limits = dict.fromkeys(_LAYERS, len(stored))
-    limits |= dict.fromkeys(_EXPERTS, max(len(stored), _MOST_EXPERTS))
+    limits = _limits(stored)
+    for key, value in settings(config):
+        most, why = limits.get(key, (math.inf, ""))
+        if isinstance(value, int | float) and value > most:
+            raise UserError(f"config.json of {one_line(name)} asks for {key} = {value:.6g}{why}")
+
+
+def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
+    """For each count its largest value, and the end of the message about a larger one."""
+    if stored is None:
+        counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
+        return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
     longest = max((max(tensor.shape, default=0) for tensor in stored.values()), default=0)
-    limits |= dict.fromkeys(_CLASSES, longest)
-    for key, value in settings(config):
-        if isinstance(value, int | float) and value > limits.get(key, float("inf")):
-            held = f"have no tensor longer than {longest:,}" if key in _CLASSES else ""
-            raise UserError(
-                f"config.json of {one_line(name)} asks for {key} = {value:.6g}, but its weights "
-                f"{held or f'are {len(stored):,} tensors'}; the two do not belong together"
-            )
-
-
-def check_most(name: str, config: Mapping[str, Any]) -> None:
-    """Check that a configuration whose weights are not here yet asks for no endless lists.
-
-    Raises:
-        UserError: it asks for more layers, experts or classes than any model has.
-    """
-    for key, value in settings(config):
-        counted = key in (*_LAYERS, *_EXPERTS, *_CLASSES) and isinstance(value, int | float)
-        if counted and value > _MOST:
-            raise UserError(
-                f"config.json of {one_line(name)} asks for {key} = {value:.6g}; expected at most "
-                f"{_MOST:,}"
-            )
+    apart = "; the two do not belong together"
+    few = f", but its weights are {len(stored):,} tensors{apart}"
+    short = f", but its weights have no tensor longer than {longest:,}{apart}"
+    return {
+        **dict.fromkeys(_LAYERS, (len(stored), few)),
+        **dict.fromkeys(_EXPERTS, (max(len(stored), _MOST_EXPERTS), few)),
+        **dict.fromkeys(_CLASSES, (longest, short)),
+    }
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that layers that see a window, or a chunk, of the text have its size.
+    """Check that the size of the window, or chunk, that layers see is given.
 
     Raises:
         UserError: it is missing.
@@ -99,13 +100,13 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that a file holds about as many numbers as a model asks for, and of the right kind.
+    """Check that a file holds about as many numbers as a model needs, and of the right type.
 
     The model is built without memory for its weights.
 
     Raises:
-        UserError: the model would be mostly random, needs memory out of proportion, or would have
-            its weights from whole numbers or truth values.
+        UserError: the model would be mostly random, needs memory out of proportion, or would take
+            its weights from integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
@@ -121,14 +122,14 @@ def check_sizes(
     if computed > _BUFFER_BYTES:
         raise UserError(
             f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB "
-            "beside the weights; look for a length that is out of proportion"
+            "in addition to the weights; look for a length that is out of proportion"
         )
     if not quantized:
         _check_floating(name, model, stored)
 
 
 def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
-    """Masks and positions may be stored as whole numbers, parameters may not."""
+    """Masks and positions may be stored as integers, parameters may not."""
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
     for key, tensor in stored.items():
@@ -151,11 +152,11 @@ _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|i
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
     """Check transformers' account of what was loaded; returns notes about it.
 
-    What is stored outside the model's layers, such as a reward head, vision tower or heads for
-    several tokens at once, takes no part in its answers and is noted. What is within a layer, or
-    in a further one, says that the weights are those of another configuration. A quantized
-    checkpoint keeps scales next to its weights, under names that depend on the method:
-    they are noted.
+    Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
+    several tokens at once, take no part in its answers and are noted. Unused tensors within a
+    layer, or in a further layer, show that the weights belong to another configuration. The scales
+    that a quantized checkpoint keeps next to its weights are noted: their names depend on the
+    method.
 
     Args:
         name: the model's.
@@ -163,7 +164,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
         info: transformers' `output_loading_info`.
 
     Raises:
-        UserError: weights are missing, of other shapes, or belong to another configuration.
+        UserError: weights are missing, have other shapes, or belong to another configuration.
     """
     missing = sorted(info["missing_keys"])
     if missing:
@@ -204,9 +205,9 @@ def quiet_report() -> Iterator[None]:
 
 
 def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
-    """Whether a tensor is in one of the model's modules with weights, layers, or a further one.
+    """Whether a tensor is in one of the model's modules with weights, or in a layer.
 
-    Heads for several tokens at once may be counted on after the layers (DeepSeek-V3).
+    Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
     """
     if _BUFFERS.search(key):
         return False

@@ -28,7 +28,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
-from interp.models.checkpoint import read_configuration, reading
+from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
@@ -72,7 +72,7 @@ class Start:
 
     def outline(self) -> Model:
         """The model without memory for its weights, on the device "meta"."""
-        with torch.device("meta"), reading("config.json", self.name):
+        with torch.device("meta"), as_user_error("config.json", self.name):
             hf = self.kind.auto.from_config(self.config, dtype=torch.float32)
         return self._made(hf)
 
@@ -175,7 +175,7 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
     if found.stored is not None:
         check_sizes(found.name, CLASSIFIER, found.config, found.stored, trust_remote_code=trusted)
     hf = _random(found.name, CLASSIFIER, found.config, loading, seed)
-    with reading("its weights", found.name), quiet_report():
+    with as_user_error("its weights", found.name), quiet_report():
         loaded, info = CLASSIFIER.auto.from_pretrained(
             found.location,
             config=found.config,
@@ -206,10 +206,10 @@ def _configured(
     options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
     if isinstance(place.location, Path):
         read_configuration(name, place.location)
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         config = AutoConfig.from_pretrained(place.location, **options)
         kind = trained_kind(config, config.architectures or ())
-    with reading("its tokenizer", name):
+    with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(place.location, **options)
         check_tokenizer(name, tokenizer, config)
     if kind is CLASSIFIER:
@@ -246,7 +246,7 @@ def _random(
     name: str, kind: Kind, config: PreTrainedConfig, loading: Loading, seed: int
 ) -> PreTrainedModel:
     torch.manual_seed(seed)
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         hf = kind.auto.from_config(
             config,
             dtype=torch.float32,

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 import interp
 from interp.errors import UserError, one_line
-from interp.models.checkpoint import reading
+from interp.models.checkpoint import as_user_error
 from tests.models.conftest import configure, rewrite
 
 
@@ -300,19 +300,19 @@ class PanicException(BaseException):
 )
 def test_any_error_is_told(error):
     told = r"the model 'm' cannot be loaded: a file: \w+"
-    with pytest.raises(UserError, match=told), reading("a file", "m"):
+    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
         raise error
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, UserError])
 def test_what_is_not_the_models_fault_passes(error):
-    with pytest.raises(error), reading("a file", "m"):
+    with pytest.raises(error), as_user_error("a file", "m"):
         raise error
 
 
 def test_what_does_not_fit_into_memory_is_told():
     told = "the model 'm' cannot be loaded: a file does not fit into the memory"
-    with pytest.raises(UserError, match=told), reading("a file", "m"):
+    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
         raise MemoryError
 
 
