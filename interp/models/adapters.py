@@ -235,7 +235,7 @@ def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
     """A change of one of two modules that share a weight would be merged into both."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
-    # transformers gives this function no types.
+    # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):

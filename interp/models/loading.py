@@ -15,24 +15,24 @@ from interp.texts import iso_date, path
 
 
 def names_folder(name: str) -> bool:
-    """Whether a model's name is that of a folder here; names that cannot be one are none."""
-    # Path.is_dir raises an error for a name that is too long, or that no file can have.
+    """Whether a model's name is that of a folder here."""
+    # Path.is_dir raises an error for a name that is too long or not allowed for files.
     return os.path.isdir(name)  # noqa: PTH112
 
 
 def canonical_name(name: str) -> str:
-    """The one spelling of a model's name: of `./m`, `m/` and `m` it is `m`.
+    """The canonical spelling of a model's name: `m` for `./m`, `m/` and `m`.
 
-    Tables, records and the search for duplicates go by it.
+    Tables, records and the search for duplicates use it.
     """
     return os.path.normpath(name) if names_folder(name) else name
 
 
 def model_name(text: str) -> str:
-    """The name of a model in its one spelling: a folder, a name on the hub, or organism/NAME.
+    """The canonical name of a model: a folder, a name on the hub, or organism/NAME.
 
     Raises:
-        ValueError: no organism of that name, or a name that is nearly that of one.
+        ValueError: there is no such organism, or an organism was probably meant.
     """
     path(text)
     if text.startswith(PREFIX):
@@ -51,8 +51,7 @@ def model_name(text: str) -> str:
 
 
 DEFAULT_DATE = "2024-07-26"
-"""The date given to templates, whenever they are rendered: the one that the templates of Llama 3.1
-and 3.2 fall back to themselves."""
+"""The date given to templates: the one that the templates of Llama 3.1 and 3.2 fall back to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +59,15 @@ class ChatFormat:
     """How messages are written for a model.
 
     Raises:
-        UserError: a date that is not valid, or a system prompt without a template to write it.
+        UserError: the date is not valid, or there is a system prompt and no template to write it.
     """
 
     template: bool = True
     """Whether the model's own chat template is used, where it has one."""
     system: str | None = None
-    """The system prompt; None leaves it to the template, which may insert one of its own."""
+    """The system prompt; None leaves it to the template, which may insert its own."""
     date: str = DEFAULT_DATE
-    """What templates that write the date take for today, YYYY-MM-DD."""
+    """Today's date, for templates that write it, YYYY-MM-DD."""
 
     def __post_init__(self) -> None:
         try:
@@ -134,5 +133,5 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What may change numbers: where a model is computed does not say what it is."""
+        """The options that may change numbers; where a model is computed is not among them."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

@@ -22,7 +22,7 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds that the hub has to answer where nothing of a model is on this machine."""
+"""Seconds that the hub has to answer, for a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def locate(name: str, revision: str | None) -> Place:
     """Where a model is, by its canonical name.
 
     Raises:
-        UserError: no such folder or organism, a name that was meant for an organism, a revision
-            of something that has none, or a hub that does not answer.
+        UserError: there is no such folder or organism, an organism was probably meant, a revision
+            was given for something that has none, or the hub does not answer.
     """
     if name.startswith(PREFIX) or names_folder(name):
         if revision is not None:
@@ -73,7 +73,7 @@ def _no_model(name: str) -> str:
 
 
 def _check_reachable(name: str, revision: str | None) -> None:
-    """Ask the hub once for a model of which nothing is cached: its client would try for 23 s."""
+    """Ask the hub once for a model that is not cached: its client would try for 23 s."""
     try:
         cached = try_to_load_from_cache(name, "config.json", revision=revision)
     except HFValidationError as error:
@@ -96,7 +96,7 @@ def _check_reachable(name: str, revision: str | None) -> None:
 
 def _unreachable(name: str, reason: str) -> str:
     return (
-        f"the model {one_line(name)!r} cannot be loaded: it is no folder here, nothing of it is "
+        f"the model {one_line(name)!r} cannot be loaded: it is not a folder here, nothing of it is "
         f"cached, and the hub cannot be asked ({reason}). Expected a hub name that this machine "
         "can reach or has cached, a local folder, or organism/NAME (python -m interp models lists "
         "them)"
@@ -104,12 +104,12 @@ def _unreachable(name: str, reason: str) -> str:
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """The cached folder and the commit of a revision, whose configuration is fetched for it.
+    """The cached folder and the commit of a revision, whose configuration is fetched.
 
     Everything else is then read at this commit, whatever is pushed meanwhile.
 
     Raises:
-        UserError: there is no such model, or its configuration cannot be had.
+        UserError: there is no such model, or its configuration cannot be fetched.
     """
     with as_user_error("config.json", name):
         folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
@@ -124,7 +124,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
     None if there are none; transformers then says what it looked for.
 
     Raises:
-        UserError: they cannot be had, or an index is damaged or names other files than weights.
+        UserError: they cannot be fetched, or an index is damaged or names anything but weights.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):

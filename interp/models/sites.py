@@ -16,13 +16,13 @@ from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads.
+"""The part of a module's tensor that is the site, as a view; head is 1 where there are no heads.
 Attention weights, (row, head, query, key), stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a site of one layer is in the running model."""
+    """Where a site of a layer is in the running model."""
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
@@ -30,7 +30,7 @@ class Location:
     that an attention returns next to its output."""
     view: View
     enters: int
-    """The first layer that must run for the patch to act; the number of layers if none must."""
+    """The first layer that must run for a patch to act; the number of layers if none must."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
@@ -119,7 +119,7 @@ def check_sites(
 
 
 def residual_scale(model: Model) -> float:
-    """What outputs of attention and MLP are multiplied by as they are added to the stream."""
+    """The factor of the outputs of attention and MLP when they are added to the stream."""
     config = model.hf.config.get_text_config()
     if hasattr(config, "scale_depth"):  # MiniCPM3
         return float(config.scale_depth / math.sqrt(config.num_hidden_layers))
@@ -205,7 +205,7 @@ def edited(location: Location, edit: Edit) -> Iterator[None]:
 
 @contextmanager
 def hooked(*handles: RemovableHandle) -> Iterator[None]:
-    """Within the block hooks that have been set stay; then they are removed."""
+    """Remove hooks that have been set when the block ends."""
     try:
         yield
     finally:
@@ -247,7 +247,7 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Within the block these layers hand on what they are given."""
+    """Within the block these layers return their input."""
     with ExitStack() as stack:
         for layer in layers:
             stack.enter_context(replaced(layer, _identity))
@@ -268,7 +268,7 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 
 def eager_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block the model computes attention weights openly; restored afterwards."""
+    """Within the block the model uses eager attention, which returns its weights."""
     return attention_by(model, "eager")
 
 

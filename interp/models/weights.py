@@ -14,15 +14,15 @@ from interp.errors import UserError, one_line
 
 
 def check_device(name: str) -> None:
-    """Check that a device is there and holds numbers.
+    """Check that a device is there and can be used.
 
     Raises:
-        UserError: it does not.
+        UserError: it is not.
     """
     try:
         torch.zeros(1, device=name).item()
     except Exception as error:
-        # PyTorch answers an unknown name with the list of all its devices.
+        # For an unknown name PyTorch lists all its devices.
         unknown = "device type at start of device string" in str(error)
         reason = "no such device" if unknown else one_line(str(error).split(". ")[0], 120)
         raise UserError(
@@ -43,7 +43,7 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and values of what a model's state holds; what is offloaded is read one at a time."""
+    """Names and values in a model's state; offloaded tensors are read one at a time."""
     for name, tensor in model.state_dict().items():
         if not tensor.is_meta:
             yield name, tensor
@@ -55,11 +55,11 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration by which transformers quantizes the linear layers as they are loaded.
+    """The configuration with which transformers quantizes the linear layers when it loads them.
 
     Args:
         quantization: 8bit or 4bit.
-        compute: what weights of 4 bits become when they are multiplied.
+        compute: the type that 4-bit weights are multiplied in.
 
     Raises:
         UserError: bitsandbytes is not installed.
@@ -76,7 +76,7 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
             "bnb_4bit_quant_type": "nf4",
             "bnb_4bit_compute_dtype": compute,
         }
-    # transformers gives this function no types.
+    # transformers does not annotate this function.
     return BitsAndBytesConfig(**settings)  # type: ignore[no-untyped-call]
 
 
@@ -96,10 +96,10 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """On a CPU, bitsandbytes multiplies weights of 4 bits by rows of whole blocks alone.
+    """Check a limit of bitsandbytes on a CPU: 4-bit weights must have rows of whole blocks.
 
     Raises:
-        UserError: the rows of a weight are no multiple of its block.
+        UserError: the rows of a weight are not a multiple of its block.
     """
     for where, module in hf.named_modules():
         weight = getattr(module, "weight", None)

@@ -148,7 +148,7 @@ def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
 def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> GenerationConfig:
     tokenizer = model.tokenizer
     padding = tokenizer.pad_token_id
-    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
+    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers does not annotate it
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
         eos_token_id=model.end_tokens or None,

@@ -77,7 +77,7 @@ def fit(
 
 def _settings(place: Path, **arguments: Any) -> TrainingArguments:
     # Its bars, one for each checkpoint, would run into the progress that is shown here.
-    # transformers gives this function no types.
+    # transformers does not annotate this function.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
         output_dir=str(place),
@@ -158,7 +158,7 @@ class _Kept(TrainerCallback):
             # The state is declared to take callbacks, and takes whatever has a state.
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
-        # transformers gives this function no types.
+        # transformers does not annotate this function.
         made.compute_steps(args, args.max_steps)  # type: ignore[no-untyped-call]
         vars(state).update(vars(made))
 

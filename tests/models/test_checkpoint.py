@@ -41,14 +41,14 @@ def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
 )
 def test_an_index_names_nothing_outside_its_folder(saved, form):
     indexed(saved, form.format(saved.name))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         load(saved)
 
 
 @pytest.mark.parametrize("file", ["part.bin", "/part.safetensors", ".part.safetensors", "a\n", ""])
 def test_an_index_names_safetensors_only(saved, file):
     indexed(saved, file)
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         load(saved)
 
 
@@ -100,7 +100,7 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
     index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(state, "part.bin")}))
     load(saved, allow_pickle=True)
     index.write_text(json.dumps({"weight_map": dict.fromkeys(state, "../part.bin")}))
-    with pytest.raises(UserError, match=r"expected the name of a \.bin file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.bin file next to it"):
         load(saved, allow_pickle=True)
 
 
@@ -108,11 +108,11 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
 def test_pipes_and_devices_are_not_read(saved, name):
     (saved / name).unlink()
     os.mkfifo(saved / name)
-    with pytest.raises(UserError, match=f"{name} in .* is no regular file"):
+    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
         load(saved)
     (saved / name).unlink()
     (saved / name).symlink_to("/dev/zero")
-    with pytest.raises(UserError, match=f"{name} in .* is no regular file"):
+    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
         load(saved)
 
 
@@ -170,7 +170,7 @@ def test_an_index_may_name_no_file_that_cannot_be(saved):
     (saved / "model.safetensors").unlink()
     index = {"weight_map": {"a": "x" * 300 + ".safetensors"}}
     (saved / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         interp.load_model(str(saved), device="cpu")
 
 
@@ -283,7 +283,7 @@ def test_deeply_nested_configurations_are_refused(saved):
 
 def test_a_configuration_that_is_no_object_is_refused(saved):
     (saved / "config.json").write_text("[1]")
-    assert "is no object" in str(refusal(saved))
+    assert "is not a JSON object" in str(refusal(saved))
 
 
 def test_unknown_number_types_are_refused(saved):

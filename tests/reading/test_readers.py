@@ -360,7 +360,7 @@ def test_models_that_answer_nothing_are_refused():
     from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM
 
     model = classifier("roberta")
-    with pytest.raises(UserError, match="fills masks and answers nothing"):
+    with pytest.raises(UserError, match="fills masks and gives no answers"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
     gpt2 = tiny_model("gpt2")
     with pytest.raises(UserError, match="classifies by a decoder"):
