@@ -1,7 +1,7 @@
 """What a prompt asks for: a choice among options, a class, a free text, or a completion.
 
 Each kind of answer says four things: which texts or classes count for it (`options`), whether the
-model's next prediction alone decides what was answered (`judged_at_once`), how a generated text is
+model's next prediction alone decides what was answered (`scored_by_next_token`), how a generated text is
 judged (`judge`), and what it is in the data that results depend on (`record`).
 """
 
@@ -77,7 +77,7 @@ class Choice:
     Without it, attribution contrasts the correct option with the likeliest other one."""
 
     needs: ClassVar[Needs] = "next-token logits"
-    judged_at_once: ClassVar[bool] = True
+    scored_by_next_token: ClassVar[bool] = True
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
@@ -152,7 +152,7 @@ class Label:
     gold: str
 
     needs: ClassVar[Needs] = "class logits"
-    judged_at_once: ClassVar[bool] = True
+    scored_by_next_token: ClassVar[bool] = True
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -196,7 +196,7 @@ class FreeText:
     parse: Parser = whole_text
 
     needs: ClassVar[Needs] = "generated text"
-    judged_at_once: ClassVar[bool] = False
+    scored_by_next_token: ClassVar[bool] = False
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -242,7 +242,7 @@ class Completion:
     """Names of other things that hold one of those, such as "South Sudan" for "Sudan"."""
 
     needs: ClassVar[Needs] = "generated text"
-    judged_at_once: ClassVar[bool] = False
+    scored_by_next_token: ClassVar[bool] = False
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:

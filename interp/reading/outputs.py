@@ -1,9 +1,9 @@
-"""Answers of models that are no text after a prompt: a classifier's class, or a target.
+"""Answers that are not a text after the prompt: a classifier's class, or a target.
 
-A target is what a text-to-text model writes. Its tokenizer says how one begins (`text_target`):
+A target is what a text-to-text model writes. Its tokenizer defines how one begins (`text_target`):
 T5's with the text itself, Bart's with a special token `<s>`, that of a translation model with a
-language. In training the decoder reads its start token and then the target, so that the answer's
-first token is the one that follows what the tokenizer adds. An unknown word is no part of that,
+language. In training the decoder reads its start token and then the target, so the answer's first
+token is the one after what the tokenizer adds. An unknown word does not belong to what is added,
 although its token is special too. Which token an answer begins with after the prompt of a causal
 model depends on the prompt (`interp.scoring.answer_tokens`).
 """
@@ -18,7 +18,7 @@ from interp.prompts.answers import AnswerOption
 
 
 def decoder_prefix(model: Model) -> tuple[int, ...]:
-    """The tokens that the decoder reads before it writes the first token of its own.
+    """The tokens that the decoder reads before it writes its first token.
 
     Raises:
         UserError: the model does not say which token its decoder begins with, or its tokenizer
@@ -49,7 +49,7 @@ def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _opening(model: Model) -> tuple[int, ...]:
-    """What the tokenizer adds before any target, seen at the first token that makes one."""
+    """What the tokenizer adds before any target, found with the first token that makes one."""
     special = set(model.tokenizer.all_special_ids)
     for token in range(len(model.tokenizer)):
         text = "" if token in special else str(model.tokenizer.decode([token]))
@@ -63,7 +63,7 @@ def _opening(model: Model) -> tuple[int, ...]:
 
 
 def class_names(model: Model) -> Mapping[int, str]:
-    """The names of a classifier's classes, by their place among its logits."""
+    """The names of a classifier's classes, by index into its logits."""
     labels = model.hf.config.id2label or {}
     return {int(index): str(label) for index, label in labels.items()}
 
@@ -72,7 +72,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     """The indices into the answer logits that represent an option; None for a causal model.
 
     Raises:
-        UserError: an option that has forms, but no class or token.
+        UserError: an option has forms, but no class or token.
     """
     if model.kind is CLASSIFIER:
         return _classes(model, option)
@@ -82,7 +82,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes that a form names: as it is written, or else but for case and punctuation."""
+    """The classes that a form names, exactly or else up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The first token of each form as a target.
 
-    A "▁" alone, which may begin anything, is none, nor is the token of unknown words.
+    A "▁" alone, which may begin anything, does not count, nor does the token of unknown words.
     """
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]

@@ -3,8 +3,8 @@
 1. Prompts are sorted into families that begin alike, and each of these into families that share
    more, as long as that saves enough. Where it never does, prompts go into plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
-3. Its prompts are cut into parts that are run one after the other behind the same prefixes: of
-   about as many tokens after the prefix, so that few are read twice.
+3. Its prompts are cut into parts that are run one after the other, after the same prefixes. The
+   prompts of a part have about as many tokens after the prefix, so that few are read twice.
 4. The prefixes of a batch are laid out in the same way if they begin alike themselves.
 """
 
@@ -55,7 +55,7 @@ def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
 
     Args:
         prompts: the tokens of each.
-        rest: the fewest tokens that a prompt has behind what its family shares.
+        rest: the fewest tokens that a prompt has after what its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [
@@ -91,19 +91,19 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 
 SAVED_SHARE = 0.1
-"""Share of a family's tokens that must be saved for it to be read in two steps. Prompts of which
-13% was saved were scored 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
+"""Share of a family's tokens that must be saved for it to be read in two steps. Saving 13% made
+scoring 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
 
 PREFIX_SHARE = 0.25
 """Share of the budget that the prefixes of a batch may take. On a CPU the speed is the same, within
 the noise, from a quarter to a half; at an eighth it was 0.86 to 0.95 of that."""
 
 PASS_TOKENS = 32
-"""Tokens that may be read twice to spare one more forward pass. On a CPU a pass costs about as much
-as so many tokens, 3 ms at hidden 256, 4 layers, one thread."""
+"""Tokens that may be read twice to save a forward pass. On a CPU a pass costs about as much as so
+many tokens, 3 ms at hidden 256, 4 layers, one thread."""
 
 CPU_PART_TOKENS = 512
-"""Tokens that a part reads at most on a CPU, where larger passes are slower: behind a prefix, a
+"""Most tokens that a part reads on a CPU, where larger passes are slower: after a prefix, a
 token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of about 512, at
 hidden 256, 4 layers, one thread."""
 
@@ -121,7 +121,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
-    """A batch that can be read as any other, or prefix by prefix and then part by part."""
+    """A batch that can be read like any other, or prefix by prefix and then part by part."""
 
     prefixes: "Prefixes"
     """What the prompts begin with."""
@@ -179,7 +179,7 @@ def _chunks(
     """Families of one batch: neighbours in the order of their prefixes, since these share most.
 
     The prefixes take their share of the budget where each token is read once; where each prefix is
-    read whole, they fit into the budget beside the longest prompt.
+    read whole, they fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
     tokens = widest = longest = 0
@@ -217,10 +217,10 @@ def _shared_batch(
 
     Args:
         model: reads them.
-        prompts: of which these are some.
+        prompts: all prompts, which the families index.
         chunk: the families.
         batch_tokens: how many tokens may be held.
-        kept: whether the keys and values of these prompts are held as well, being prefixes.
+        kept: whether the keys and values of these prompts are held too, since they are prefixes.
     """
     beginnings = [
         replace(
@@ -273,7 +273,7 @@ def _padded_on_the_right(
 
 
 def stored_tokens(prefixes: Prefixes) -> int:
-    """Tokens whose keys and values are held when prefixes have been read, padding included."""
+    """Tokens whose keys and values are held once prefixes have been read, padding included."""
     if isinstance(prefixes, Tensor):
         return prefixes.numel()
     read = sum((part.end - part.start) * part.read for part in prefixes.parts)
@@ -285,7 +285,7 @@ def _parts(
 ) -> Iterator[Part]:
     """Cut rows, in the order of their suffixes, where one more pass costs less than the padding.
 
-    No prompt is shorter than what its part reads, so that no padding is ever read.
+    No prompt is shorter than what its part reads, so padding is never read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

@@ -33,18 +33,17 @@ class ChatText:
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
     """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
 
-    The prompt's text is the last message of the user, behind what `Prompt.messages` says before it
-    and before what the assistant has said already. A system prompt is written only where the prompt
-    or `Model.chat` holds one; but some templates, as those of Qwen2.5 and Llama 3.1, insert one of
-    their own. Templates that write the date get that of `Model.chat`, and those that can leave out
-    a thought before the answer leave it out. Without a template, or where `Model.chat` says so, the
-    messages are plain text: a question and its answer as one text, with an empty line between them
-    and the next; a text alone is itself. Models that are no causal language models read the text
-    alone.
+    The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
+    before its answer prefix. A system prompt is written only where the prompt or `Model.chat` has
+    one; but some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Templates
+    that write the date get the one in `Model.chat`, and those that can leave out a thought before
+    the answer do so. Without a template, or where `Model.chat` says so, the messages are plain
+    text: a question and its answer together, then an empty line; a text alone is itself. Models
+    other than causal language models read only the text.
 
     Raises:
-        UserError: the template fails, or changes the message, so that spans would be lost; system
-            prompts of both prompt and model; messages for a model that reads the text alone.
+        UserError: the template fails, or changes the message, so that spans would be lost; both
+            prompt and model have a system prompt; or the model reads no messages.
     """
     _check_messages(prompt, model)
     messages = prompt.messages
@@ -73,8 +72,8 @@ def _check_messages(prompt: Prompt, model: Model) -> None:
         )
     if prompt.messages.system is not None and model.chat.system is not None:
         raise UserError(
-            f"prompt {prompt.id} has a system message of its own, and a system prompt was given "
-            "for all; give one of the two"
+            f"prompt {prompt.id} has its own system message, and a system prompt was given for "
+            "all; give one of the two"
         )
 
 
@@ -127,13 +126,13 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only where no template wrote them. For a causal model only before the
-    text: the answer is read behind the prompt itself, not behind an end that a tokenizer such as
-    T5's adds. Other models read what their tokenizer writes, its end included.
+    Special tokens are added only where no template wrote them. For a causal model they are added
+    only before the text: the answer is read after the prompt itself, not after an end token that a
+    tokenizer such as T5's adds. Other models read all that their tokenizer writes.
 
     Raises:
-        UserError: a prompt longer than the model's context, a segment without tokens, or a
-            tokenizer that returns types of tokens.
+        UserError: a prompt is longer than the model's context, a segment has no tokens, or the
+            tokenizer gives several token types.
     """
     tokenized = tokenize_whole(model, prompts)
     _check_lengths(model, tokenized)
@@ -144,7 +143,7 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
     """As `tokenize`, but prompts may be longer than the model's context.
 
     Raises:
-        UserError: a segment without tokens, or a tokenizer that returns types of tokens.
+        UserError: a segment has no tokens, or the tokenizer gives several token types.
     """
     if not prompts:
         return []
@@ -186,7 +185,7 @@ def _spans(
 
 
 def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
-    """Refuse prompts whose tokens are of several types: no forward pass here is given them."""
+    """Refuse prompts with several token types, which no forward pass here is given."""
     if any(any(own) for own in types):
         raise UserError(
             f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
@@ -195,7 +194,7 @@ def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to the last one of the text; `added` is 1 for tokens that are not of it."""
+    """The tokens up to the last one of the text; `added` is 1 for tokens outside the text."""
     end = len(ids)
     while end and added[end - 1]:
         end -= 1
@@ -207,8 +206,8 @@ def span_tokens(
 ) -> Span:
     """The range of tokens that hold at least one character of a named span of the prompt.
 
-    A token that reaches across the span's edge, as a full stop with a line break may, belongs to
-    it; special tokens, which have no characters of their own, belong to none.
+    A token across the span's edge, such as a full stop with a line break, belongs to it; special
+    tokens, which have no characters, belong to none.
     """
     start, end = (shift + edge for edge in spans[name])
     inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
@@ -238,7 +237,7 @@ def batches(
     """Group prompts by length under a budget of tokens, padding and `new_tokens` each included.
 
     Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
-    longer than the budget makes a batch of its own. No batch holds prompts that a model reads with
+    longer than the budget is a batch by itself. No batch mixes prompts that a model reads with
     different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -301,9 +300,9 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token: its role, else its segment, but for the one that gives the answer.
+    """The role of each token: its role, else its segment.
 
-    That is "last", the last token, or "pooled", the first of a classifier's prompt.
+    The token at which the answer is read is "last" or, for a classifier, "pooled".
 
     Raises:
         UserError: a segment or role has a reserved name.
@@ -312,15 +311,15 @@ def token_roles(prompt: TokenizedPrompt) -> list[str]:
 
 
 def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
-    """Labels of tokens, with a name of its own for the token at which the answer is read."""
+    """Labels of tokens, where the token at which the answer is read is "last" or "pooled"."""
     labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
     return labels
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """The tokens of a segment, else of a role, by position; none where the prompt has neither.
+    """Positions of the tokens of a segment, else of a role; none where the prompt has neither.
 
-    "all" are those of the whole prompt.
+    "all" means the whole prompt.
 
     Raises:
         UserError: a segment or role has a reserved name.

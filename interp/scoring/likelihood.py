@@ -13,7 +13,7 @@ from interp.reading.readers import CausalReader
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
-"""Logits that are in memory at once, beside those of the answers."""
+"""Logits that are in memory at once, in addition to those of the answers."""
 
 
 def perplexities(
@@ -35,7 +35,7 @@ def perplexities(
         last_logits: the model's logits at the last position of that pass, to check ours against.
 
     Raises:
-        UserError: the model makes its logits in a way that is not understood here.
+        UserError: the model computes its logits in a way that is not understood here.
     """
     # A model on several devices ends on another one than it begins on.
     states = states.to(batch.attention_mask.device)
@@ -71,15 +71,14 @@ def continuation_log_probabilities(
     *,
     batch_tokens: int,
 ) -> Float[Tensor, " prompt"]:
-    """Log-probability of all tokens of a continuation after its prompt, in nats, in fp64.
+    """Log-probability of each continuation after its prompt, in nats, in fp64.
 
-    The model reads the prompt and what it has written so far, so that this is the sum over the
-    continuation's tokens.
+    It is the sum over the continuation's tokens, each given the prompt and the tokens before it.
 
     Args:
         model: a causal one, within `model.measuring()`.
         prompts: the prompts; one may come several times.
-        continuations: the tokens behind each of them, at least one.
+        continuations: the tokens after each of them, at least one.
         batch_tokens: how many tokens a forward pass may hold, padding included.
     """
     read = [

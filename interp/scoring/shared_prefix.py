@@ -1,7 +1,7 @@
-"""Answers to prompts that begin alike, whose shared tokens are read once.
+"""Answers to any number of prompts: tokens that they share are read once, and memory may run out.
 
-1. The prefixes of a batch are run: in one pass, or in parts behind what they share themselves.
-2. Part by part, the rest of each prompt is run behind the keys and values of its prefix. Rows stay
+1. The prefixes of a batch are run: in one pass, or in parts after what they themselves share.
+2. Part by part, the rest of each prompt is run after the keys and values of its prefix. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
 3. The logits of the last position give the rows of the tables.
 """
@@ -42,7 +42,7 @@ def score_shared_batch(
 def predict_parts(
     model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
 ) -> Iterator[tuple[Batch, Predictions]]:
-    """The prompts of each part as a plain batch, with what the model puts at their answers' place.
+    """The prompts of each part as a plain batch, with the predictions of their answers.
 
     Use it within `model.measuring()`.
     """
@@ -78,10 +78,10 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether prompts of up to so many tokens mean the same to a model when read in two steps.
+    """Whether a model reads prompts of up to so many tokens the same in two steps.
 
-    What one step hands to the next must be the keys and values of each layer and nothing else, and
-    the rotary frequencies must be those of short prompts (`interp.models.cache`).
+    One step must pass on only the keys and values of each layer, and the rotary frequencies must be
+    those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
@@ -114,7 +114,7 @@ _Result = TypeVar("_Result")
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts that begin alike where that saves enough, and of others by length.
+    """Batches of prompts that begin alike, where that saves enough, and of the others by length.
 
     Yields the indices of each batch's prompts with the batch.
     """
@@ -134,10 +134,10 @@ def read_all(
 ) -> list[_Result]:
     """What `read` takes from the model's predictions for each prompt, without a gradient.
 
-    Use it within `model.measuring()`. When memory ends, what is left is read in smaller batches.
+    Use it within `model.measuring()`. When memory runs out, the rest is read in smaller batches.
 
     Raises:
-        RuntimeError: memory ended on a single prompt.
+        RuntimeError: memory ran out on a single prompt.
     """
     found: dict[int, _Result] = {}
     while len(found) < len(prompts):

@@ -123,7 +123,7 @@ def _class(model: Model, prompt: Prompt) -> int:
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
     """The tokens of an answer behind the prompt of a causal model, and what ends its turn."""
     reader = AnswerTokenizer(model)
-    ids = reader.behind(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
+    ids = reader.after(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
     end = model.tokenizer.eos_token_id
     return list(ids) if end is None else [*ids, end]
 

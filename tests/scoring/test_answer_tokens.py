@@ -142,7 +142,7 @@ def test_prompt_and_answer_spell_one_text(before, end, form):
     reader = AnswerTokenizer(model)
     chat = ChatText(text, 0, templated=False)
     (opening,) = reader.openings(chat)
-    answer = reader.behind(chat, opening, form)
+    answer = reader.after(chat, opening, form)
     read = tokenizer(text)["input_ids"]
     assert tokenizer.decode([*read, *answer]) == text + opening + form.lstrip()
     assert opening in ("", " ")
