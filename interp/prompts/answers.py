@@ -1,7 +1,7 @@
 """What a prompt asks for: a choice among options, a class, a free text, or a completion.
 
 Each kind of answer says four things: which texts or classes count for it (`options`), whether the
-model's next prediction alone decides what was answered (`scored_by_next_token`), how a generated text is
+model's next prediction alone decides the answer (`scored_by_next_token`), how a generated text is
 judged (`judge`), and what it is in the data that results depend on (`record`).
 """
 
