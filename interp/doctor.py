@@ -61,7 +61,7 @@ def machine() -> Iterator[Finding]:
 
 
 def loaded(model: Model) -> Iterator[Finding]:
-    """What was loaded, and what works without knowing more of it."""
+    """What was loaded, and what works for it."""
     parameters = list(model.hf.parameters())
     weights = sum(own.numel() * own.element_size() for own in parameters)
     count = sum(own.numel() for own in parameters)
@@ -86,11 +86,11 @@ def loaded(model: Model) -> Iterator[Finding]:
 
 
 SHOWN = 8
-"""Tokens that are shown of each end of a prompt."""
+"""Tokens that are shown at each end of a prompt."""
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Findings on the first prompt, and on the segments of all."""
+    """How tokenizer and chat template write the first prompt, and the segments of all prompts."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
@@ -107,7 +107,7 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
 
 
 def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    """Whether plain use would begin the prompt twice."""
+    """Whether plain use would write the beginning of the text twice."""
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
         return
     plain = model.tokenizer(first.chat.text)["input_ids"]
@@ -203,12 +203,12 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
-    """Time and disk of `whole` prompts, and the most memory that was held.
+    """Time and disk space that `whole` prompts take, and the most memory that was held.
 
     Args:
         model: what is run.
         prompts: a few, which are measured.
-        whole: how many a run would have.
+        whole: how many prompts a run would have.
     """
     for spec in (Evaluate(), Attribute()):
         seconds, stored = _measured(spec, model, prompts)
@@ -225,7 +225,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
     """Seconds, and bytes of the tables as Parquet."""
     measurement = spec.bind(model)
-    collect(measurement, prompts[:2])  # what is slow only once, such as reading code of kernels
+    collect(measurement, prompts[:2])  # what is slow only once, such as loading kernels
     start = time.perf_counter()
     tables = collect(measurement, prompts)
     seconds = time.perf_counter() - start

@@ -44,7 +44,7 @@ Part = tuple[str, Float32[ndarray, "row width"]]
 """The next rows of a tensor, with its name."""
 
 _ALIGNED = 8
-"""Bytes of which the header's length is a multiple, so that tensors are aligned."""
+"""The header's length is a multiple of so many bytes, so that tensors are aligned."""
 
 Key = tuple[str, str, int]
 """Model, site and layer."""
@@ -52,7 +52,7 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Count:
-    """What there is of a site of a layer of a model."""
+    """The vectors of one model, site and layer."""
 
     width: int
     vectors: int = 0
@@ -63,7 +63,7 @@ Counts = Mapping[Key, Count]
 
 
 def of_activations(run: Measured) -> Results:
-    """How many vectors were read of each site; of a run folder also the files that hold them."""
+    """How many vectors were read at each site and, for a run folder, the files that hold them."""
     columns = [*_KEY, "prompt_id", "vector"]
     on_disk = run if isinstance(run, RunFolder) else None
     counts = _counts(on_disk.parts(_TABLE, columns) if on_disk else [run.table(_TABLE, columns)])
@@ -83,12 +83,12 @@ def file_name(model: str) -> str:
 
 
 def tensor_name(site: str, layer: int) -> str:
-    """The tensor that holds the vectors of a site of a layer."""
+    """The tensor that holds the vectors of a site in a layer."""
     return f"{site}.{layer}"
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """What there is, over parts that each hold their prompts whole.
+    """Count the vectors over parts, each of which holds its prompts whole.
 
     Raises:
         UserError: vectors of one site and layer have different widths.
@@ -110,7 +110,7 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
 
 
 def _summary(counts: Counts) -> pd.DataFrame:
-    """One row per model and site, whose layers have as many vectors each."""
+    """One row per model and site; every layer of a site has the same number of vectors."""
     layers = Counter((model, site) for model, site, _ in counts)
     each = {(model, site): count for (model, site, _), count in counts.items()}
     rows = [
@@ -121,7 +121,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """What writes each file, tensors before the index that names their rows."""
+    """A writer for each file, tensors before the index that names their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -187,15 +187,15 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
         places = places.append_column("tensor", pa.array(tensors, pa.string()))
         places = places.append_column("row", pa.array(before + tensors.groupby(tensors).cumcount()))
         counted.update(tensors)
-        joined = _beside(_beside(places, answers), prompts)
+        joined = _joined(_joined(places, answers), prompts)
         yield joined.select(schema.names).cast(schema)
 
 
-def _beside(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table with what another says of its prompts, but for columns that it has itself.
+def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
+    """A table joined with another by prompt; columns that both have are the first's.
 
     Raises:
-        UserError: a prompt that the other lacks.
+        UserError: the other lacks a prompt.
     """
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
@@ -222,11 +222,11 @@ def fill_tensors(
     Args:
         file: what is written.
         shapes: of each tensor, by name.
-        parts: rows of the tensors, those of one tensor in order.
-        about: what the file says of itself.
+        parts: rows of the tensors, in order within each tensor.
+        about: the file's metadata.
 
     Raises:
-        ValueError: the parts are other rows than the shapes say.
+        ValueError: the parts do not have the rows that the shapes say.
     """
     places: dict[str, tuple[int, int]] = {}
     end = 0

@@ -19,7 +19,7 @@ from interp.prompts.prompt_set import PromptSet
 
 
 def task_name(system: str) -> str:
-    """What a system's task is called, and its files: a name of Python, such as interp_robustlr."""
+    """The name of a system's task and of its files: a Python name, such as interp_robustlr."""
     return "interp_" + re.sub(r"\W", "_", system)
 
 
@@ -27,7 +27,7 @@ def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
     """The files of a task of lm-evaluation-harness, by name.
 
     Raises:
-        UserError: prompts that are no choice among options, or have messages around them.
+        UserError: a prompt is not a choice among options, or has messages around it.
     """
     name = task_name(prompts.system)
     return _shared(prompts) | {
@@ -40,7 +40,7 @@ def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
     """The files of a task of Inspect, by name.
 
     Raises:
-        UserError: prompts that are no choice among options, or have messages around them.
+        UserError: a prompt is not a choice among options, or has messages around it.
     """
     name = task_name(prompts.system)
     return _shared(prompts) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
@@ -150,7 +150,7 @@ def described(prompts: PromptSet) -> Mapping[str, str]:
     """The prompts as JSON lines, and croissant.json.
 
     Raises:
-        UserError: prompts that are no choice among options, or have messages around them.
+        UserError: a prompt is not a choice among options, or has messages around it.
     """
     file = f"{task_name(prompts.system)}.jsonl"
     lines = prompt_lines(prompts)
@@ -161,7 +161,7 @@ def described(prompts: PromptSet) -> Mapping[str, str]:
 def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
     content = lines.encode("utf-8")
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
-    factors.pop("options", None)  # the answer options, which are no text
+    factors.pop("options", None)  # the answer options, which are not a text
     fields = dict.fromkeys(factors, "something that the data set varies") | _FIELDS
     return {
         "@context": _CONTEXT,

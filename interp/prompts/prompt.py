@@ -19,7 +19,7 @@ class Donor:
     """Texts that replace segments of a prompt, all from the same place."""
 
     name: str
-    """Where they are from, such as "France/Paris"."""
+    """Where they come from, such as "France/Paris"."""
     kind: DonorKind
     segments: Mapping[str, str]
     """Segment to its text, the same segments for all donors of a prompt."""
@@ -33,8 +33,8 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""The instances that may give to the prompt of a number of a `PromptSet`, in the order in which
-they are taken: drawn by content and seed, so that neither a limit nor a worker has a part in it."""
+"""From the number of a prompt in a `PromptSet` to its possible donors, in the order they are taken:
+drawn by content and seed, so that they depend on neither limit nor worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Messages:
     """The messages around a prompt's text, which is the last one of the user.
 
     Raises:
-        UserError: a message without text, or a prefix that begins or ends in white space.
+        UserError: a message is empty, or the prefix begins or ends in white space.
     """
 
     system: str | None = None
@@ -58,7 +58,7 @@ class Messages:
     demonstrations: tuple[Demonstration, ...] = ()
     """Each is a turn of the user and one of the assistant, in this order, before the prompt."""
     answer_prefix: str = ""
-    """What the assistant has said already, such as "Answer:"; the answer is read behind it."""
+    """How the assistant's turn begins, such as "Answer:"; the answer is read after it."""
 
     def __post_init__(self) -> None:
         for text in (
@@ -115,20 +115,20 @@ class Prompt:
     factors: Mapping[str, str]
     """What was varied, such as rule, verb, phrasing: one column each in the tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Finer spans within the segments, such as premise1_entity_a, which patching tells apart."""
+    """Finer spans within the segments, such as premise1_entity_a, which patching distinguishes."""
     messages: Messages = ALONE
     """What the model reads around the text."""
     donors: tuple[Donor, ...] = ()
     """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
-        """Refuse what would be measured wrongly without a word.
+        """Refuse what would silently be measured wrongly.
 
         Raises:
-            UserError: an id, side or text that is no text, an answer of no such class, or a span
+            UserError: an id, side or text is not a text, the answer has another class, or a span is
                 outside the text.
         """
-        # All 256,000 prompts of a set pass here, so what is right is found right at once.
+        # All 256,000 prompts of a set pass here, so the usual case is checked fast.
         if not isinstance(self.answer, Answer):
             raise self._wrong(
                 "answer", self.answer, "a Choice, a Label, a FreeText or a Completion"
@@ -171,7 +171,7 @@ def _are_within(spans: Mapping[str, Span], length: int) -> bool:
         for start, end in spans.values():
             if not 0 <= start <= end <= length:
                 return False
-    except (AttributeError, TypeError, ValueError):  # no mapping, or no pairs of numbers
+    except (AttributeError, TypeError, ValueError):  # not a mapping, or not pairs of numbers
         return False
     return True
 

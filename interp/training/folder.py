@@ -1,9 +1,9 @@
 """What a training run leaves in its folder: its record, and checkpoints that are whole.
 
 A process may be killed while it writes a checkpoint. Each is saved in a new folder of our own, and
-renamed into place once a manifest with the checksums of its files lies beside them: nothing is ever
-written through what was there before. What lies in the folder is not trusted: links and other files
-than the manifest's are refused.
+renamed into place once it has a manifest with the checksums of its files: nothing is ever written
+through what was there before. What lies in the folder is not trusted: links and files that are not
+in the manifest are refused.
 """
 
 import re
@@ -56,10 +56,10 @@ class TrainIdentity(Record):
     options: dict[str, JsonValue]
     model: ModelName
     origin: dict[str, JsonValue]
-    """What the model was before: where it comes from and how it was loaded."""
+    """The model before training: where it comes from and how it was loaded."""
     lessons: Count
     data: Hash
-    """Of all prompts and answers as this model reads them."""
+    """A hash over all prompts and answers as this model reads them."""
     code: Hash
 
 
@@ -75,15 +75,15 @@ class TrainRecord(Record):
     finished: Text | None = None
     """When the model was written; None while it is trained."""
     seconds: dict[Text, Metric] = Field(default_factory=dict)
-    """Of the call that finished: wall-clock and processor time."""
+    """Wall-clock and processor time of the call that finished."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
     """By held-out split."""
 
 
 def training_of(model: str) -> TrainRecord | None:
-    """The record of a model that `interp train` made; None of any other, or of an unfinished one.
+    """The record of a model that `interp train` finished; None for any other.
 
-    A report does not fail for what is in the folder of another program.
+    A report does not fail because of another program's folder.
 
     Args:
         model: the name that the model was loaded by.
@@ -100,7 +100,7 @@ def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity
     """Check that a run is the one that a folder holds.
 
     Raises:
-        UserError: it is another one.
+        UserError: it is another run.
     """
     for name in dict.fromkeys([*earlier.options, *now.options]):
         there, here = earlier.options.get(name), now.options.get(name)
@@ -150,7 +150,7 @@ def take(folder: Path) -> None:
 
     Raises:
         UserError: it holds checkpoints that this program did not write, or links, pipes or folders
-            in the place of what it wrote; or it cannot be written to.
+            in the place of its own; or it cannot be written to.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ def keep(checkpoint: Path, folder: Path) -> None:
     """Put a checkpoint that was just saved in its place; then remove the ones before it.
 
     Raises:
-        UserError: it holds something else than plain files, or cannot be put there.
+        UserError: it holds anything but plain files, or cannot be put there.
     """
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
@@ -204,7 +204,7 @@ def declare_whole(checkpoint: Path) -> None:
     """Write the manifest of a checkpoint.
 
     Raises:
-        UserError: it holds something else than plain files, or cannot be written.
+        UserError: it holds anything but plain files, or cannot be written.
     """
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
@@ -249,12 +249,10 @@ def _is_ours(folder: Path) -> bool:
 def _check_plain(checkpoint: Path) -> None:
     """Refuse a link, pipe or device in the place of a checkpoint or of one of its files."""
     if not is_folder(checkpoint):
-        raise UserError(f"{checkpoint} is no folder of a checkpoint; remove it")
+        raise UserError(f"{checkpoint} is not a checkpoint's folder; remove it")
     for name in names_in(checkpoint):
         if not is_plain(checkpoint / name):
-            raise UserError(
-                f"{checkpoint / name} is a link, a folder or no plain file; remove {checkpoint}"
-            )
+            raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
 
 
 def _step(name: str) -> int | None:

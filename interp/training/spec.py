@@ -117,7 +117,7 @@ def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict
     }
 
 
-class Keeping(Options):
+class CheckpointOptions(Options):
     """Where a training run is kept and how it is computed; no number depends on it."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None

@@ -48,16 +48,16 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """What it is made of, by which a later call knows it again."""
+    """What it is made of, so that a later call recognises it."""
     weights: Callable[[], PreTrainedModel]
-    """Makes it, in fp32 and on its device."""
+    """Makes the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
     """The checkpoint that it begins with; None from scratch."""
 
     def base(self) -> Base:
-        """What an adapter is trained on, for its folder; of a checkpoint."""
+        """What an adapter is trained on, for its folder; only where it begins with a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
@@ -66,7 +66,7 @@ class Start:
         """The model with its weights.
 
         Raises:
-            UserError: they cannot be loaded, or are not those of the configuration.
+            UserError: they cannot be loaded, or do not belong to the configuration.
         """
         return self._made(self.weights())
 
@@ -83,7 +83,7 @@ class Start:
 def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
     """The kind that a model is trained as, whatever its checkpoint was made for.
 
-    An encoder becomes a classifier, also one that fills masks or chooses among texts.
+    An encoder becomes a classifier, even one that fills masks or chooses among texts.
     """
     if getattr(config, "is_encoder_decoder", False):
         return TEXT_TO_TEXT
@@ -98,11 +98,11 @@ def start(
     """What a training run begins with; no weights are read yet.
 
     Args:
-        name: of a model; from scratch also a folder without weights, or a built-in configuration.
+        name: a model; from scratch also a folder without weights, or a built-in configuration.
         loading: how it is loaded.
         from_scratch: begin with random weights.
-        seed: of random weights.
-        prompts: what it will learn; a classifier's classes are the options of the first.
+        seed: seed of random weights.
+        prompts: what it will learn; the options of the first are a classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.
@@ -126,10 +126,10 @@ def start(
 
 
 def check_low_rank(begun: Start) -> None:
-    """Check that a model is one to train an adapter for.
+    """Check that an adapter can be trained for a model.
 
     Raises:
-        UserError: it is not, or peft is missing.
+        UserError: it cannot, or peft is missing.
     """
     check_peft()
     if begun.found is None:
@@ -185,13 +185,13 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Not its head, which may have as many classes under other names.
+    # Not its head, which may have as many classes with other names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """The tensors of embeddings and layers, among those that are missing, say."""
+    """Without the tensors of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -267,7 +267,7 @@ def _device(loading: Loading) -> str:
 
 
 VOCABULARY = 2048
-"""Most tokens of the tokenizer."""
+"""Maximum number of tokens of the tokenizer."""
 
 POSITIONS = 1024
 """Longest prompt in tokens."""
@@ -348,7 +348,7 @@ SMALL = {
 def small_configuration(
     name: str, prompts: Sequence[Prompt]
 ) -> tuple[Kind, PreTrainedConfig, PreTrainedTokenizerFast]:
-    """A built-in configuration, and a tokenizer that has learned the words of some prompts."""
+    """A built-in configuration, and a tokenizer trained on some prompts."""
     small = SMALL[name]
     tokenizer = _tokenizer(small, prompts)
     config = AutoConfig.for_model(
