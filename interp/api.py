@@ -160,8 +160,8 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
             `RobustLRTraining(train_set="NOT")`.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
-        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out, checkpoint_steps,
-            threads), under the names of the flags. The same call resumes.
+        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
+            checkpoint_steps, threads), under the names of the flags. The same call resumes.
 
     Returns:
         The record of the finished run, with the scores on the held-out splits. The folder `out` is
