@@ -1,3 +1,5 @@
+"""Perplexity of prompts and probabilities of continuations, held to one prompt at a time."""
+
 import dataclasses
 
 import numpy as np
@@ -12,6 +14,7 @@ from interp.models.organisms import DEFAULT
 from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
 from interp.scoring import likelihood as perplexity_module
+from interp.scoring.likelihood import continuation_log_probabilities
 from interp_experiments.logical_forms.system import system
 from tests.support.other_models import other_model
 from tests.support.tiny import CONFIGS, tiny_model
@@ -190,3 +193,34 @@ def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):
     frame = soft_answers(model, questions, batch_tokens=10**6)
     assert (frame["error"] == "non-finite").sum() == 1
     assert frame["soft_accuracy"].isna().sum() == 1
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("llama")
+
+
+def test_all_continuations_of_one_token_have_a_probability_of_one(model, prompts):
+    (tokenized,) = tokenize(model, prompts[:1])
+    tokens = [(token,) for token in range(model.hf.config.vocab_size)]
+    with model.measuring(), torch.no_grad():
+        found = continuation_log_probabilities(
+            model, [tokenized] * len(tokens), tokens, batch_tokens=4096
+        )
+    assert float(found.exp().sum()) == pytest.approx(1, abs=1e-6)
+
+
+def test_lengths_and_batches_change_nothing(model, prompts):
+    read = tokenize(model, prompts[:6])
+    texts = [tuple(range(3, 4 + number)) for number in range(6)]  # of one to six tokens
+    with model.measuring(), torch.no_grad():
+        together, apart = (
+            continuation_log_probabilities(model, read, texts, batch_tokens=budget)
+            for budget in (4096, 1)
+        )
+        for prompt, text, found in zip(read, texts, together, strict=True):
+            logits = model.hf(torch.tensor([[*prompt.token_ids, *text]])).logits[0].double()
+            start = len(prompt) - 1
+            own = logits.log_softmax(-1)[range(start, start + len(text)), list(text)]
+            assert float(found) == pytest.approx(float(own.sum()), abs=1e-4)
+    torch.testing.assert_close(together, apart, atol=1e-4, rtol=0)
