@@ -1,5 +1,6 @@
 """Exported tasks, and that other libraries come to interp's own answers by them."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import interp
 from interp.analysis.accuracy import accuracies
 from interp.cli import main
 from interp.errors import UserError
+from interp.export.prompts import described as described_set
 from interp.export.prompts import inspect_task, lm_eval_task, prompt_lines, task_name
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.answers import FreeText
@@ -127,3 +129,41 @@ def test_inspect_comes_to_the_same_answers(folder, expected, monkeypatch):
     found = {name: metric.value for name, metric in score.metrics.items()}
     assert found == pytest.approx(dict(shares))
     assert {one.id: one.scores["first_token"].answer for one in log.samples} == answers
+
+
+@pytest.fixture
+def croissant(tmp_path):
+    assert main(["export", "croissant", "--limit", "3", "--out", str(tmp_path / "set")]) == 0
+    return tmp_path / "set"
+
+
+def test_the_description_names_the_file_and_every_field(croissant):
+    described = json.loads((croissant / "croissant.json").read_text())
+    (file,) = described["distribution"]
+    content = (croissant / file["contentUrl"]).read_bytes()
+    assert file["sha256"] == hashlib.sha256(content).hexdigest()
+    (records,) = described["recordSet"]
+    names = {field["name"] for field in records["field"]}
+    assert names == set(json.loads(content.splitlines()[0])) - {"options"}
+
+
+def test_a_factor_is_never_described_as_a_field(prompts):
+    def fields(**factors):
+        prompt = replace(prompts[0], factors=factors)
+        described = json.loads(described_set(PromptSet.of([prompt]))["croissant.json"])
+        (records,) = described["recordSet"]
+        return {field["name"]: field["description"] for field in records["field"]}
+
+    usual = fields()
+    own = fields(text="?", options="?", topic="cities")
+    assert own == usual | {"topic": "something that the data set varies"}
+    assert usual["text"] == "what the model reads"
+
+
+@pytest.mark.filterwarnings("default")
+def test_mlcroissant_reads_the_prompts_without_complaint(croissant):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    dataset = mlcroissant.Dataset(jsonld=croissant / "croissant.json")
+    assert not dataset.metadata.ctx.issues.errors
+    texts = [row["prompts/text"].decode() for row in dataset.records("prompts")]
+    assert texts == [prompt.text for prompt in interp.load_prompts(limit=3)]
