@@ -38,7 +38,7 @@ from interp.models.checkpoint import (
 )
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
-from interp.models.resolve import downloaded_weights, locate, pinned
+from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weight_checks import (
     check_complete,
@@ -156,7 +156,7 @@ def find_model(
     """
     _quiet_bars()
     name = canonical_name(name)
-    place = locate(name, loading.revision)
+    place = resolve(name, loading.revision)
     location, source = place.location, place.source
     stored = None
     if isinstance(location, Path):

@@ -26,7 +26,7 @@ HUB_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Resolved:
     """Where a model is."""
 
     location: Path | str
@@ -35,7 +35,7 @@ class Place:
     """The same for records."""
 
 
-def locate(name: str, revision: str | None) -> Place:
+def resolve(name: str, revision: str | None) -> Resolved:
     """Where a model is, by its canonical name.
 
     Raises:
@@ -49,11 +49,11 @@ def locate(name: str, revision: str | None) -> Place:
                 "this machine and has none; leave it out"
             )
         if name.startswith(PREFIX):
-            return Place(organism_folder(name), {"kind": "organism", "name": name})
-        return Place(Path(name), {"kind": "folder", "name": name})
+            return Resolved(organism_folder(name), {"kind": "organism", "name": name})
+        return Resolved(Path(name), {"kind": "folder", "name": name})
     _check_hub_name(name)
     _check_reachable(name, revision)
-    return Place(name, {"kind": "hub", "name": name, "revision": revision or "main"})
+    return Resolved(name, {"kind": "hub", "name": name, "revision": revision or "main"})
 
 
 def _check_hub_name(name: str) -> None:

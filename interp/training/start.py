@@ -32,7 +32,7 @@ from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
-from interp.models.resolve import locate
+from interp.models.resolve import resolve
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weight_checks import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
@@ -202,7 +202,7 @@ def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
 def _configured(
     name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    place = locate(canonical_name(name), loading.revision)
+    place = resolve(canonical_name(name), loading.revision)
     options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
     if isinstance(place.location, Path):
         read_configuration(name, place.location)

@@ -270,7 +270,7 @@ def test_a_change_of_tied_embeddings_is_refused(tmp_path):
 
 
 def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
-    monkeypatch.setattr("interp.models.load.locate", on_the_hub)
+    monkeypatch.setattr("interp.models.load.resolve", on_the_hub)
     monkeypatch.setattr(
         "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
     )
@@ -279,6 +279,6 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
 
 
 def on_the_hub(name, revision):
-    from interp.models.resolve import Place
+    from interp.models.resolve import Resolved
 
-    return Place(name, {"kind": "hub", "name": name, "revision": "main"})
+    return Resolved(name, {"kind": "hub", "name": name, "revision": "main"})

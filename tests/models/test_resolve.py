@@ -10,9 +10,8 @@ from transformers import AutoConfig
 import interp
 from interp.errors import UserError
 from interp.jobs import found_models
-from interp.models import resolve
 from interp.models.loading import Loading, canonical_name
-from interp.models.resolve import downloaded_weights, locate
+from interp.models.resolve import HUB_TIMEOUT, downloaded_weights, resolve
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -41,36 +40,38 @@ def test_two_spellings_are_one_model(saved):
 @pytest.mark.parametrize("name", ["llama-shallow", "lama-shallow", "llama_shallow"])
 def test_an_organism_is_recognized_without_its_prefix(name, no_hub):
     with pytest.raises(UserError, match=r"did you mean organism/llama-shallow\?"):
-        locate(name, None)
+        resolve(name, None)
 
 
 def test_the_nearest_organism_is_named():
     with pytest.raises(UserError, match=r"did you mean organism/gemma2\?"):
-        locate("organism/gemma-2", None)
+        resolve("organism/gemma-2", None)
 
 
 def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
     with pytest.raises(UserError, match=r"no packaged organism .*did you mean organism/llama-"):
-        locate("organism/lama", None)
+        resolve("organism/lama", None)
 
 
 @pytest.fixture
 def no_hub(monkeypatch):
     """A hub that must not be asked."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(resolve, "get_hf_file_metadata", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(
+        "interp.models.resolve.get_hf_file_metadata", lambda *_, **__: pytest.fail("asked")
+    )
 
 
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "FOLDER"])
 def test_what_is_here_has_no_revisions(name, saved):
     with pytest.raises(UserError, match="revision 'main' was given"):
-        locate(str(saved) if name == "FOLDER" else name, "main")
+        resolve(str(saved) if name == "FOLDER" else name, "main")
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\udce9", "a b/c", "--x"])
 def test_names_that_the_hub_cannot_have_are_refused(name, no_hub):
     with pytest.raises(UserError, match="no model folder"):
-        locate(name, None)
+        resolve(name, None)
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
@@ -81,21 +82,23 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(resolve, "get_hf_file_metadata", unreachable)
+    monkeypatch.setattr("interp.models.resolve.get_hf_file_metadata", unreachable)
     with pytest.raises(UserError, match=r"the hub cannot be asked \(no route to host\)"):
-        locate("nobody/nothing-here", None)
-    assert asked == [resolve.HUB_TIMEOUT]
+        resolve("nobody/nothing-here", None)
+    assert asked == [HUB_TIMEOUT]
 
 
 def test_offline_nothing_is_asked(no_hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UserError, match="HF_HUB_OFFLINE is set"):
-        locate("nobody/nothing-here", None)
+        resolve("nobody/nothing-here", None)
 
 
 def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
-    monkeypatch.setattr(resolve, "try_to_load_from_cache", lambda *_, **__: "/cache/config.json")
-    assert locate("org/model", "v1").source["revision"] == "v1"
+    monkeypatch.setattr(
+        "interp.models.resolve.try_to_load_from_cache", lambda *_, **__: "/cache/config.json"
+    )
+    assert resolve("org/model", "v1").source["revision"] == "v1"
 
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
