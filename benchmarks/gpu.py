@@ -43,8 +43,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
-from interp.reading.chat import write_chat
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import tokenize, write_chat
 from interp.report.console import print_table
 from interp.runs.environment import now, versions
 

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 
 import interp
 from interp.models.organisms import DEFAULT, organism_folder
-from interp.reading.prefixes import Tokens, shared_tokens
+from interp.reading.shared_batches import Tokens, shared_tokens
 
 K = TypeVar("K", bound=Hashable)
 

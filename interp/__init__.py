@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from interp.models.model import Model
     from interp.models.organisms import organism_card, organism_names
     from interp.prompts.answers import AnswerOption, Choice, Completion, FreeText, Label
-    from interp.prompts.messages import Demonstration, Messages
     from interp.prompts.own.pairs import read_pairs
-    from interp.prompts.prompt import Prompt
+    from interp.prompts.prompt import Demonstration, Messages, Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
     from interp.studies.folder import StudyFolder
@@ -37,12 +36,12 @@ _HOMES = {
     "Attributions": "interp.frames.answers",
     "Choice": "interp.prompts.answers",
     "Completion": "interp.prompts.answers",
-    "Demonstration": "interp.prompts.messages",
+    "Demonstration": "interp.prompts.prompt",
     "Evaluate": "interp.measurements.evaluate",
     "FreeText": "interp.prompts.answers",
     "Generate": "interp.measurements.generate",
     "Label": "interp.prompts.answers",
-    "Messages": "interp.prompts.messages",
+    "Messages": "interp.prompts.prompt",
     "Model": "interp.models.model",
     "Patch": "interp.measurements.patch",
     "Patches": "interp.frames.patches",

@@ -27,9 +27,9 @@ from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, find_study
-from interp.training.record import TrainRecord
+from interp.training.folder import TrainRecord
 from interp.training.run import Training
-from interp.training.spec import Keeping, TrainSpec
+from interp.training.spec import CheckpointOptions, TrainSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,8 +160,8 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
             `RobustLRTraining(train_set="NOT")`.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
-        options: those of `Loading` (device, revision ...) and `Keeping` (out, checkpoint_steps,
-            threads), under the names of the flags. The same call resumes.
+        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
+            checkpoint_steps, threads), under the names of the flags. The same call resumes.
 
     Returns:
         The record of the finished run, with the scores on the held-out splits. The folder `out` is
@@ -171,9 +171,9 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         UserError: an unknown option, or a value that it cannot have; a model or prompts
             that cannot be found or loaded; a folder that holds something else.
     """
-    _check_known(options, Loading, Keeping)
+    _check_known(options, Loading, CheckpointOptions)
     training = Training(spec, model, Loading(**_chosen(options, Loading)))
-    return training.run(Keeping(**_chosen(options, Keeping)))
+    return training.run(CheckpointOptions(**_chosen(options, CheckpointOptions)))
 
 
 @_measuring(Evaluate)

@@ -23,13 +23,11 @@ from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
-from interp.models.devices import check_device
-from interp.models.load import FoundModel, find_model, load_found
+from interp.models.load import FoundModel, find_model, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
-from interp.models.quiet import quiet_bitsandbytes
-from interp.models.threads import set_threads
+from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
@@ -141,7 +139,6 @@ class Job(Options):
         model = load_found(found, self.loading)
         set_threads(model, self.running.threads)
         if model.quantization is not None:
-            quiet_bitsandbytes()
             echo(f"the weights of {model.name} are quantized: {model.quantization}")
         return model
 

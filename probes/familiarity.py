@@ -6,13 +6,13 @@ import pandas as pd
 import torch
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
-from interp.scoring.continuations import continuation_log_probabilities
+from interp.scoring.likelihood import continuation_log_probabilities
 from interp_probes.specs import Familiarity
 
 

@@ -11,9 +11,8 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
-from interp.models.hooks import watched
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
+from interp.models.sites import layer_count, locate, watched
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 
-from interp.prompts.donors import Donor
+from interp.prompts.prompt import Donor
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import Form
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence

@@ -10,9 +10,8 @@ from interp.analysis.clusters import cluster_mean
 from interp.measurements.collect import collect
 from interp.measurements.effects import Effects
 from interp.models.model import Model
-from interp.prompts.donors import DONORS, DonorKind
 from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import DONORS, DonorKind, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.leanings import PREMISES, Leaning, Rule

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
 
-from interp.prompts.donors import Donor
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.instances import shuffled

@@ -8,8 +8,7 @@ from interp.measurements.collect import collect
 from interp.measurements.generate import Generate
 from interp.models.model import Model
 from interp.prompts.answers import FreeText, whole_text
-from interp.prompts.messages import Messages
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import pick
 from interp_experiments.organisms.lessons import Exchange

@@ -16,8 +16,8 @@ from transformers import (
 
 from interp.errors import UserError, shortened
 from interp.models.organisms import PREFIX, organism_folder
-from interp.training.checkpoints import remove_checkpoints
 from interp.training.fit import fit
+from interp.training.folder import remove_checkpoints
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText

@@ -8,7 +8,7 @@ from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.models.organisms import PREFIX
 from interp.training.run import Training
-from interp.training.spec import Keeping, TrainSpec
+from interp.training.spec import CheckpointOptions, TrainSpec
 from interp_experiments.organisms.recipes import TheoryRecipe, TunedRecipe
 from interp_experiments.robustlr.learning import RobustLRTraining
 from interp_experiments.rulebench.learning import RuleFollowing
@@ -22,7 +22,7 @@ def train_by_command(
         spec, begun = _theories(recipe), recipe.configuration
     else:
         spec, begun = _rules(recipe), f"{PREFIX}{recipe.base}"
-    Training(spec, begun, Loading(device=device)).run(Keeping(out=folder))
+    Training(spec, begun, Loading(device=device)).run(CheckpointOptions(out=folder))
     return load_model(str(folder), device=device, dtype="float32").hf
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from interp.prompts.messages import ALONE
+from interp.prompts.prompt import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.robustlr.cut import StatementMaker

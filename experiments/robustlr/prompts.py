@@ -7,8 +7,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.messages import ALONE, Demonstration, Messages
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, Outline, PromptSet
 from interp_experiments.robustlr.english import sentence
 from interp_experiments.robustlr.instances import Instance

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.training.record import training_of
+from interp.training.folder import training_of
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
 from interp_experiments.robustlr.scores import score_table
 from interp_experiments.robustlr.tables import SETS

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.errors import UserError, shortened
-from interp.prompts.messages import ALONE
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.cut import StatementMaker

@@ -10,8 +10,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from interp.prompts.answers import AnswerOption, Choice, FreeText
-from interp.prompts.messages import Demonstration, Messages
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples

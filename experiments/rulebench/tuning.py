@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from interp.training.record import training_of
+from interp.training.folder import training_of
 from interp_experiments.rulebench.learning import STRING_GAME, RuleFollowing
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from interp.errors import UserError
-from interp.prompts.donors import Donor
+from interp.prompts.prompt import Donor
 from interp_experiments.rulebreakers.instances import Instance, shuffled
 from interp_experiments.rulebreakers.roles import sentence_roles
 from interp_experiments.rulebreakers.templates import PHRASINGS, Reasoning, render

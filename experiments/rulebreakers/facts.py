@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from interp.errors import UserError, shortened
-from interp.prompts.answers import Completion
+from interp.prompts.answers import Completion, mentions
 from interp.prompts.files import parse_each
-from interp.prompts.mentions import mentions
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.rulebreakers.entities import EntityPair, aliases, lookalikes

@@ -6,9 +6,8 @@ from functools import cached_property
 
 from interp.attribution.games import members
 from interp.errors import UserError
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import mixed
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 
 MOST_SEGMENTS = 6
 """Segments of which every coalition is read: 2^k prompts for each donor."""

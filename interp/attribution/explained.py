@@ -16,7 +16,7 @@ from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
-from interp.scoring.many import read_all
+from interp.scoring.shared_prefix import read_all
 
 Embeddings = Float[Tensor, "row token size"]
 Values = Float[Tensor, " row"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interp import texts
 from interp.cli.fields import add_options, given, options_in
 from interp.errors import UserError
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.options import Options
 from interp.prompts.source import PromptSource
 from interp.runs.running import Execution, Running

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from interp import texts
 from interp.errors import UserError, shortened
-from interp.models.names import model_name
+from interp.models.loading import model_name
 
 if TYPE_CHECKING:
     import pandas as pd

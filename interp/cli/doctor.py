@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from interp.cli.fields import add_options, given
 from interp.errors import printable
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.prompts.source import PromptSource
 
 if TYPE_CHECKING:
-    from interp.doctor.finding import Finding
+    from interp.doctor import Finding
 
 HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
 
@@ -49,14 +48,10 @@ def run(arguments: argparse.Namespace) -> None:
     loading = Loading(**given(arguments, Loading, {}))
     sys.stderr.write("loading libraries, prompts and model ...\n")
     sys.stderr.flush()
-    from interp.doctor.cost import cost
-    from interp.doctor.machine import loaded, machine
-    from interp.doctor.numbers import numbers
-    from interp.doctor.reading import reading
+    from interp.doctor import cost, inputs, loaded, machine, numbers
     from interp.jobs import found_models
-    from interp.models.load import load_found
+    from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
-    from interp.models.threads import set_threads
     from interp.reading.tokens import tokenize
 
     prompts = source.load()
@@ -69,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     # Each part is shown as soon as it is known.
     _show("This machine", machine())
     _show(model.name, loaded(model))
-    _show(f"Prompts of {source.system}", reading(model, read))
+    _show(f"Prompts of {source.system}", inputs(model, read))
     _show("Numbers", numbers(model, read))
     _show("Cost", cost(model, few, whole=len(prompts)))
 

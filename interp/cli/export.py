@@ -57,10 +57,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _writer(name: str) -> "Callable[[PromptSet], Mapping[str, str]]":
-    from interp.export import croissant, tasks
+    from interp.export.prompts import described, inspect_task, lm_eval_task
 
     return {
-        "lm-eval": tasks.lm_eval_task,
-        "inspect": tasks.inspect_task,
-        "croissant": croissant.described,
+        "lm-eval": lm_eval_task,
+        "inspect": inspect_task,
+        "croissant": described,
     }[name]

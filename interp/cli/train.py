@@ -10,16 +10,15 @@ from interp.cli.common import add_config_option, configuration
 from interp.cli.fields import add_options, given, options_in
 from interp.cli.parser import Parser
 from interp.errors import UserError
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.plugins import TRAINING
-from interp.training.spec import SETTLED, Keeping, find_training
+from interp.training.spec import SETTLED, CheckpointOptions, find_training
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.training.estimate import Estimate
-    from interp.training.record import TrainRecord
+    from interp.training.folder import TrainRecord
+    from interp.training.lessons import Estimate
     from interp.training.run import Training
 
 TASK = Choice("task", "training task", TRAINING)
@@ -53,7 +52,7 @@ def configure(parser: Parser) -> None:
     )
     add_options(models, Loading, without=SETTLED)
     add_options(parser.add_argument_group("training"), TASK.options(parser.given))
-    add_options(parser.add_argument_group("run"), Keeping)
+    add_options(parser.add_argument_group("run"), CheckpointOptions)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -62,29 +61,29 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: no task or no model was named, or anything that stops the training.
     """
-    training, keeping = _prepared(arguments)
+    training, kept = _prepared(arguments)
     from interp.report.console import print_table
 
     if arguments.dry_run:
         print_table(_estimate_table(training.estimate()), title="Before training")
         return
-    record = training.run(keeping, command=shlex.join(["interp", *arguments.argv]))
+    record = training.run(kept, command=shlex.join(["interp", *arguments.argv]))
     print_table(_metrics_table(record), title="Held-out splits")
 
 
-def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
+def _prepared(arguments: argparse.Namespace) -> "tuple[Training, CheckpointOptions]":
     """The run that a command line asks for, and where it is kept."""
     options = find_training(TASK.name(arguments))
     config = options_in(
         configuration(arguments),
         arguments.config,
-        (options, Loading, Keeping),
+        (options, Loading, CheckpointOptions),
         flags={"model": "model", "task": "task"},
         without=SETTLED,
     )
     spec = options(**given(arguments, options, config))
     loading = Loading(**given(arguments, Loading, config))
-    keeping = Keeping(**given(arguments, Keeping, config))
+    kept = CheckpointOptions(**given(arguments, CheckpointOptions, config))
     model = getattr(arguments, "model", config.get("model"))
     if not isinstance(model, str):
         raise UserError("no model was named; give --model NAME")
@@ -93,7 +92,7 @@ def _prepared(arguments: argparse.Namespace) -> "tuple[Training, Keeping]":
     sys.stderr.flush()
     from interp.training.run import Training
 
-    return Training(spec, model, loading), keeping
+    return Training(spec, model, loading), kept
 
 
 def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":

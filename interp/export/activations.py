@@ -2,9 +2,14 @@
 
 1. One pass over the shards counts the vectors of each tensor: a site of a layer.
 2. A second one writes each shard's vectors into their place, one shard in memory at a time.
-3. The index says which row of which tensor each vector is, beside its prompt's factors and answer.
+3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
+
+A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that
+names each tensor's type, shape and place; then the tensors one after the other
+(https://huggingface.co/docs/safetensors).
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from jaxtyping import Float32
+from numpy import ndarray
 
 from interp.errors import UserError
-from interp.export.tensors import Part, fill_tensors
 from interp.report.results import Measured, Results
 from interp.report.summary import summarize
 from interp.runs.folder import RunFolder, slug
@@ -33,13 +40,19 @@ _KEY = ["model", "site", "layer"]
 
 _PLACE = [name for name in SCHEMAS[_TABLE].names if name != "vector"]
 
+Part = tuple[str, Float32[ndarray, "row width"]]
+"""The next rows of a tensor, with its name."""
+
+_ALIGNED = 8
+"""The header's length is a multiple of so many bytes, so that tensors are aligned."""
+
 Key = tuple[str, str, int]
 """Model, site and layer."""
 
 
 @dataclass(slots=True)
 class Count:
-    """What there is of a site of a layer of a model."""
+    """The vectors of one model, site and layer."""
 
     width: int
     vectors: int = 0
@@ -50,7 +63,7 @@ Counts = Mapping[Key, Count]
 
 
 def of_activations(run: Measured) -> Results:
-    """How many vectors were read of each site; of a run folder also the files that hold them."""
+    """How many vectors were read at each site and, for a run folder, the files that hold them."""
     columns = [*_KEY, "prompt_id", "vector"]
     on_disk = run if isinstance(run, RunFolder) else None
     counts = _counts(on_disk.parts(_TABLE, columns) if on_disk else [run.table(_TABLE, columns)])
@@ -70,12 +83,12 @@ def file_name(model: str) -> str:
 
 
 def tensor_name(site: str, layer: int) -> str:
-    """The tensor that holds the vectors of a site of a layer."""
+    """The tensor that holds the vectors of a site in a layer."""
     return f"{site}.{layer}"
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """What there is, over parts that each hold their prompts whole.
+    """Count the vectors over parts, each of which holds its prompts whole.
 
     Raises:
         UserError: vectors of one site and layer have different widths.
@@ -97,7 +110,7 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
 
 
 def _summary(counts: Counts) -> pd.DataFrame:
-    """One row per model and site, whose layers have as many vectors each."""
+    """One row per model and site; every layer of a site has the same number of vectors."""
     layers = Counter((model, site) for model, site, _ in counts)
     each = {(model, site): count for (model, site, _), count in counts.items()}
     rows = [
@@ -108,7 +121,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """What writes each file, tensors before the index that names their rows."""
+    """A writer for each file, tensors before the index that names their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -174,15 +187,15 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
         places = places.append_column("tensor", pa.array(tensors, pa.string()))
         places = places.append_column("row", pa.array(before + tensors.groupby(tensors).cumcount()))
         counted.update(tensors)
-        joined = _beside(_beside(places, answers), prompts)
+        joined = _joined(_joined(places, answers), prompts)
         yield joined.select(schema.names).cast(schema)
 
 
-def _beside(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table with what another says of its prompts, but for columns that it has itself.
+def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
+    """A table joined with another by prompt; columns that both have are the first's.
 
     Raises:
-        UserError: a prompt that the other lacks.
+        UserError: the other lacks a prompt.
     """
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
@@ -195,3 +208,50 @@ def _beside(table: pa.Table, other: pa.Table) -> pa.Table:
 
 def _read(run: RunFolder, model: str, shard: Path, name: str, columns: Sequence[str]) -> pa.Table:
     return read_table(shard, name, run.models()[model].tables[name], columns=columns)
+
+
+def fill_tensors(
+    file: Path,
+    shapes: Mapping[str, tuple[int, int]],
+    parts: Iterable[Part],
+    *,
+    about: Mapping[str, str],
+) -> None:
+    """Write tensors in fp32, (rows, width), as their rows come.
+
+    Args:
+        file: what is written.
+        shapes: of each tensor, by name.
+        parts: rows of the tensors, in order within each tensor.
+        about: the file's metadata.
+
+    Raises:
+        ValueError: the parts do not have the rows that the shapes say.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    end = 0
+    for name, (rows, width) in shapes.items():
+        places[name] = end, end + 4 * rows * width
+        end = places[name][1]
+    entries = {
+        name: {"dtype": "F32", "shape": list(shape), "data_offsets": list(places[name])}
+        for name, shape in shapes.items()
+    }
+    header = json.dumps({"__metadata__": dict(about), **entries}).encode()
+    header += b" " * (-len(header) % _ALIGNED)
+    written = {name: start for name, (start, _) in places.items()}
+    with file.open("wb") as stream:
+        stream.write(len(header).to_bytes(8, "little") + header)
+        data = stream.tell()
+        for name, rows_of_part in parts:
+            content = np.ascontiguousarray(rows_of_part, dtype="<f4").tobytes()
+            if (
+                rows_of_part.shape[1] != shapes[name][1]
+                or written[name] + len(content) > places[name][1]
+            ):
+                raise ValueError(f"{name} has other rows than its shape {shapes[name]} says")
+            stream.seek(data + written[name])
+            stream.write(content)
+            written[name] += len(content)
+    if written != {name: end for name, (_, end) in places.items()}:
+        raise ValueError("some tensors lack rows")

@@ -14,7 +14,7 @@ from interp.attribution.registry import (
 )
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
-from interp.prompts.donors import DONORS
+from interp.prompts.prompt import DONORS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,7 @@ from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.scoring import answer_error
 from interp.models.model import Model
-from interp.reading.roles import token_roles, token_segments
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments
 from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
 from interp.tables import Row, named
 

@@ -17,7 +17,7 @@ from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
-from interp.reading.finite import check_finite
+from interp.reading.readers import check_finite
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row

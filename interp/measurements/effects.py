@@ -8,7 +8,7 @@ from pydantic import Field
 from interp import texts
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
-from interp.prompts.donors import DONORS
+from interp.prompts.prompt import DONORS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,6 +21,6 @@ class Reinitialized(Attribute):
 
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
         """The measurement of a model's architecture with random weights."""
-        from interp.models.reinitialized import reinitialized
+        from interp.models.load import reinitialized
 
         return super().bind(reinitialized(model), batch_tokens=batch_tokens)

@@ -22,14 +22,13 @@ from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.effects import Effects
 from interp.models.model import Model
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
-from interp.scoring.many import read_all
+from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from interp.measurements.attribute import Attribute
 from interp.measurements.spec import Prompts
-from interp.prompts.donors import DONORS
+from interp.prompts.prompt import DONORS
 
 if TYPE_CHECKING:
     import pyarrow as pa

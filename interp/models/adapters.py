@@ -1,33 +1,34 @@
 """LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
 
-An adapter is merged into its base when it is loaded, W + s B A for each changed weight W, so that
+peft merges an adapter into its base when it is loaded, W + s B A for each changed weight W, so that
 everything measures, hooks and patches an ordinary model. What its folder says is not trusted:
 
-1. The base is a model on this machine whose checksum is on record beside the adapter, or one that
-   the user names. Code that comes with a base is never run.
-2. Weights are safetensors, and no others than those that the settings ask for.
-3. Settings that do anything else than plain LoRA are refused.
+1. The base is a model on this machine whose checksum is recorded with the adapter, or one that the
+   user names. Code that comes with a base is never run.
+2. Weights are safetensors, and exactly those that the settings ask for.
+3. Settings that do anything but plain LoRA are refused.
 """
 
 import hashlib
-from collections.abc import Collection
+import json
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from interp.errors import UserError, one_line
-from interp.files import RECORD_BYTES, checksum, read_bytes
-from interp.models.checkpoint import check_regular, header
-from interp.models.completeness import some
-from interp.models.names import is_folder
+from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
+from interp.models.checkpoint import as_user_error, check_regular, header
+from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX
-from interp.models.problems import reading
-from interp.models.quiet import quiet_bitsandbytes
+from interp.models.weight_checks import some
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -36,8 +37,11 @@ BASE = "base.json"
 NAME = "default"
 """What peft calls the one adapter of a model."""
 
-_PREFIX = "base_model."
+_PREFIX = "base_model.model."
 """What the names of stored tensors begin with: they are those of peft's own wrapper."""
+
+_LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
+"""Settings that peft is given."""
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -79,12 +83,12 @@ class Base(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
-    """Of its configuration and weights; None where it is on the hub."""
+    """A hash over its configuration and weights; None where it is on the hub."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter whose settings and names of weights were checked."""
+    """An adapter whose settings and tensors were checked."""
 
     name: str
     folder: Path
@@ -98,7 +102,7 @@ class Adapter:
 
 
 def write_base(folder: Path, base: Base) -> None:
-    """Write what an adapter was trained on beside it."""
+    """Write what an adapter was trained on into its folder."""
     (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
@@ -113,11 +117,11 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter of a folder; none of its weights is read yet.
+    """The adapter in a folder; its weights are not read yet.
 
     Raises:
-        UserError: a file is missing, damaged or no plain file; settings that are not plain LoRA; or
-            tensors of another rank.
+        UserError: a file is missing, damaged or not a plain file; the settings are not plain LoRA;
+            or tensors have another rank.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -126,7 +130,7 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); expected one "
             "of them, keep them in two folders"
         )
-    with reading(SETTINGS, name):
+    with as_user_error(SETTINGS, name):
         settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
     for key, value in (settings.model_extra or {}).items():
         if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
@@ -136,11 +140,11 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             )
     if not (folder / WEIGHTS).is_file():
         raise UserError(f"{shown} has no {WEIGHTS}; other formats can run code and are not read")
-    with reading(WEIGHTS, name):
+    with as_user_error(WEIGHTS, name):
         _check_ranks(name, folder / WEIGHTS, settings.r)
     base = None
     if (folder / BASE).is_file():
-        with reading(BASE, name):
+        with as_user_error(BASE, name):
             base = Base.model_validate_json(read_bytes(folder / BASE, limit=RECORD_BYTES))
     return Adapter(name, folder, settings, base)
 
@@ -153,13 +157,13 @@ def base_of(adapter: Adapter, given: str | None) -> str:
         given: the one that the user names, if any.
 
     Raises:
-        UserError: none was named by the user, and that of the folder cannot be checked: it is on
-            the hub, or nothing says which weights it had.
+        UserError: the user named none, and the one that the folder names cannot be checked: it is
+            on the hub, or its checksum is not on record.
     """
     if given is not None:
         return given
     own = adapter.base
-    if own is not None and own.checksum and (own.name.startswith(PREFIX) or is_folder(own.name)):
+    if own is not None and own.checksum and (own.name.startswith(PREFIX) or names_folder(own.name)):
         return own.name
     named = own.name if own else adapter.settings.base_model_name_or_path
     raise UserError(
@@ -173,7 +177,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Before anything is built: the rank on record is one that the file has numbers for."""
+    """Check, before anything is built, that the tensors have the rank that the settings say."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -193,41 +197,45 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
             finite.
     """
     check_peft()
-    from peft import LoraConfig, set_peft_model_state_dict
-    from peft.tuners.lora import LoraModel
+    from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    settings, shown = adapter.settings, one_line(adapter.name)
-    config = LoraConfig(
-        r=settings.r,
-        lora_alpha=settings.lora_alpha,  # type: ignore[arg-type]  # peft takes any number
-        target_modules=settings.target_modules,
-        use_rslora=settings.use_rslora,
-        fan_in_fan_out=settings.fan_in_fan_out,
-    )
-    with reading(WEIGHTS, adapter.name):
-        weights = load_file(adapter.folder / WEIGHTS)
-        named = {key.removeprefix(_PREFIX): tensor for key, tensor in weights.items()}
-        changed = {key.removeprefix("model.").partition(".lora_")[0] for key in named}
-        _check_untied(adapter.name, hf, changed)
-        tuner = LoraModel(hf, config, NAME)
-        info: Any = set_peft_model_state_dict(tuner, named)  # a named tuple made by torch
-    missing = [key for key in info.missing_keys if ".lora_" in key]
-    if missing or info.unexpected_keys:
-        what, keys = ("lacks", missing) if missing else ("holds", info.unexpected_keys)
-        paths = sorted(key.removeprefix("model.").replace(f".{NAME}.", ".") for key in keys)
-        raise UserError(
-            f"{WEIGHTS} of {shown} {what} {some(paths)}; expected the changes of the modules that "
-            f"its {SETTINGS} names, in a model like its base"
-        )
-    with reading(WEIGHTS, adapter.name):  # also what is not finite
-        whole = cast(PreTrainedModel, tuner.merge_and_unload(safe_merge=True))
+    # Made from what was checked: peft itself would take more from the file.
+    config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
+    with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
+        stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
+        _check_untied(adapter.name, hf, stored)
+        wrapped: Any = PeftModel.from_pretrained(hf, str(adapter.folder), config=config)
+        asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
+        _check_names(adapter.name, stored, {*asked})
+        whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
     whole.requires_grad_(True)  # peft has frozen it
     return whole
 
 
-def _check_untied(name: str, hf: PreTrainedModel, changed: Collection[str]) -> None:
+@contextmanager
+def _quiet_peft() -> Iterator[None]:
+    """Within the block peft warns neither of its own deprecated calls nor of what we check."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
+        warnings.filterwarnings("ignore", message="Found missing adapter keys")
+        yield
+
+
+def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
+    """Check that the tensors are those that the settings ask for, which peft does not."""
+    for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
+        if keys:
+            raise UserError(
+                f"{WEIGHTS} of {one_line(name)} {what} "
+                f"{some(sorted(key.removeprefix(_PREFIX) for key in keys))}; expected the changes "
+                f"of the modules that its {SETTINGS} names, in a model like its base"
+            )
+
+
+def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
     """A change of one of two modules that share a weight would be merged into both."""
-    # transformers gives this function no types.
+    changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
+    # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
@@ -244,5 +252,54 @@ def check_peft() -> None:
         UserError: it is not.
     """
     if find_spec("peft") is None:
-        raise UserError("LoRA adapters need peft, which is not installed; pip install peft")
-    quiet_bitsandbytes()  # which peft imports
+        raise UserError(
+            "LoRA adapters need peft, which is not installed; pip install 'interp[lora]'"
+        )
+
+
+SCALE = 2
+"""s of W + s B A in training, whatever the rank."""
+
+
+def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
+    """A model with an adapter to train; its own weights stay as they are.
+
+    Every linear layer but the unembedding is changed.
+
+    Args:
+        hf: the model, changed in place.
+        rank: of each change.
+        seed: decides A; B begins at zero.
+
+    Returns:
+        peft's `PeftModel`, whose checkpoints hold the adapter alone.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(seed)
+    config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
+    with _quiet_peft(), torch.device(next(hf.parameters()).device):
+        wrapped = get_peft_model(hf, config)
+    # With a name, peft looks on the hub for the model whenever a checkpoint is saved.
+    wrapped.peft_config[NAME].base_model_name_or_path = ""
+    return wrapped
+
+
+def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
+    """Save a trained adapter as `interp.models.adapters` reads it.
+
+    Args:
+        wrapped: what `low_rank` gave.
+        folder: an empty one.
+        base: what it was trained on.
+    """
+    wrapped.save_pretrained(folder, save_embedding_layers=False)
+    remove_plain(folder, ["README.md"])  # peft's form for a model card, with nothing filled in
+    file = folder / SETTINGS
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    settings |= {
+        "base_model_name_or_path": base.name,
+        "target_modules": sorted(settings["target_modules"]),  # a set, in any order
+    }
+    file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_base(folder, base)

@@ -1,13 +1,54 @@
-"""Where each architecture keeps its layers: the one place that knows module names."""
+"""Model kinds, and where each architecture keeps its layers: all module names are here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all models of one kind have in common."""
+
+    name: str
+    auto: Any
+    """The transformers class that loads them."""
+    reads_ahead: bool
+    """Whether a token attends to later ones, so that a shared beginning of two prompts is not the
+    same to the model."""
+
+
+CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
+CLASSIFIER = Kind("sequence classifier", AutoModelForSequenceClassification, reads_ahead=True)
+TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=True)
+
+
+def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
+    """The kind of a model, by the names of its classes and, failing these, its configuration.
+
+    Models that also read images are called ...ForConditionalGeneration too, and are causal.
+
+    Raises:
+        UserError: the model has no head that answers, such as a masked language model.
+    """
+    if any(name.endswith("ForSequenceClassification") for name in architectures):
+        return CLASSIFIER
+    if any(name.endswith("ForMaskedLM") for name in architectures):
+        raise UserError(
+            f"{', '.join(architectures)} fills masks and gives no answers; expected a causal "
+            "language model, a sequence classifier or a text-to-text model"
+        )
+    return TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +58,15 @@ class Projection:
     module: str
     """Path within the attention."""
     layout: str = "own"
-    """"own": the module gives nothing else. "stacked": queries, keys and values of all heads one
-    after the other. "interleaved": query, key and value of each head together."""
+    """"own": the module gives nothing else. "stacked": queries, then keys, then values of all
+    heads. "interleaved": query, key and value of each head together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """Module paths of a stack of layers, from the model's root or from one layer.
 
-    That of a causal language model, or of an encoder that pools its first token.
+    The model is a causal language model, or an encoder that pools its first token.
     """
 
     layers: str
@@ -39,8 +80,8 @@ class Architecture:
     attention_out: str
     """Path within a layer of the module whose output the attention adds to the residual stream."""
     mlp_norm: str | None
-    """Path within a layer of what reads the residual stream for the MLP: its norm, or itself. None
-    where norms are on the stream itself, so that it is no sum."""
+    """Path within a layer of what reads the residual stream for the MLP: its norm, or the MLP.
+    None where norms are on the stream itself, so that it is not a sum."""
     mlp_out: str
     """Path within a layer of the module whose output the MLP adds to the residual stream."""
     heads_out: str
@@ -49,7 +90,7 @@ class Architecture:
     keys: Projection
     values: Projection
     causal: bool = True
-    """Whether a token sees those before it alone."""
+    """Whether a token attends only to those before it."""
     gates: tuple[str, ...] = ()
     """Paths within a gated MLP of the modules that give its gate and what the gate multiplies; none
     where the MLP has no gate."""
@@ -182,7 +223,7 @@ ENCODERS = {
 """The same for encoders with a classification head, which reads their first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
-"""What the layers of decoders call the attention that they pay to the encoder's tokens."""
+"""Names of the cross-attention in the layers of decoders."""
 
 UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
@@ -198,8 +239,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     the text part of a model that also reads images.
 
     Raises:
-        UserError: the modules are not where the architecture says, an encoder that is not listed,
-            or a text-to-text model, which has two stacks.
+        UserError: the modules are not where the architecture says, an encoder is not listed, or the
+            model is a text-to-text model, which has two stacks.
     """
     kind = kind_of(model.config, [type(model).__name__])
     if kind is not CAUSAL:
@@ -240,7 +281,7 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
 
 
 def _other_pooling(model: PreTrainedModel) -> str | None:
-    """What the head reads, where that is not the first token."""
+    """What the head reads, if not the first token."""
     pooling = getattr(model.config, "classifier_pooling", "cls")
     return None if pooling == "cls" else f"its head pools by {pooling!r}, not the first token"
 

@@ -1,11 +1,11 @@
-"""The attention paid at the place of the answer, layer by layer, without eager attention.
+"""The attention at the position of the answer, layer by layer, without eager attention.
 
-With eager attention the weights are there to be read. With a fused implementation (SDPA, flash) the
-row of one query alone is computed again from the same queries and keys, at a memory of
-heads x tokens. transformers' `AttentionInterface` is the contact with its internals.
+With eager attention the weights can be read. With a fused implementation (SDPA, flash) the row of
+one query is computed again from the same queries and keys, which takes heads x tokens numbers.
+transformers' `AttentionInterface` is the contact with its internals.
 
 A model outside the architecture map is asked for its weights by `output_attentions` where its
-attention is eager; elsewhere whatever attention it pays through the interface is recorded.
+attention is eager; otherwise all attention that goes through the interface is recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,27 +20,25 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import UserError
-from interp.models.architectures import CROSS_ATTENTIONS, ENCODERS
-from interp.models.hooks import hooked, watched
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CAUSAL, CLASSIFIER, CROSS_ATTENTIONS, ENCODERS, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
+from interp.models.sites import hooked, layer_count, locate, watched
 
 Row = Float[Tensor, "batch token"]
 """Attention of one token to each token of the prompt, averaged over the heads of one layer."""
 
 _BLOCK_MASKS = ("flex_attention",)
-"""Implementations whose masks are objects of their own, not tensors."""
+"""Implementations whose masks are custom objects, not tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a model reads its answer, and by which attention."""
+    """Where a model reads its answer, and the attention that it uses."""
 
     query: int
     """The token whose attention it is: the last one, or the first."""
     output: str
-    """What transformers calls the weights among the outputs of a forward pass."""
+    """transformers' name for the weights among the outputs of a forward pass."""
     modules: frozenset[nn.Module]
     """All modules, or those of the attention that reads the prompt."""
 
@@ -49,14 +47,14 @@ class _Place:
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row per layer to the list that is yielded.
 
-    It is the attention of the token at which the answer is read: of a causal model the last one; of
-    a classifier the first, which its head pools; of a text-to-text model that of the decoder's last
-    token, which predicts the answer, to the tokens of the encoder (cross-attention). Layers without
-    attention, as in models that are partly recurrent, append none. The model's attention
-    implementation, and so its numbers, stay what they are.
+    It is the attention of the token at which the answer is read: for a causal model the last one;
+    for a classifier the first, which its head pools; for a text-to-text model the decoder's last
+    token, which predicts the answer and attends to the encoder's tokens (cross-attention). Layers
+    without attention, as in models that are partly recurrent, append none. The model's attention
+    implementation, and so its numbers, stay the same.
 
     Raises:
-        UserError: the attention cannot be read, or the model pays none.
+        UserError: the attention cannot be read, or the model has none.
     """
     rows: list[Row] = []
     with _recorder(model)(model, rows, _place(model)), _refusing_none(model, rows):
@@ -178,11 +176,11 @@ def query_row(
 ) -> Float[Tensor, "batch head token"]:
     """Attention weights of one query, in fp32: of the last one, or of one that sees all tokens.
 
-    They sum to 1, or to less where sinks (`s_aux`, one logit a head) take a part. What T5 adds to
-    the logits is `position_bias`, (batch or 1, head, query, token). A sliding window hides those
-    before it from the last query, and those behind it from the first.
+    They sum to 1, or to less where sinks (`s_aux`, one logit per head) take a part. T5 adds
+    `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides tokens
+    before it from the last query, and tokens after it from the first.
 
-    `attention_mask` is what transformers hands to an attention function: None (causal, nothing
+    `attention_mask` is what transformers passes to an attention function: None (causal, nothing
     padded), a boolean or additive mask over (query, key), or a padding mask over keys (flash).
     """
     batch, heads, _, size = query.shape

@@ -1,16 +1,14 @@
-"""Backward rules: what a backward pass takes each part of a model to be, as switches.
+"""Backward rules: switches that change how gradients pass through parts of a model.
 
-The forward pass stays what it is, up to rounding. Each switch changes how the gradient passes
-through one kind of part:
+The forward pass stays the same, up to rounding. Each switch is about one kind of part:
 
-1. Norms: their denominators are constants, so that a norm is the linear map that it makes of the
-   tokens at hand.
-2. Softmax of the attention: its Jacobian is that at logits divided by a temperature, which is less
-   near zero where nearly all attention is paid to one token.
+1. Norms: their denominators are constants, so that a norm is linear for the tokens at hand.
+2. Attention softmax: its Jacobian is taken at logits divided by a temperature, which is less close
+   to zero where one token gets nearly all attention.
 3. Products: each factor gets a share of the gradient, so that what passes through both factors is
    not counted twice (queries, keys and values; the two factors of a gated MLP).
 
-Nothing is left behind when the block ends.
+The model is unchanged when the block ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +26,8 @@ from transformers.masking_utils import eager_mask
 
 from interp.errors import UserError
 from interp.models.architectures import attentions_of, layers_of
-from interp.models.hooks import attention_by, hooked, replaced
 from interp.models.model import Model
+from interp.models.sites import attention_by, hooked, replaced
 
 Hidden = Float[Tensor, "*shape width"]
 Logits = Float[Tensor, "row head query key"]
@@ -38,18 +36,18 @@ Norm = Callable[[Hidden], Hidden]
 
 @dataclass(frozen=True, slots=True)
 class BackwardRules:
-    """The switches; as they are by default, the gradient is the model's own."""
+    """The switches; with the defaults the gradient is the model's own."""
 
     frozen_norms: bool = False
     """Whether the denominators of all norms are constants."""
     softmax_temperature: float = 1.0
-    """T where the softmax of the attention passes back the Jacobian of softmax at logits / T."""
+    """T, where the attention softmax has the Jacobian of the softmax at logits / T."""
     query_key_share: float = 1.0
-    """What the gradients of queries and of keys are multiplied by."""
+    """Factor of the gradients of queries and of keys."""
     value_share: float = 1.0
-    """What the gradients of values are multiplied by."""
+    """Factor of the gradients of values."""
     gate_share: float = 1.0
-    """What the gradients of both factors of a gated MLP are multiplied by."""
+    """Factor of the gradients of both factors of a gated MLP."""
 
     @property
     def attention(self) -> tuple[float, float, float]:
@@ -79,8 +77,8 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
     Use it around forward and backward passes both.
 
     Raises:
-        UserError: an architecture that is not understood, a norm that computes something unknown,
-            or a layer that a rule did not reach by the end of the block.
+        UserError: the architecture is not understood, a norm computes something unknown, or a rule
+            did not reach a layer by the end of the block.
     """
     with ExitStack() as stack:
         if rules.frozen_norms:
@@ -93,10 +91,10 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that rules are made for a model.
+    """Check, before any pass, that rules can be applied to a model.
 
     Raises:
-        UserError: an architecture that is not understood, or whose gates are not known.
+        UserError: the architecture is not understood, or its gates are not known.
     """
     layers = layers_of(model.hf, model.architecture)
     if rules.gate_share != PLAIN.gate_share:
@@ -107,7 +105,7 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
 def open_attention(model: Model) -> AbstractContextManager[None]:
     """Within the block attention weights are computed openly, so that hooks can read them.
 
-    Unlike transformers' eager attention it takes padded batches in float64 too.
+    Unlike transformers' eager attention, this takes padded batches in float64 too.
     """
     return _ruled_attention(model, PLAIN)
 
@@ -126,7 +124,7 @@ def _frozen_norms(model: Model) -> Iterator[None]:
 
 
 class _FrozenNorm:
-    """A norm whose denominators are constants to a backward pass."""
+    """A norm whose denominators are constants in a backward pass."""
 
     def __init__(self, module: nn.Module, forward: Norm, ran: Callable[[], None]) -> None:
         self._module = module
@@ -166,15 +164,15 @@ class _Form:
 
 @torch.no_grad()
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
-    """The form of a norm, found by what it makes of three vectors and checked on a sample.
+    """The form of a norm, found from its output for three vectors and checked on a sample.
 
-    Its weights are not read: architectures differ in what they make of them (Gemma multiplies by
-    1 + weight), and those of an offloaded module are there only while it runs.
+    Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
+    and those of an offloaded module are there only while it runs.
 
     Raises:
         UserError: it computes something else.
     """
-    signs = torch.ones_like(sample)  # of mean 0 and mean square 1, but for an odd width
+    signs = torch.ones_like(sample)  # of mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
     up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
@@ -182,7 +180,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     form = _Form(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],
-        # A centred norm makes nothing of a vector without deviations.
+        # A centred norm gives zeros for a constant vector.
         centred=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
         epsilon=epsilon,
     )
@@ -215,10 +213,10 @@ def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 _ATTENTION = "interp_backward_rules"
-"""What transformers calls the attention of this module."""
+"""transformers' name for the attention of this module."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
-"""The rules of the block that runs, and what takes each attention module that they reach."""
+"""The rules in force, and what is called with each attention module that they reach."""
 
 
 def _attend(
@@ -233,7 +231,7 @@ def _attend(
     s_aux: Float[Tensor, " head"] | None = None,
     **unused: Any,
 ) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
-    """Attention under the rules in force, computed openly; `s_aux` are sinks, one logit a head."""
+    """Attention under the rules in force, computed openly; `s_aux`: sinks, one logit per head."""
     rules, ran = _IN_FORCE.get()
     ran(module)
     groups = query.shape[1] // key.shape[1]
@@ -270,7 +268,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Within the block, gradients at the outputs of gates and of what they gate are multiplied."""
+    """Within the block, multiply gradients at the outputs of gates and of what they gate."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:
@@ -299,13 +297,13 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
 def _with_share(tensor: Tensor, share: float) -> Tensor:
     """The tensor, with its gradient multiplied by `share`."""
     if tensor.requires_grad and share != 1.0:
-        # torch gives this function no types.
+        # torch does not annotate this function.
         tensor.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
     return tensor
 
 
 def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
-    """Refuse rules that did not reach every layer: their gradient would be another one.
+    """Check that rules reached every layer.
 
     Raises:
         UserError: some layer was not reached.

@@ -1,4 +1,4 @@
-"""Keys and values of earlier tokens: the one place that knows how transformers caches are built."""
+"""Keys and values of earlier tokens: the one place that knows how transformers builds caches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def empty() -> Any:
 
 
 def key_values(cache: Any) -> KeyValues:
-    """What a cache holds, of the layers that ran."""
+    """What a cache holds for the layers that ran."""
     return [(layer.keys, layer.values) for layer in cache.layers if layer.is_initialized]
 
 
@@ -31,7 +31,7 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
         return empty()
     layers: list[Any] = []
     for keys, values in past:
-        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers gives it no types
+        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers does not annotate it
         layer.lazy_initialization(keys, values)
         layer.keys = keys[:, :, :tokens].expand(rows, -1, -1, -1)
         layer.values = values[:, :, :tokens].expand(rows, -1, -1, -1)
@@ -45,7 +45,7 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool =
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
         source: the token in each column.
-        kept: whether the cache holds the keys and values of what is read behind it.
+        kept: whether the cache keeps the keys and values of what is read after it.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
@@ -68,7 +68,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 
 def holds_key_values_alone(model: Model) -> bool:
-    """Whether a later pass needs only the keys and values of each layer from an earlier one."""
+    """Whether a later pass needs nothing from an earlier one but each layer's keys and values."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     kinds = {type(layer) for layer in layers}
@@ -81,7 +81,7 @@ def holds_key_values_alone(model: Model) -> bool:
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while its layer attends.
 
-    So the copies of one layer are in memory at a time, as without a cache.
+    So only one layer's copies are in memory at a time, as without a cache.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _GatheredLayer(DynamicLayer):
         source: Int[Tensor, "row column"],
         kept: bool,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers gives it no types
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
@@ -115,3 +115,26 @@ class _GatheredLayer(DynamicLayer):
         source = self._source.to(states.device)
         chosen = states.index_select(0, source.flatten())
         return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
+
+
+def short_length(model: Model) -> int | None:
+    """The longest prompt, in tokens, that is read with the short frequencies; None if all are.
+
+    Long RoPE (Phi-3 128k) rotates every token of a longer pass with other frequencies, so a pass
+    must not mix prompts from both sides of this length, or read one in parts. Dynamic NTK scaling
+    changes its frequencies only beyond the longest prompt that the model accepts.
+    """
+    parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
+    by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]
+    lengths = [
+        part["original_max_position_embeddings"]
+        for part in (parameters, *by_layer_type)
+        if part.get("rope_type") == "longrope"
+    ]
+    return min(lengths, default=None)
+
+
+def is_long(model: Model, tokens: int) -> bool:
+    """Whether a prompt of so many tokens is read with other frequencies than short ones."""
+    length = short_length(model)
+    return length is not None and tokens > length

@@ -1,31 +1,85 @@
 """What a model's chat template writes around a message.
 
-1. Write a marker instead of a message, behind what is said before it, several times: the text
-   before the marker and after it is the frame.
-2. Write an answer behind it: what the template puts between the two opens the answers.
+1. Write a marker in place of a message, after the turns before it, several times: the text before
+   and after the marker is the frame.
+2. Write an answer after it: what the template puts between the two opens the answers.
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
-   takes for ever.
+   never ends.
 
-Templates that can open or leave out a thought before the answer leave it out.
+Templates that can either open or leave out a thought before the answer leave it out.
 """
 
 import json
 import re
+import resource
+import signal
+import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
-from interp.models.time_limit import limited
+from interp.models.loading import ChatFormat
+
+
+@contextmanager
+def limited(seconds: float, memory: int) -> Iterator[None]:
+    """Within the block, raise an error once this process has taken too much time or memory.
+
+    Processor time does not pass faster on a busy machine. Python delivers signals to the main
+    thread only, and the memory limit is for the whole process: in other threads there is no limit.
+
+    Args:
+        seconds: of processor time.
+        memory: bytes beyond those that the process has; on Linux only.
+
+    Raises:
+        TimeoutError: it takes longer.
+        MemoryError: it takes more.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError(f"it takes more than {seconds:g} s")
+
+    earlier = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        with _memory_limit(memory):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, earlier)
+
+
+@contextmanager
+def _memory_limit(memory: int) -> Iterator[None]:
+    """Within the block the address space grows by at most so many bytes, on Linux."""
+    earlier = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+        most = pages * resource.getpagesize() + memory
+        if earlier[0] == resource.RLIM_INFINITY or most < earlier[0]:
+            resource.setrlimit(resource.RLIMIT_AS, (most, earlier[1]))
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(f"it takes more than {memory:,} bytes of memory") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, earlier)
+
 
 RENDER_SECONDS = 5.0
-"""Computing time that a template may take for one message."""
+"""Processor time that a template may take for one message."""
 
 RENDER_BYTES = 2**28
 """Memory that it may take."""
@@ -34,11 +88,11 @@ FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How often the frame is written, to notice a template that draws lots."""
+"""How often the frame is written, to notice a template that is random."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number that a template may name. One operation on larger ones, or a power, can take
-for ever within Python itself, where no time limit reaches it."""
+"""The largest number in a template. One operation on larger ones, or a power, can run for ever
+inside Python itself, where no time limit reaches it."""
 
 _MARKER = "Where is message 5d41402a?"
 _ANSWER = "Yes"
@@ -48,7 +102,7 @@ _THOUGHT = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.I
 """What begins or ends a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
 
 _ENDS_OF_THOUGHT = ("/", "END_", "channel|")
-"""What those that end a thought hold: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
+"""What marks the end of a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
 
 _EITHER_WAY = frozenset("\"'`*$")
 """Marks that both open and close: quotes, and those of emphasis, code and formulas."""
@@ -78,13 +132,13 @@ Turn = tuple[str, str]
 def chat_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """What a model's chat template writes around a message, behind what was said before it.
+    """What a model's chat template writes around a message that follows some turns.
 
-    Without a template nothing but what was said before, in plain text: see `_plain`.
+    Without a template it is these turns alone, in plain text: see `_plain`.
 
     Raises:
-        UserError: the template fails, changes, loses or repeats the message, or does not write
-            the same each time; or it does not write what was said before, or the system prompt.
+        UserError: the template fails, changes, loses or repeats the message, writes something else
+            each time, or leaves out a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:
@@ -126,7 +180,7 @@ def write(
     message: str,
     turns: Sequence[Turn] = (),
 ) -> str:
-    """One user message as the chat template writes it, behind the system prompt and other turns.
+    """One user message as the chat template writes it, after the system prompt and other turns.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
@@ -135,10 +189,10 @@ def write(
 
 
 def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
-    """What begins or ends the thoughts of a model that may think where its answers are read.
+    """The mark of a thought, for a model that may think where its answers are read.
 
-    Its template opens a thought after the message, or knows thoughts and has no switch that leaves
-    them out. Empty if neither is so.
+    Its template opens a thought after the message, or has thoughts and no switch that leaves them
+    out. Empty if neither is so.
     """
     if not frame.templated:
         return ""
@@ -150,7 +204,7 @@ def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: 
 
 
 def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
-    """Whether the template writes something else for a model that is to think."""
+    """Whether the template has a switch for thinking."""
     texts = {
         _render(tokenizer, chat, [("user", _MARKER)], generation=True, thinking=thinking)
         for thinking in (True, False)
@@ -159,9 +213,9 @@ def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
 
 
 def gap(text: str) -> str:
-    """What ordinary text writes between the end of a text and a word after it: a space or nothing.
+    """What ordinary text has between the end of a text and a word after it: a space or nothing.
 
-    Nothing after white space, an opening bracket or quote, and the scripts of China and Japan.
+    Nothing after white space, an opening bracket or quote, or Chinese or Japanese script.
     """
     return " " if _is_set_off(text) else ""
 
@@ -191,12 +245,12 @@ def _answer_opening(
 ) -> str:
     answered = [*turns, ("user", _MARKER), ("assistant", _ANSWER)]
     try:
-        told = _render(tokenizer, chat, answered, generation=False)
-    except UserError:  # a template may know no answers
+        whole = _render(tokenizer, chat, answered, generation=False)
+    except UserError:  # not every template writes answers
         return ""
-    if not told.startswith(asked):
+    if not whole.startswith(asked):
         return ""
-    opening, found, _ = told[len(asked) :].partition(_ANSWER)
+    opening, found, _ = whole[len(asked) :].partition(_ANSWER)
     return opening if found and opening.isspace() else ""
 
 
@@ -265,8 +319,8 @@ def _check_operations(template: str) -> None:
 def _dated(template: str, day: date) -> str:
     """The template with the given day as today.
 
-    What transformers gives templates to ask for the date reads the clock, and no function can be
-    handed in; a macro of the same name comes first.
+    The function that transformers gives templates for the date reads the clock and cannot be
+    replaced; a macro of the same name comes first.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
     codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}

@@ -1,9 +1,11 @@
-"""What is known of a model's folder before anything of it is loaded.
+"""What is known about a model's folder before anything in it is loaded.
 
 1. Each file is a regular one: a pipe or a device in its place would be read for ever.
-2. Weights are safetensors, or pickles where they are allowed; an index names files
-   of its own folder only.
+2. Weights are safetensors, or pickles where they are allowed; an index names only files of its own
+   folder.
 3. The headers of the weights give names, shapes and types of all tensors, without their values.
+
+Whatever goes wrong is one short message (`as_user_error`).
 """
 
 import hashlib
@@ -14,6 +16,7 @@ import pickle
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,24 +27,71 @@ from safetensors import safe_open
 
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
-from interp.models.problems import reading
+
+_REASON_LENGTH = 160
+
+_NOT_THE_MODELS_FAULT = (
+    UserError,
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+)
+
+
+@contextmanager
+def as_user_error(part: str, name: str) -> Iterator[None]:
+    """Within the block any error becomes one about the part of a model that is being read.
+
+    A damaged folder fails in as many ways as there are libraries that read it. The tokenizers
+    library's panics are not an `Exception`, so everything is caught except what ends the program.
+
+    Args:
+        part: the file, or whatever else is read.
+        name: the model's.
+
+    Raises:
+        UserError: anything else went wrong.
+    """
+    try:
+        yield
+    except _NOT_THE_MODELS_FAULT:
+        raise
+    except MemoryError as error:
+        raise UserError(
+            f"the model {one_line(name)!r} cannot be loaded: {part} does not fit into the memory "
+            "that is left. Take a smaller model or a larger machine, or look for a damaged file"
+        ) from error
+    except BaseException as error:
+        raise UserError(
+            f"the model {one_line(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
+            "saved Hugging Face causal language model, sequence classifier or text-to-text model"
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    kind, text = type(error).__name__, str(error)
+    # A KeyError's text is the key alone, and some errors have none.
+    if not text or isinstance(error, KeyError):
+        text = f"{kind} {text}"
+    return one_line(text, _REASON_LENGTH).rstrip(".")
+
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 GENERATION = "generation_config.json"
 
 _SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".safetensors", ".txt"})
-"""Of files that models are read from."""
+"""Suffixes of the files that models are read from."""
 
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """What a header says of a tensor."""
+    """A tensor as a file's header describes it."""
 
     shape: tuple[int, ...]
     dtype: str
-    """In safetensors' words, such as BF16; of a pickle in PyTorch's, such as bfloat16."""
+    """In safetensors' terms, such as BF16; for a pickle in PyTorch's, such as bfloat16."""
 
     @property
     def size(self) -> int:
@@ -63,7 +113,7 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     """Check that a folder holds configuration, weights and tokenizer, all as regular files.
 
     Raises:
-        UserError: something is missing, is no file, or is a pickle that is not allowed.
+        UserError: something is missing, is not a file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -81,7 +131,7 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
-        # transformers does without one that it cannot read.
+        # transformers ignores one that it cannot read.
         read_object(name, folder / GENERATION)
 
 
@@ -103,9 +153,9 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder holds files that can be read, and folders, alone.
+    """Check that a folder holds only folders and files that can be read.
 
-    transformers takes what it cannot open for absent, and would do without.
+    transformers takes what it cannot open for absent, and would go on without it.
 
     Raises:
         UserError: something else is in it.
@@ -119,20 +169,20 @@ def check_regular(name: str, folder: Path) -> None:
             if entry.suffix in _SUFFIXES:
                 raise UserError(f"{shown} is a folder; expected a file")
         elif not stat.S_ISREG(entry.stat().st_mode):
-            raise UserError(f"{shown} is no regular file; remove it")
+            raise UserError(f"{shown} is not a regular file; remove it")
         elif not os.access(entry, os.R_OK):
-            raise UserError(f"{shown} may not be read; change its permissions")
+            raise UserError(f"{shown} cannot be read; change its permissions")
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
     """The tensors that transformers would load from a folder; empty where there are no weights.
 
     Raises:
-        UserError: a file that is damaged, or an index that names others than those beside it.
+        UserError: a file is damaged, or an index names files that are not next to it.
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
-        with reading(one_line(file.name), name):
+        with as_user_error(one_line(file.name), name):
             tensors.update(header(file))
     return tensors
 
@@ -141,7 +191,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
     """The files that transformers would read weights from, in its order of preference.
 
     Raises:
-        UserError: an index that is damaged or names other files than weights beside it.
+        UserError: an index is damaged, or names anything but weights next to it.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         file = folder / first
@@ -154,10 +204,10 @@ def indexed_files(name: str, index: Path) -> list[str]:
     """Names of the files that an index says weights are in.
 
     Raises:
-        UserError: it is damaged, or names other files than weights beside it.
+        UserError: it is damaged, or names anything but weights next to it.
     """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
-    with reading(index.name, name):
+    with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
     files = sorted(set(weight_map.values()))
     for file in files:
@@ -165,7 +215,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
         if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
-                f"the name of a {suffix} file beside it"
+                f"the name of a {suffix} file next to it"
             )
     return files
 
@@ -182,14 +232,14 @@ def _indexed(name: str, index: Path) -> list[Path]:
 
 
 def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
-    """Name, shape and type of each tensor of a file."""
+    """Name, shape and type of each tensor in a file."""
     if file.suffix != ".safetensors":
         for key, tensor in _unpickled(file).items():
             dtype = str(tensor.dtype).removeprefix("torch.")
             yield key, StoredTensor(tuple(tensor.shape), dtype)
         return
     with safe_open(file, framework="pt") as opened:
-        for key in opened.keys():  # noqa: SIM118  # it is no dictionary
+        for key in opened.keys():  # noqa: SIM118  # it is not a dictionary
             view = opened.get_slice(key)
             yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
 
@@ -208,10 +258,10 @@ def _unpickled(file: Path) -> dict[str, torch.Tensor]:
 
 
 def read_configuration(name: str, folder: Path) -> dict[str, Any]:
-    """The configuration of a folder, an object that names no weights and no code.
+    """The configuration in a folder, an object that names no weights and no code.
 
     Raises:
-        UserError: it is no object, or names weights or an attention kernel.
+        UserError: it is not an object, or names weights or an attention kernel.
     """
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
@@ -236,10 +286,10 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
     Raises:
         UserError: it is damaged, or something else.
     """
-    with reading(file.name, name):
+    with as_user_error(file.name, name):
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
     if not isinstance(found, dict):
-        raise UserError(f"{file.name} in {one_line(name)} is no object; expected a model's")
+        raise UserError(f"{file.name} in {one_line(name)} is not a JSON object")
     return found
 
 

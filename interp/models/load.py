@@ -1,9 +1,12 @@
 """Load a model by hub name, local folder or organism name."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,10 @@ from interp.choices import Quantization
 from interp.console import echo
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
+from interp.models.architectures import CLASSIFIER, Kind, kind_of
 from interp.models.checkpoint import (
     Stored,
+    as_user_error,
     check_folder,
     check_regular,
     folder_checksum,
@@ -31,18 +36,18 @@ from interp.models.checkpoint import (
     read_configuration,
     stored_tensors,
 )
-from interp.models.completeness import check_complete, quiet_report
-from interp.models.devices import check_device
-from interp.models.downloads import downloaded_weights, pinned
-from interp.models.kinds import CLASSIFIER, Kind, kind_of
-from interp.models.loading import Loading
+from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model
-from interp.models.names import canonical_name
-from interp.models.places import locate
-from interp.models.problems import reading
-from interp.models.proportion import check_counts, check_most, check_sizes, check_windows
-from interp.models.quantization import check_blocks, quantization_config, quantization_of
+from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.models.weight_checks import (
+    check_complete,
+    check_counts,
+    check_sizes,
+    check_windows,
+    quiet_report,
+)
+from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of
 from interp.options import with_options_of
 
 
@@ -84,9 +89,9 @@ class FoundModel:
     stored: Stored | None
     """The tensors of a local folder; None on the hub, where they may not be here yet."""
     options: Mapping[str, Any]
-    """How it is to be read: revision, use_safetensors, trust_remote_code."""
+    """How it is read: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """What is merged into it; the rest, but name, source, fingerprint and tokenizer, is its
+    """What is merged into it. Everything but name, source, fingerprint and tokenizer is then its
     base's."""
 
     def checksum(self) -> str:
@@ -100,10 +105,10 @@ class FoundModel:
 def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a model that was found, without reading its configuration and tokenizer again.
 
-    What there is to know of it is told on standard error.
+    What there is to know about it is written to standard error.
 
     Raises:
-        UserError: the device is not there, or those of `load_model`.
+        UserError: the device is not there, or as for `load_model`.
     """
     device, dtype = loading.device, loading.dtype
     if device is not None:
@@ -112,7 +117,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
-    with reading("config.json", found.name):
+    with as_user_error("config.json", found.name):
         quantizing = _quantizing(found, loading.quantization, dtype)
     hf, notes = _load_weights(
         found,
@@ -144,20 +149,20 @@ def find_model(
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
         loading: how it is loaded.
-        kind_in: its kind, by its configuration and the names of its classes.
+        kind_in: gives its kind from its configuration and the names of its classes.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
     _quiet_bars()
     name = canonical_name(name)
-    place = locate(name, loading.revision)
+    place = resolve(name, loading.revision)
     location, source = place.location, place.source
     stored = None
     if isinstance(location, Path):
         if is_adapter(location):
             return _adapted(name, location, loading, kind_in)
-        with reading("its folder", name):
+        with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
         check_counts(name, read_configuration(name, location), stored)
@@ -166,20 +171,20 @@ def find_model(
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
-        check_most(name, read_configuration(name, folder))
+        check_counts(name, read_configuration(name, folder))
     options: dict[str, Any] = {
         "revision": revision,
         "trust_remote_code": loading.trust_remote_code,
     }
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
-    with reading("its tokenizer", name):
+    with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
         check_tokenizer(name, tokenizer, config)
     check_regular(name, folder)
-    with reading("its folder", name):
+    with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
     return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
@@ -201,10 +206,10 @@ def _adapted(
     _check_base(adapter, base, checksum)
     tokenizer = base.tokenizer
     if has_tokenizer(folder):
-        with reading("its tokenizer", name):
+        with as_user_error("its tokenizer", name):
             tokenizer = load_tokenizer(folder)
             check_tokenizer(name, tokenizer, base.config)
-    with reading("its folder", name):
+    with as_user_error("its folder", name):
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
     return replace(
         base,
@@ -226,7 +231,7 @@ def _check_merging(name: str, loading: Loading) -> None:
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
-            "with it is run. Leave trust_remote_code out, or merge the adapter by peft"
+            "with it is run. Leave trust_remote_code out, or merge the adapter with peft"
         )
     if loading.quantization is not None:
         raise UserError(
@@ -248,8 +253,8 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
         )
     if (own := quantization_of(base.config)) is not None:
         raise UserError(
-            f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); nothing "
-            "can be merged into them"
+            f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); an "
+            "adapter cannot be merged into them"
         )
     if adapter.base is not None and adapter.base.checksum not in (None, checksum):
         raise UserError(
@@ -260,7 +265,7 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
 
 def _check_no_adapter(name: str, revision: str | None) -> None:
     """Refuse an adapter of the hub: with peft, transformers would load the base that it names."""
-    with reading("its folder", name):
+    with as_user_error("its folder", name):
         file = find_adapter_config_file(name, revision=revision)
     if file is not None:
         raise UserError(
@@ -270,10 +275,10 @@ def _check_no_adapter(name: str, revision: str | None) -> None:
 
 
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
-    """The model in evaluation mode, and notes on its weights."""
+    """The model in evaluation mode, and notes about its weights."""
     stored = _stored(found) if found.stored is None else found.stored
     if stored is not None:
-        with reading("config.json", found.name):
+        with as_user_error("config.json", found.name):
             check_sizes(
                 found.name,
                 found.kind,
@@ -281,8 +286,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
                 stored,
                 trust_remote_code=found.options["trust_remote_code"],
             )
-    with reading("its weights", found.name), quiet_report():
-        # By its types, transformers never returns the account of what was loaded.
+    with as_user_error("its weights", found.name), quiet_report():
+        # transformers' annotations leave out the account of what was loaded.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
@@ -296,7 +301,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
 
 
 def _keep_float64(hf: PreTrainedModel) -> None:
-    """PyTorch multiplies the matrices of several experts at once in float32 at most."""
+    """Multiply the experts' matrices one by one: PyTorch's grouped product ends at float32."""
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         hf.set_experts_implementation("eager")
 
@@ -304,12 +309,12 @@ def _keep_float64(hf: PreTrainedModel) -> None:
 def _quiet_bars() -> None:
     """Keep transformers from progress bars where nobody watches: in logs and notebooks."""
     if not sys.stderr.isatty():
-        # transformers gives this function no types.
+        # transformers does not annotate this function.
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _stored(found: FoundModel) -> Stored | None:
-    """The tensors of a model on the hub, which are downloaded for it; None if it has none."""
+    """The tensors of a model on the hub, which are downloaded here; None if it has none."""
     name, options = found.name, found.options
     allow_pickle = options["use_safetensors"] is None
     folder = downloaded_weights(name, options["revision"], allow_pickle=allow_pickle)
@@ -321,7 +326,7 @@ def _stored(found: FoundModel) -> Stored | None:
 
 
 def _fingerprint(location: Path | str) -> str | None:
-    """A hash over names, sizes and times of change of a folder's files, without reading them."""
+    """A hash over the names, sizes and modification times of a folder's files."""
     if not isinstance(location, Path):
         return None
     seen = [
@@ -345,3 +350,54 @@ def _quantizing(
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
     return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
+
+
+def reinitialized(model: Model, *, seed: int = 0) -> Model:
+    """The model as it was before training: weights drawn by its architecture's own rule.
+
+    The model's own weights stay in memory.
+
+    Raises:
+        UserError: the weights are quantized, and cannot be drawn again.
+    """
+    if model.quantization is not None:
+        raise UserError(
+            f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "
+            "again; leave the re-initialised model out with --no-reinitialized"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        # transformers and torch do not annotate these calls.
+        hf: Any = type(model.hf)(deepcopy(model.hf.config))
+    return replace(model, hf=hf.to(device=model.device, dtype=model.hf.dtype).eval())
+
+
+SMALL = 20_000_000
+"""Parameters below which a model gets one thread. More threads wait for each other at each of its
+short operations, most of all where other work has taken a core: on two busy x86-64 cores (torch
+2.13.0) attribution on two threads ran at 0.11 times the speed of one thread with 1.6 million
+parameters, at 0.19 with 1.5 (hidden 128), and still at 0.5 with 65 (hidden 1,024, 4 layers). On
+idle cores large models gain from more threads, so they keep PyTorch's number."""
+
+
+def set_threads(model: Model, asked: int | None) -> None:
+    """Set how many threads this process computes a model with, and say so where that is fewer.
+
+    Args:
+        model: what is measured; on any other device than the CPU nothing changes.
+        asked: the value of --threads. Without it OMP_NUM_THREADS decides, where it is set.
+    """
+    if asked is not None:
+        torch.set_num_threads(asked)
+    elif model.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+        own = _own_threads()
+        threads = 1 if model.hf.num_parameters() < SMALL else own
+        torch.set_num_threads(threads)
+        if threads < own:
+            echo(f"{model.name} is small and gets 1 of {own} threads; --threads changes that")
+
+
+@cache
+def _own_threads() -> int:
+    """PyTorch's own number of threads, before any model has changed it."""
+    return torch.get_num_threads()

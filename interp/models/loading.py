@@ -1,14 +1,84 @@
-"""How models are loaded, as data: the options of `interp.load_model`."""
+"""What a user says about a model: its name, and the options of `interp.load_model`."""
 
+import os
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import model_validator
 
 from interp import texts
 from interp.choices import Quantization
-from interp.errors import UserError
-from interp.models.chat_format import DEFAULT_DATE, ChatFormat
+from interp.errors import UserError, shortened
+from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 from interp.options import FromText, Options
+from interp.texts import iso_date, path
+
+
+def names_folder(name: str) -> bool:
+    """Whether a model's name is that of a folder here."""
+    # Path.is_dir raises an error for a name that is too long or not allowed for files.
+    return os.path.isdir(name)  # noqa: PTH112
+
+
+def canonical_name(name: str) -> str:
+    """The canonical spelling of a model's name: `m` for `./m`, `m/` and `m`.
+
+    Tables, records and the search for duplicates use it.
+    """
+    return os.path.normpath(name) if names_folder(name) else name
+
+
+def model_name(text: str) -> str:
+    """The canonical name of a model: a folder, a name on the hub, or organism/NAME.
+
+    Raises:
+        ValueError: there is no such organism, or an organism was probably meant.
+    """
+    path(text)
+    if text.startswith(PREFIX):
+        try:
+            organism_folder(text)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+    elif "/" not in text and not names_folder(text):
+        near = nearest_organism(text)
+        if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
+            raise ValueError(
+                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
+                "hub name such as org/model, or organism/NAME"
+            )
+    return canonical_name(text)
+
+
+DEFAULT_DATE = "2024-07-26"
+"""The date given to templates: the one that the templates of Llama 3.1 and 3.2 fall back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """How messages are written for a model.
+
+    Raises:
+        UserError: the date is not valid, or there is a system prompt and no template to write it.
+    """
+
+    template: bool = True
+    """Whether the model's own chat template is used, where it has one."""
+    system: str | None = None
+    """The system prompt; None leaves it to the template, which may insert its own."""
+    date: str = DEFAULT_DATE
+    """Today's date, for templates that write it, YYYY-MM-DD."""
+
+    def __post_init__(self) -> None:
+        try:
+            iso_date(self.date)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        if self.system is not None and not self.template:
+            raise UserError(
+                "a system prompt was given, but no chat template is to be used, which alone can "
+                "write it; give one of the two"
+            )
 
 
 class Loading(Options):
@@ -63,5 +133,5 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What may change numbers: where a model is computed does not say what it is."""
+        """The options that may change numbers; where a model is computed is not among them."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

@@ -1,4 +1,4 @@
-"""A loaded model: an unmodified Hugging Face language model, and what is known about it."""
+"""A loaded model: an unmodified Hugging Face model, and what is known about it."""
 
 import hashlib
 import inspect
@@ -14,13 +14,19 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import UserError, one_line, shortened
-from interp.models.architectures import Architecture, architecture_of
-from interp.models.chat_format import ChatFormat
+from interp.models.architectures import (
+    CAUSAL,
+    CLASSIFIER,
+    TEXT_TO_TEXT,
+    Architecture,
+    Kind,
+    architecture_of,
+    kind_of,
+)
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
-from interp.models.placement import device_of, weights_of
-from interp.models.quantization import quantization_of
+from interp.models.loading import ChatFormat
 from interp.models.tokenizer import check_tokenizer
+from interp.models.weights import device_of, quantization_of, weights_of
 
 _FRAMES = 256
 """Frames of messages that are remembered: prompts mostly share what is said before them."""
@@ -34,7 +40,7 @@ class Model:
 
     Raises:
         UserError: the tokenizer gives no character offsets, or ids beyond the model's embeddings;
-            or the model is of no kind that answers.
+            or the model gives no answers.
     """
 
     name: str
@@ -48,7 +54,7 @@ class Model:
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Whether and how its chat template writes prompts."""
     notes: tuple[str, ...] = ()
-    """What there is to know of it: tensors of the file that it leaves out, `thoughts`."""
+    """What there is to know about it: stored tensors that it leaves out, `thoughts`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
@@ -64,7 +70,7 @@ class Model:
         """How it reads prompts, and what its answers are.
 
         Raises:
-            UserError: a model that answers nothing, or a classifier that is no encoder.
+            UserError: the model gives no answers, or is a classifier that is not an encoder.
         """
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
@@ -76,11 +82,11 @@ class Model:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """Where the model keeps its layers, which what looks inside of it needs.
+        """Where the model keeps its layers, for everything that looks inside it.
 
         Raises:
-            UserError: the architecture is not understood. What reads answers, gradients of the
-                input and attention alone does without.
+            UserError: the architecture is not understood. Answers, input gradients and attention
+                can be read without it.
         """
         return architecture_of(self.hf)
 
@@ -94,7 +100,7 @@ class Model:
 
     @cached_property
     def forward_arguments(self) -> frozenset[str]:
-        """Names of what a forward pass takes; positions and caches are not known to all models."""
+        """Names of the arguments of a forward pass; not every model takes positions or a cache."""
         return frozenset(inspect.signature(type(self.hf).forward).parameters)
 
     @property
@@ -126,8 +132,8 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention takes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN. A model that takes no positions may count padding that
-        is before its prompt, and one with recurrent or convolutional layers carries it along.
+        padding row overflows to NaN. A model that takes no positions may count the padding before
+        its prompt, and recurrent or convolutional layers carry it along.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
@@ -137,8 +143,8 @@ class Model:
     def padding_side(self) -> str:
         """Where the padding of a batch is: "left" or "right" of its prompts.
 
-        Prompts of causal models all end at the last position. Other models count positions by
-        themselves, from the first column on, where an encoder pools the prompt too.
+        Prompts of causal models all end at the last position. Other models count positions
+        themselves, from the first column, where an encoder also pools the prompt.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -148,14 +154,14 @@ class Model:
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the inputs that a forward pass takes, by name."""
+        """The inputs that a forward pass takes, by name."""
         return {name: value for name, value in inputs.items() if name in self.forward_arguments}
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether some layers pass on anything but keys and values: a state, or a convolution's."""
+        """Whether some layers keep more than keys and values: a state, or convolutions' inputs."""
         kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
-        # transformers says it of most such models itself, but not of those with convolutions.
+        # transformers marks most such models itself, but not those with convolutions.
         return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
 
     @property
@@ -168,7 +174,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Positions that no token has: RoBERTa counts from behind the index of its padding."""
+        """Positions that no token has: RoBERTa counts from the index after that of its padding."""
         paddings = [
             module.padding_idx
             for path, module in self.hf.named_modules()
@@ -179,13 +185,13 @@ class Model:
     @property
     def unembedding(self) -> nn.Module:
         """The module that turns the output of the final norm into logits, before any soft cap."""
-        # transformers gives this function no types.
+        # transformers does not annotate this function.
         module: nn.Module = self.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
         return module
 
     @property
     def logit_scale(self) -> float:
-        """What logits are multiplied by before any soft cap; 1 for most models."""
+        """The factor of the logits before any soft cap; 1 for most models."""
         config = self.hf.config.get_text_config()
         if hasattr(config, "logits_scaling"):
             multiplies = config.model_type.startswith("hyperclovax")
@@ -218,7 +224,7 @@ class Model:
 
     @property
     def thoughts(self) -> str:
-        """A line on how it may think where its answers are read; empty if nothing says so."""
+        """A note that it may think where its answers are read; empty if nothing suggests it."""
         try:
             begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
         except UserError:  # the template's fault is said where it is to write a prompt
@@ -233,10 +239,8 @@ class Model:
     def identity(self) -> str:
         """What the measured numbers depend on: a hash over weights, configuration and tokenizer.
 
-        Of the generation settings it holds the tokens that end and begin a text, where these are
-        not the configuration's own.
-
-        A model from the hub is identified by its commit instead, which names the same content.
+        Generation settings count where they name other tokens to end or begin a text than the
+        configuration does. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
             return f"{self.source['name']}@{self.source['commit']}"
@@ -253,10 +257,10 @@ class Model:
 
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer, by the tokenizer and by the checkpoint's settings.
+        """The tokens that end an answer, from the tokenizer and the generation settings.
 
         Raises:
-            UserError: a setting that names no token.
+            UserError: a setting is not the number of a token.
         """
         own = getattr(self.hf, "generation_config", None)
         settings = getattr(own, "eos_token_id", None)
@@ -269,7 +273,7 @@ class Model:
         """A token that the configuration names or, if it does not, the generation settings.
 
         Raises:
-            UserError: a setting that names no token.
+            UserError: a setting is not the number of a token.
         """
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
@@ -288,7 +292,7 @@ class Model:
         )
 
     def _further_settings(self) -> dict[str, object]:
-        """What is read but is no part of the configuration's or the tokenizer's own text."""
+        """Settings that are read but are not in the text of configuration or tokenizer."""
         config, found = self.hf.config, dict[str, object]()
         own = getattr(config.get_text_config(), "eos_token_id", None)
         if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
@@ -307,7 +311,7 @@ class Model:
         """Within the block: evaluation mode, and parameters that need no gradient.
 
         Raises:
-            UserError: PyTorch wanted to compile a kernel within it, and could not.
+            UserError: PyTorch tried to compile a kernel in the block, and could not.
         """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
@@ -326,12 +330,12 @@ class Model:
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
-    """Say what to do where PyTorch wanted to compile a kernel and could not.
+    """Say what to do where PyTorch could not compile a kernel.
 
     Raises:
         UserError: it could not.
     """
-    # By its name: to import the class loads PyTorch's compiler, which takes seconds.
+    # By name: importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
         reason = str(error).strip().splitlines()[0]
         raise UserError(

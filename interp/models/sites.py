@@ -1,12 +1,14 @@
-"""Sites: the activations that can be patched, and where each is in an architecture."""
+"""Sites, the activations that can be read and patched: where each is, and the hooks on it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
 from interp.errors import UserError
@@ -14,13 +16,13 @@ from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view: head is 1 where there are no heads.
+"""The part of a module's tensor that is the site, as a view; head is 1 where there are no heads.
 Attention weights, (row, head, query, key), stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a site of one layer is in the running model."""
+    """Where a site of a layer is in the running model."""
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
@@ -28,7 +30,7 @@ class Location:
     that an attention returns next to its output."""
     view: View
     enters: int
-    """The first layer that must run for the patch to act; the number of layers if none must."""
+    """The first layer that must run for a patch to act; the number of layers if none must."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
@@ -117,7 +119,7 @@ def check_sites(
 
 
 def residual_scale(model: Model) -> float:
-    """What outputs of attention and MLP are multiplied by as they are added to the stream."""
+    """The factor of the outputs of attention and MLP when they are added to the stream."""
     config = model.hf.config.get_text_config()
     if hasattr(config, "scale_depth"):  # MiniCPM3
         return float(config.scale_depth / math.sqrt(config.num_hidden_layers))
@@ -187,3 +189,119 @@ def _heads(model: Model, site: str, projection: Projection) -> View:
     first, count = (0, heads, heads + shared)[which], head_count(model, site)
     together = _own_heads(heads + 2 * shared)
     return lambda tensor: together(tensor).narrow(-2, first, count)
+
+
+Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query key"]
+Edit = Callable[[Activation], Activation]
+Key = TypeVar("Key", bound=Hashable)
+
+
+@contextmanager
+def edited(location: Location, edit: Edit) -> Iterator[None]:
+    """Within the block the tensor of a location passes through `edit`."""
+    with hooked(_hook(location, edit)):
+        yield
+
+
+@contextmanager
+def hooked(*handles: RemovableHandle) -> Iterator[None]:
+    """Remove hooks that have been set when the block ends."""
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Iterator[None]:
+    """Within the block `see` is called with the tensor of each location, as it passes."""
+
+    def look(tensor: Tensor) -> Tensor:
+        see(tensor)
+        return tensor
+
+    with ExitStack() as stack:
+        for location in locations:
+            stack.enter_context(edited(location, look))
+        yield
+
+
+@contextmanager
+def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
+    """Within the block the tensor of each location is kept, whole, under the location's key."""
+    values: dict[Key, Activation] = {}
+
+    def keep(key: Key) -> Edit:
+        def record(tensor: Activation) -> Activation:
+            values[key] = tensor
+            return tensor
+
+        return record
+
+    with ExitStack() as stack:
+        for key, location in locations.items():
+            stack.enter_context(edited(location, keep(key)))
+        yield values
+
+
+@contextmanager
+def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
+    """Within the block these layers return their input."""
+    with ExitStack() as stack:
+        for layer in layers:
+            stack.enter_context(replaced(layer, _identity))
+        yield
+
+
+@contextmanager
+def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Within the block a module computes something else; its hooks stay."""
+    original = module.__dict__.get("forward")
+    module.forward = forward
+    try:
+        yield
+    finally:
+        del module.forward
+        if original is not None:  # someone else, such as accelerate, had replaced it already
+            module.forward = original
+
+
+def eager_attention(model: Model) -> AbstractContextManager[None]:
+    """Within the block the model uses eager attention, which returns its weights."""
+    return attention_by(model, "eager")
+
+
+@contextmanager
+def attention_by(model: Model, implementation: str) -> Iterator[None]:
+    """Within the block the model's attention is computed by another function of transformers."""
+    before = model.attn_implementation
+    try:
+        model.hf.set_attn_implementation(implementation)
+        yield
+    finally:
+        model.hf.set_attn_implementation(before)
+
+
+def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activation:
+    return hidden_states
+
+
+def _hook(location: Location, edit: Edit) -> RemovableHandle:
+    if location.end == "input":
+
+        def change_input(module: nn.Module, inputs: Any, named: dict[str, Any]) -> Any:
+            if inputs:
+                return (edit(inputs[0]), *inputs[1:]), named
+            return inputs, {**named, "hidden_states": edit(named["hidden_states"])}
+
+        return location.module.register_forward_pre_hook(change_input, with_kwargs=True)
+
+    place = 1 if location.end == "weights" else 0
+
+    def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
+        if isinstance(output, tuple):  # attention gives its weights as well
+            return (*output[:place], edit(output[place]), *output[place + 1 :])
+        return edit(output)
+
+    return location.module.register_forward_hook(change_output)

@@ -19,12 +19,12 @@ _SAMPLE = "Paris is in France, thus: 1 + 1 = 2.\n"
 def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
     """The tokenizer that was saved with a model, tried on a sentence.
 
-    With mistral-common installed, transformers reads a tekken.json by it, which gives no character
-    offsets; the tokenizer.json next to it is the same tokenizer and does.
+    With mistral-common installed, transformers uses it to read a tekken.json, which gives no
+    character offsets; the tokenizer.json next to it is the same tokenizer and does.
     """
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json the refusal of this tokenizer says what is missing.
+        # Without a tokenizer.json, the error about this tokenizer says what is missing.
         with suppress(Exception):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
     if gives_offsets(tokenizer):
@@ -38,7 +38,7 @@ def gives_offsets(tokenizer: Any) -> bool:
 
 
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
-    """Check that a tokenizer gives offsets, and no ids that the model has no embeddings for.
+    """Check that a tokenizer gives offsets, and only ids that the model has embeddings for.
 
     Raises:
         UserError: it does not.

@@ -1,6 +1,6 @@
 """From the last residual stream to logits: final norm, unembedding, soft cap.
 
-This is the one place that makes logits from states, or has the model make some of them alone, and
+This is the one place that makes logits from states, or has the model make only some of them, and
 that says how far such logits may be from the model's own.
 """
 
@@ -14,21 +14,20 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from interp.errors import UserError
-from interp.models.hooks import replaced, watched
 from interp.models.model import Model
-from interp.models.sites import Location, layer_count
+from interp.models.sites import Location, layer_count, replaced, watched
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 """How far logits may be from the model's own, in logits; `_EXACT` for wider types."""
 _EXACT = 1e-2
 
 _UNIT = 10.0
-"""Logits up to this size are held to the tolerance itself, larger ones to as much more as they are
-larger: rounding grows with them."""
+"""Logits up to this size must agree within the tolerance itself; for larger ones it grows in
+proportion, as rounding does."""
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
-    """Whether logits that were made in another way are the model's own, up to rounding."""
+    """Whether logits that were computed in another way are the model's own, up to rounding."""
     if not theirs.numel():
         return True
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
@@ -40,9 +39,9 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
 
 @contextmanager
 def final_states(model: Model) -> Iterator[list[Tensor]]:
-    """Within the block: a list that each forward pass adds its final states to.
+    """Within the block each forward pass appends its final states to the list that is yielded.
 
-    The states, what the final norm gives, have the shape (batch, token, size).
+    They are the output of the final norm, (batch, token, size).
     """
     states: list[Tensor] = []
     with watched([_final(model)], states.append):
@@ -76,14 +75,14 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """What makes the model give the logits of some tokens alone, exactly.
+    """Makes the model give the logits of some tokens only, exactly.
 
-    Final norm and the needed rows of the unembedding are copies in fp32 (fp64 where the model is):
-    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. What the model
-    does with them besides, such as scaling or capping logits, stays its own.
+    The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
+    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. What else the
+    model does, such as scaling or capping logits, stays as it is.
 
     Raises:
-        UserError: final norm or unembedding are offloaded.
+        UserError: the final norm or the unembedding is offloaded.
     """
 
     def __init__(self, model: Model) -> None:

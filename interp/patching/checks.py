@@ -12,9 +12,8 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.architectures import layers_of
-from interp.models.hooks import edited, skipped
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate, residual_scale
+from interp.models.sites import edited, layer_count, locate, residual_scale, skipped
 from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
 from interp.patching.metric import answers_alone

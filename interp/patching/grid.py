@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from interp.models.architectures import layers_of
-from interp.models.hooks import edited, skipped
 from interp.models.model import Model
-from interp.models.sites import locate
+from interp.models.sites import edited, locate, skipped
 from interp.models.unembedding import ExactLogits
 from interp.patching.cells import PatchingPair
 from interp.patching.joint import LocatedEdit

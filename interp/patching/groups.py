@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interp.choices import ALL, Granularity
-from interp.reading.roles import token_roles, token_segments, with_answer
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt, token_roles, token_segments, with_answer
 
 
 @dataclass(frozen=True, slots=True)

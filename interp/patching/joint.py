@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from interp.choices import SITES
-from interp.models.hooks import Activation, Edit
 from interp.models.model import Model
-from interp.models.sites import Location, locate, residual_scale
+from interp.models.sites import Activation, Edit, Location, locate, residual_scale
 from interp.patching.cells import Cell, PatchingPair, patched_positions
 from interp.patching.passes import PairPasses, SiteKey, Written
 

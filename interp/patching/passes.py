@@ -17,9 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from interp.choices import SITES
 from interp.models.cache import KeyValues, behind, key_values
-from interp.models.hooks import eager_attention, recorded
 from interp.models.model import Model
-from interp.models.sites import View, layer_count, locate
+from interp.models.sites import View, eager_attention, layer_count, locate, recorded
 from interp.patching.cells import PatchingPair
 from interp.patching.metric import logit_difference
 from interp.patching.transfer import bring, bring_pattern

@@ -12,9 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.models.hooks import edited, recorded
 from interp.models.model import Model
-from interp.models.sites import locate
+from interp.models.sites import edited, locate, recorded
 from interp.patching.cells import PatchingPair
 from interp.patching.grid import Grid
 from interp.patching.joint import LocatedEdit

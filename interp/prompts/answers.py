@@ -1,28 +1,28 @@
 """What a prompt asks for: a choice among options, a class, a free text, or a completion.
 
 Each kind of answer says four things: which texts or classes count for it (`options`), whether the
-model's next prediction alone decides what was answered (`judged_at_once`), how a generated text is
+model's next prediction alone decides the answer (`scored_by_next_token`), how a generated text is
 judged (`judge`), and what it is in the data that results depend on (`record`).
 """
 
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, shortened
-from interp.prompts.mentions import mentions
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
 
 class Unanswered(StrEnum):
-    """Why a generated text gives no answer; a parser returns one of these in place of a text."""
+    """Why a generated text gives no answer; a parser returns one of these instead of a text."""
 
     UNPARSED = "unparsed"
-    """It has no answer in the form that was asked for."""
+    """There is no answer in the form that was asked for."""
     REFUSED = "refused"
     """The model declines to answer."""
 
@@ -41,15 +41,15 @@ class AnswerOption:
     """One answer and the ways to write it, such as "Yes", "YES" and "yes"."""
 
     name: str
-    """What the option is called in tables, such as "Yes"."""
+    """The option's name in tables, such as "Yes"."""
     forms: tuple[str, ...]
-    """Surface forms, at least one; each counts by the first token that it is written with."""
+    """Surface forms, at least one; each counts by its first token."""
 
     def __post_init__(self) -> None:
         """Refuse what would be counted wrongly: a string would be taken for its letters.
 
         Raises:
-            UserError: a name or a form that is no text, or forms that are no tuple or none at all.
+            UserError: a name or a form is not a text, or the forms are not a tuple or are empty.
         """
         # Lists are refused too: an option is a key, and its forms are hashed.
         if not isinstance(self.forms, tuple) or not self.forms:
@@ -73,15 +73,15 @@ class Choice:
     gold: str
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
-    """The two options whose difference is attributed and patched, the first counting positive.
-    Without it, attribution contrasts the correct option with the likeliest other one."""
+    """The two options whose difference is attributed and patched, the first counting as positive.
+    Without it, attribution contrasts the correct option with the most likely other one."""
 
     needs: ClassVar[Needs] = "next-token logits"
-    judged_at_once: ClassVar[bool] = True
+    scored_by_next_token: ClassVar[bool] = True
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
-        """A question with two answers, which are contrasted the positive one against the other.
+        """A question with two answers, the positive one contrasted with the other.
 
         Args:
             positive: the answer that accepts what is asked, such as Yes.
@@ -89,7 +89,7 @@ class Choice:
             gold: whether the positive one is correct.
 
         Raises:
-            UserError: a gold answer that is no bool, or an option that is none.
+            UserError: `gold` is not a bool, or an option is not an `AnswerOption`.
         """
         # "No" is true, and would make Yes the correct answer.
         if gold is not True and gold is not False:
@@ -105,8 +105,8 @@ class Choice:
         """Refuse what no measurement could count.
 
         Raises:
-            UserError: fewer than two options, two of one name or with a form in common, a gold
-                answer or a contrast that names no option.
+            UserError: there are fewer than two options, two share a name or a form, or the gold
+                answer or the contrast names no option.
         """
         _check_options(self.options)
         names = _check_names("options", tuple(option.name for option in self.options))
@@ -127,10 +127,10 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """A generated text answers the option with a form that it begins with, as whole words.
+        """The option with a form that the generated text begins with, as whole words.
 
-        The longest such form decides. Quotation marks, asterisks and the like before it are passed
-        over; upper and lower case count as they are written.
+        The longest such form decides. Quotation marks, asterisks and the like before it are
+        skipped; case matters.
         """
         found = _beginning(self.options).match(text)
         names = {form: option.name for option in self.options for form in option.forms}
@@ -147,29 +147,30 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes. Where the model's configuration names its classes, these are they;
-    otherwise they are given in the order of the model's outputs."""
+    """Names of all classes: those of the model's configuration or, if it names none, any names in
+    the order of the model's outputs."""
     gold: str
 
     needs: ClassVar[Needs] = "class logits"
-    judged_at_once: ClassVar[bool] = True
+    scored_by_next_token: ClassVar[bool] = True
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        """Refuse classes that cannot be told apart.
+        """Refuse classes that cannot be distinguished.
 
         Raises:
-            UserError: fewer than two classes, one given twice, or a gold answer that is none.
+            UserError: there are fewer than two classes, one is given twice, or the gold answer is
+                not among them.
         """
         _check_gold(self.gold, _check_names("classes", self.classes))
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The classes as options; each is written as it is called."""
+        """The classes as options; the only form of each is its name."""
         return tuple(AnswerOption(name, (name,)) for name in self.classes)
 
     def judge(self, text: str) -> Judgement:
-        """A class that is written out, as text-to-text models do, is the whole text."""
+        """The class whose name is the whole text, as text-to-text models write it."""
         written = text.strip()
         return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
 
@@ -179,11 +180,12 @@ class Label:
 
 
 Parser: TypeAlias = Callable[[str], str | Unanswered]
-"""Finds the answer in a generated text. A named function: its name is part of the data's hash."""
+"""Finds the answer in a generated text. A named function, since its name is part of the data's
+hash."""
 
 
 def whole_text(text: str) -> str | Unanswered:
-    """The parser of answers that are the whole text, without white space around it."""
+    """The parser for answers that are the whole text, without white space around it."""
     return text.strip() or Unanswered.UNPARSED
 
 
@@ -196,14 +198,15 @@ class FreeText:
     parse: Parser = whole_text
 
     needs: ClassVar[Needs] = "generated text"
-    judged_at_once: ClassVar[bool] = False
+    scored_by_next_token: ClassVar[bool] = False
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         """Refuse answers that no parser gives.
 
         Raises:
-            UserError: no accepted answer, one that is no text, or a parser that is no function.
+            UserError: there is no accepted answer, one is not a text, or the parser is not a named
+                function.
         """
         _check_texts("accepted answers", self.accepted)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
@@ -219,11 +222,11 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The correct answer alone, as far as its first token shows it."""
+        """The correct answer alone, recognised by its first token."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
-        """Correct is what the parser finds among the accepted answers."""
+        """Correct if the parser finds one of the accepted answers."""
         return _judged(self.parse(text), self.accepted)
 
     def record(self) -> list[object]:
@@ -234,22 +237,22 @@ class FreeText:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A sentence to complete, which is right where it names what is expected."""
+    """A sentence to complete; correct if the text names what is expected."""
 
     expected: tuple[str, ...]
     """Names of the expected answer; the first is the data's own."""
     excluded: tuple[str, ...] = ()
-    """Names of other things that hold one of those, such as "South Sudan" for "Sudan"."""
+    """Names of other things that contain one of those, such as "South Sudan" for "Sudan"."""
 
     needs: ClassVar[Needs] = "generated text"
-    judged_at_once: ClassVar[bool] = False
+    scored_by_next_token: ClassVar[bool] = False
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         """Refuse names that cannot be found in a text.
 
         Raises:
-            UserError: no expected name, or a name that is no text.
+            UserError: there is no expected name, or a name is not a text.
         """
         _check_texts("expected names", self.expected)
         if self.excluded != ():
@@ -325,3 +328,61 @@ def _check_texts(what: str, texts: object) -> None:
 
 def _described(value: object) -> str:
     return f"{shortened(repr(value))}, a {type(value).__name__}"
+
+
+_APOSTROPHES = re.compile("['’‘ʼʻ`]")
+_POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
+_INITIAL = re.compile(r"\b(\w)\.")
+_NO_WORD = re.compile(r"[\W_]+")
+_ARTICLE = re.compile(r"\bthe\b", re.IGNORECASE)
+_SAINT = re.compile(r"\bst\b", re.IGNORECASE)
+
+
+def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ()) -> str:
+    """The first of `names` that occurs in the text, spelled as in `names`; "" if none does.
+
+    Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
+    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference. A name that
+    is written in capitals only, such as "US", is found in capitals only.
+
+    Args:
+        text: what was said.
+        names: the ways to name the entity.
+        lookalikes: names of other things that contain one of `names`, such as "South Sudan" for
+            "Sudan". A name inside a lookalike, read from the left, does not count.
+    """
+    pattern, terms = _search(tuple(names), tuple(lookalikes))
+    for match in pattern.finditer(_normalized(text)):
+        assert match.lastindex is not None
+        term = terms[match.lastindex - 1]
+        if term in names:
+            return term
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _search(
+    names: tuple[str, ...], lookalikes: tuple[str, ...]
+) -> tuple[re.Pattern[str], list[str]]:
+    """A pattern with one group per term, and the terms in the order of their groups.
+
+    Longer terms come first, so that the longest term at a place is found.
+    """
+    terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
+    groups = "|".join(f"({_term_pattern(term)})" for term in terms)
+    return re.compile(rf"\b(?:{groups})s?\b"), terms
+
+
+def _term_pattern(term: str) -> str:
+    normalized = _normalized(term)
+    pattern = re.escape(normalized)
+    return pattern if normalized.isupper() else f"(?i:{pattern})"
+
+
+def _normalized(text: str) -> str:
+    """Words of plain letters with one space between them; capitals stay."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    text = "".join(character for character in decomposed if not unicodedata.combining(character))
+    text = _APOSTROPHES.sub("", _POSSESSIVE.sub("", text)).replace("&", " and ")
+    text = _ARTICLE.sub(" ", _SAINT.sub("Saint", _INITIAL.sub(r"\1", text)))
+    return _NO_WORD.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""Which prompts of a set a limit takes: spread evenly over what was varied."""
+"""Which prompts of a set a limit takes: spread evenly over the factors of the design."""
 
 import heapq
 import random
@@ -44,9 +44,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Design:
-    """The prompts of a set as `spread` sees them: prompts of groups, and groups of units.
+    """The prompts of a set as `spread` sees them: prompts in groups, and groups in units.
 
-    All are numbers in arrays, since a set of hundreds of thousands stays in memory.
+    All are numbers in arrays, so that a set of hundreds of thousands fits in memory.
     """
 
     cells: Sequence[Cell]
@@ -58,9 +58,9 @@ class Design:
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """What each unit shares with others, if anything."""
+    """What each unit has in common with others, if anything."""
     turns: int = 1
-    """How many units of each combination of strata give their groups in turn, to begin with."""
+    """How many units of each combination of strata give their groups in turn at the beginning."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order in which `spread` takes them."""
@@ -77,7 +77,7 @@ class Design:
         return _by_cell(range(len(self.units)), self._cell_of_unit)
 
     def _cell_of_group(self, group: int) -> Cell:
-        """The values of its members, which may differ in a stratum."""
+        """The values of a group's members, which may differ in a stratum."""
         return _joined([self.cells[self.cell_of[place]] for place in self.groups[group]])
 
     def _cell_of_unit(self, unit: int) -> Cell:

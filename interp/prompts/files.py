@@ -1,6 +1,6 @@
-"""Read and write tables: CSV, JSON, JSONL and Parquet files, folders of them, data sets of the hub.
+"""Read and write tables: CSV, JSON, JSONL and Parquet files, folders of them, data sets on the hub.
 
-What is read is not trusted: a file of any content gives rows or a `UserError`.
+What is read is not trusted: a file with any content gives rows or a `UserError`.
 """
 
 import csv
@@ -32,11 +32,11 @@ class Row(NamedTuple):
     where: str
     """Such as "pairs.csv, line 3"."""
     cells: Cells
-    """Column to value: text, a number, a truth value or None."""
+    """Column to value: text, a number, a boolean or None."""
 
 
 class Columns(NamedTuple):
-    """What is read of a file."""
+    """Which columns of a file are read."""
 
     required: Sequence[str]
     optional: Sequence[str]
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     others: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read of a file that has these.
+        """The columns to read from a file that has these.
 
         Raises:
             ValueError: it lacks one, or has one twice.
@@ -64,7 +64,7 @@ def read_rows(
     unnamed: Sequence[str] = (),
     others: bool = False,
 ) -> list[Row]:
-    """The rows of a file, of the files of a folder, or of a hub data set, with these columns.
+    """The rows of a file, of the files in a folder, or of a hub data set, with these columns.
 
     Args:
         source: a path, or the name of a data set on the hub (owner/name).
@@ -75,8 +75,8 @@ def read_rows(
             it, every CSV file must have a header. Such a file may lack some at the end.
 
     Raises:
-        UserError: nothing readable there, a file without one of the columns, no rows, or a cell
-            that holds a list or an object.
+        UserError: nothing there is readable, a file lacks a column, there are no rows, or a cell
+            holds a list or an object.
     """
     asked = Columns(columns, optional, unnamed, others)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
@@ -86,7 +86,7 @@ def read_rows(
 
 
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
-    """What `parse` makes of each item; those that it refuses are listed in one message.
+    """The result of `parse` for each item; one message lists the items that it refuses.
 
     Args:
         items: the place of each, as messages name it, and what is parsed.
@@ -110,11 +110,11 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text of a user's holds; nothing in it overrules something else.
+    """The value of a JSON text from a user.
 
     Raises:
-        json.JSONDecodeError: it is no JSON.
-        ValueError: an object gives a key two values, or a text holds half of a character.
+        json.JSONDecodeError: it is not JSON.
+        ValueError: an object gives a key two values, or a text holds half a character.
     """
     try:
         found = DECODER.decode(text)
@@ -134,7 +134,7 @@ def _check_whole(text: str) -> None:
 
 
 class DoubledKeyError(ValueError):
-    """A key that an object has twice, with two values, of which Python would take the last."""
+    """A key that an object gives two values; Python would take the last."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -159,7 +159,7 @@ _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
 def _line_of_second(key: str, text: str) -> str:
-    """Where a key is for the second time in an object, in words."""
+    """The line of a key's second occurrence in an object, in words."""
     objects: list[bool] = []
     for found in _BRACE_OR_KEY.finditer(text):
         if found[0] == "{":

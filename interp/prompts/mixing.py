@@ -6,8 +6,7 @@ from itertools import islice, pairwise
 from typing import overload
 
 from interp.errors import UserError
-from interp.prompts.donors import Donor, DonorKind, DonorSource
-from interp.prompts.prompt import Prompt, Span, placed
+from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, Span, placed
 from interp.prompts.prompt_set import PromptSet
 
 
@@ -28,16 +27,16 @@ def with_donors(
 ) -> Sequence[Prompt]:
     """The prompts, each with up to `count` donors from other instances and one from its pair.
 
-    The pair's other side gives where the set holds it. Prompts that are no set of a system with
-    donors keep those that they have.
+    The pair's other side is a donor where the set holds it. Prompts outside a set of a system with
+    donors keep the donors that they have.
 
     Args:
-        prompts: of a system with donors, or with donors of their own.
-        count: donors from other instances; more of them begin with those of fewer.
-        segments: those that donors replace; every segment with donors if not given.
+        prompts: from a system with donors, or already with donors.
+        count: donors from other instances; a larger count begins with those of a smaller one.
+        segments: the segments that donors replace; all that have donors if not given.
 
     Raises:
-        UserError: prompts without donors, or donors without such a segment.
+        UserError: the prompts have no donors, or the donors have no such segment.
     """
     if not isinstance(prompts, PromptSet):
         return [_narrowed(prompt, segments) for prompt in prompts]
@@ -59,7 +58,7 @@ def with_donors(
 
     given = replace(prompts, build=built)
     for number in prompts.numbers[:1]:
-        built(number)  # faults of the segments are raised at once
+        built(number)  # a wrong segment is an error at once
     return given
 
 
@@ -131,9 +130,9 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 
 
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
-    """The prompt with the donor's texts in the donor's segments, but for those that are kept.
+    """The prompt with the donor's texts in the donor's segments, except those in `kept`.
 
-    Roles within segments that are replaced are those of the donor; all other spans move along.
+    Replaced segments get the donor's roles; all other spans move along.
 
     Raises:
         UserError: the prompt lacks such a segment, or segments overlap.
@@ -175,7 +174,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
 
 
 def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
-    """Where spans are when some stretches have become longer."""
+    """The spans once some stretches have become longer."""
 
     def moved(position: int) -> int:
         return position + sum(more for (_, end), more in longer.items() if end <= position)

@@ -1,12 +1,96 @@
-"""One prompt: its text, the parts of it that are measured, and the answers it asks for."""
+"""One prompt: text and parts, messages around it, donors, and the answers it asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from interp.errors import UserError, shortened
 from interp.prompts.answers import Answer
-from interp.prompts.donors import Donor
-from interp.prompts.messages import ALONE, Messages
+
+DonorKind = Literal["instance", "counterpart"]
+"""Another instance of the same template, or the other side of the prompt's own pair."""
+
+DONORS = 8
+"""Donors of a prompt from other instances, unless more or fewer are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Donor:
+    """Texts that replace segments of a prompt, all from the same place."""
+
+    name: str
+    """Where they come from, such as "France/Paris"."""
+    kind: DonorKind
+    segments: Mapping[str, str]
+    """Segment to its text, the same segments for all donors of a prompt."""
+    roles: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    """Segment to the roles in it, as spans of characters of its text."""
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing."""
+        roles = {segment: dict(spans) for segment, spans in self.roles.items()}
+        return [self.name, self.kind, dict(self.segments), roles]
+
+
+DonorSource = Callable[[int], Iterator[Donor]]
+"""From the number of a prompt in a `PromptSet` to its possible donors, in the order they are taken:
+drawn by content and seed, so that they depend on neither limit nor worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A question that was answered, which the model reads before its own."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages around a prompt's text, which is the last one of the user.
+
+    Raises:
+        UserError: a message is empty, or the prefix begins or ends in white space.
+    """
+
+    system: str | None = None
+    """The system message; None leaves it to the model's chat format."""
+    demonstrations: tuple[Demonstration, ...] = ()
+    """Each is a turn of the user and one of the assistant, in this order, before the prompt."""
+    answer_prefix: str = ""
+    """How the assistant's turn begins, such as "Answer:"; the answer is read after it."""
+
+    def __post_init__(self) -> None:
+        for text in (
+            *(() if self.system is None else (self.system,)),
+            *(text for shown in self.demonstrations for text in (shown.question, shown.answer)),
+        ):
+            if not isinstance(text, str) or not text.strip():
+                raise UserError(
+                    f"a message around a prompt is {shortened(repr(text))}; expected a text that "
+                    "is not empty"
+                )
+        prefix = self.answer_prefix
+        if not isinstance(prefix, str) or prefix != prefix.strip():
+            raise UserError(
+                f"the answer prefix is {shortened(repr(prefix))}; expected a text without white "
+                "space at its ends, since the answer brings its own"
+            )
+
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """Role and content of each message before the prompt."""
+        system = () if self.system is None else (("system", self.system),)
+        return system + tuple(
+            turn
+            for shown in self.demonstrations
+            for turn in (("user", shown.question), ("assistant", shown.answer))
+        )
+
+
+ALONE = Messages()
+"""Nothing around a prompt."""
+
 
 Span = tuple[int, int]
 """A half-open range of characters, (start, end)."""
@@ -31,20 +115,20 @@ class Prompt:
     factors: Mapping[str, str]
     """What was varied, such as rule, verb, phrasing: one column each in the tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Finer spans within the segments, such as premise1_entity_a, which patching tells apart."""
+    """Finer spans within the segments, such as premise1_entity_a, which patching distinguishes."""
     messages: Messages = ALONE
     """What the model reads around the text."""
     donors: tuple[Donor, ...] = ()
     """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
-        """Refuse what would be measured wrongly without a word.
+        """Refuse what would silently be measured wrongly.
 
         Raises:
-            UserError: an id, side or text that is no text, an answer of no such class, or a span
+            UserError: an id, side or text is not a text, the answer has another class, or a span is
                 outside the text.
         """
-        # All 256,000 prompts of a set pass here, so what is right is found right at once.
+        # All 256,000 prompts of a set pass here, so the usual case is checked fast.
         if not isinstance(self.answer, Answer):
             raise self._wrong(
                 "answer", self.answer, "a Choice, a Label, a FreeText or a Completion"
@@ -87,7 +171,7 @@ def _are_within(spans: Mapping[str, Span], length: int) -> bool:
         for start, end in spans.values():
             if not 0 <= start <= end <= length:
                 return False
-    except (AttributeError, TypeError, ValueError):  # no mapping, or no pairs of numbers
+    except (AttributeError, TypeError, ValueError):  # not a mapping, or not pairs of numbers
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A set of prompts: built when read, hashed, checked, and thinned evenly."""
+"""A set of prompts: built when read, hashed, checked, and sampled evenly."""
 
 import hashlib
 import json
@@ -15,8 +15,7 @@ import pandas as pd
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
 from interp.prompts.design import Cell, Design, Parts
-from interp.prompts.donors import DonorSource
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import DonorSource, Prompt
 
 _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""
@@ -85,8 +84,8 @@ class PromptSet(Sequence[Prompt]):
     donors: DonorSource | None = None
     """Where other texts for the segments of its prompts come from, if its system has any."""
     outline: Callable[[int], Outline] | None = None
-    """The group and the factors of the prompt of a number, where `spread` should not build every
-    prompt of the set for them; None builds them."""
+    """From a number to the group and the factors of its prompt, so that `spread` need not build
+    every prompt; None builds them."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -107,7 +106,7 @@ class PromptSet(Sequence[Prompt]):
 
     @classmethod
     def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
-        """Prompts that are at hand as a set; one that is a set already stays as it is."""
+        """Any prompts as a set; a set stays as it is."""
         if isinstance(prompts, PromptSet):
             return prompts
         held = list(prompts)
@@ -123,7 +122,7 @@ class PromptSet(Sequence[Prompt]):
         return self._content[1]
 
     def columns(self) -> Mapping[str, object]:
-        """The columns of the prompts table, each with a value; some prompts may lack it."""
+        """The columns of the prompts table, with an example of each; prompts may lack some."""
         return self._content[2]
 
     @cached_property
@@ -142,12 +141,12 @@ class PromptSet(Sequence[Prompt]):
         return digest.hexdigest(), frozenset(modules), columns
 
     def check(self) -> None:
-        """Check that ids are unique, columns too, and that every group has each side once.
+        """Check that ids and columns are unique, and that every group has each side once.
 
         Where groups are not whole, each has some of the sides, at most once.
 
         Raises:
-            UserError: a duplicate id, a factor with the name of another column, or a group that
+            UserError: an id occurs twice, a factor has the name of another column, or a group
                 lacks or repeats a side or has an unknown one.
         """
         ids: set[str] = set()
@@ -174,15 +173,15 @@ class PromptSet(Sequence[Prompt]):
         """A subset of whole pairs or groups, evenly over the strata, in the order they are drawn.
 
         Units of the design are drawn by `seed`, such that every value of every stratum occurs as
-        often as any other, within what the set holds. All groups of a unit are taken before the
+        often as any other, as far as the set allows. All groups of a unit are taken before the
         next one begins, so that at most the last is incomplete. Only the first units, `turns` of
-        each combination of strata, take turns: a small subset is spread over the strata, too.
+        each combination of strata, take turns, so that a small subset is spread over the strata
+        too.
 
-        A larger subset begins with a smaller one, so that what was measured of that one need not
-        be measured again.
+        A larger subset begins with a smaller one, so that nothing is measured twice.
 
         Raises:
-            UserError: fewer than one pair asked for.
+            UserError: fewer than one pair was asked for.
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
@@ -201,7 +200,7 @@ class PromptSet(Sequence[Prompt]):
     def weight(self, prompt: Prompt) -> float:
         """How many prompts of the whole set a prompt of this one represents.
 
-        Those of its stratum over the ones that were drawn.
+        That is the number in its stratum divided by the number drawn.
         """
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
@@ -216,7 +215,7 @@ class PromptSet(Sequence[Prompt]):
 
     @cached_property
     def _design(self) -> Design:
-        """What `spread` has to know of the prompts."""
+        """What `spread` needs to know about the prompts."""
         cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Cell] = []

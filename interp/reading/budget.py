@@ -1,4 +1,4 @@
-"""The budget of tokens that a forward pass may hold, and errors that show it was too large."""
+"""How many tokens a forward pass may hold, and what happens when they were too many."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from interp.models.model import Model
 
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 32768
-"""Default budgets of tokens a batch."""
+"""Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The same on a GPU where a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB a
+"""The same on a GPU where a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB per
 token for it in bf16, 37 GB for this budget."""
 
 
@@ -25,11 +25,11 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class TokenBudget:
-    """How many tokens a forward pass may hold, padding included; it shrinks when memory ends."""
+    """How many tokens a forward pass may hold, padding included; shrinks when memory runs out."""
 
     tokens: int
     shrunk: bool = False
-    """Whether memory has ended so far."""
+    """Whether memory has run out so far."""
 
     def shrink(self, tokens: int) -> None:
         """Hold half of the tokens that did not fit."""
@@ -40,7 +40,7 @@ class TokenBudget:
 def token_budget(
     model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
 ) -> TokenBudget:
-    """The budget of tokens a batch that was asked for, or the device's default.
+    """The budget that was asked for, in tokens per batch, or the device's default.
 
     Raises:
         UserError: a budget of less than one token.
@@ -61,16 +61,16 @@ def in_chunks(
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
     """Run rows in passes of as many as the budget holds; yields each pass's rows and its result.
 
-    When memory ends, the budget is halved, and what is left is run in smaller passes.
+    When memory runs out, the budget is halved, and the rest is run in smaller passes.
 
     Args:
         rows: what is run, in this order.
-        run: one pass over some of the rows; what it gives for a row may not depend on the others.
-        tokens: given the first row of a pass, how many tokens each row of that pass takes.
+        run: one pass over some of the rows; its result for a row may not depend on the others.
+        tokens: from the first row of a pass, how many tokens each row of that pass takes.
         budget: how many tokens a pass may hold; at least one row is run.
 
     Raises:
-        RuntimeError: memory ended on a single row.
+        RuntimeError: memory ran out on a single row.
     """
     done = 0
     while done < len(rows):
@@ -88,9 +88,9 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that memory ran out, on any device; then what can be freed is.
+    """Whether an error means that memory ran out, on any device; if so, free what can be freed.
 
-    PyTorch has a class for it on GPUs; a CPU's allocator and cuDNN say it in their messages.
+    PyTorch has a class for it on GPUs; for a CPU's allocator and cuDNN only the message shows it.
     """
     ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
     if ended:

@@ -1,25 +1,27 @@
-"""Readers: from a batch of prompts to the logits of their answers, one reader for each model kind.
+"""Readers: from a batch of prompts to the logits of their answers, one reader per model kind.
 
-How a prompt is cut into tokens and laid into a batch differs in three facts alone (chat template,
-end of the text, side of the padding), which `tokens.py` takes from the model. What differs in kind
-is the forward pass: a reader is the one place that makes it.
+Model kinds differ in three ways in how prompts become batches (chat template, end of the text, side
+of the padding), which `tokens.py` takes from the model. All else that differs is the forward pass:
+only a reader makes it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from interp.errors import UserError
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.reading.target import class_names, decoder_prefix
-from interp.reading.tokens import Batch
+from interp.models.weights import weights_of
+from interp.reading.outputs import class_names, decoder_prefix
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
 
 Embeddings = Float[Tensor, "row token size"]
 AnswerLogits = Float[Tensor, "row answer"]
@@ -28,9 +30,9 @@ AnswerLogits = Float[Tensor, "row answer"]
 
 @runtime_checkable
 class Reader(Protocol):
-    """What scores and attributions need of a model, whatever its kind.
+    """What scores and attributions need from a model of any kind.
 
-    All of it within `model.measuring()`.
+    Use it within `model.measuring()`.
     """
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
@@ -48,7 +50,7 @@ class Reader(Protocol):
             past: keys and values of the batch's first columns, which are not read again.
 
         Raises:
-            UserError: embeddings were given to a model that reads tokens alone.
+            UserError: embeddings were given to a model that reads only tokens.
         """
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
@@ -106,8 +108,8 @@ class CausalReader:
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
-        Prefixes are padded on the right, where no token before sees the padding, so that nothing
-        is masked.
+        Prefixes are padded on the right, where no earlier token sees the padding, so that nothing
+        needs a mask.
         """
         cache = empty()
         self.model.hf.base_model(
@@ -120,7 +122,7 @@ class CausalReader:
         return flattened(cache)
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
-        """Keys and values of the columns behind `past`, which keeps them, as of `read_prefixes`."""
+        """Keys and values of the columns after `past`, which keeps them; see `read_prefixes`."""
         start = past.get_seq_length()
         self.model.hf.base_model(
             input_ids=batch.token_ids[:, start:],
@@ -140,8 +142,8 @@ class CausalReader:
 class ClassifierReader:
     """An encoder with a classification head: the answer is a class.
 
-    Positions and kinds of tokens are left to the model, which counts them as it was trained to:
-    RoBERTa's begin behind the index of its padding.
+    The model counts positions and token types itself, as in its training: RoBERTa's positions begin
+    after the index of its padding.
     """
 
     model: Model
@@ -172,8 +174,7 @@ class ClassifierReader:
 class TextToTextReader:
     """An encoder-decoder: the encoder reads the prompt, the answer is what the decoder begins with.
 
-    What the decoder reads before it is what it is started with in training, see
-    `target.decoder_prefix`.
+    What the decoder reads first is the same as in training, see `outputs.decoder_prefix`.
     """
 
     model: Model
@@ -221,3 +222,51 @@ def _input(model: Model, token_ids: Tensor, embeddings: Embeddings | None) -> di
             "can be attributed to its tokens; evaluate works for it"
         )
     return {"inputs_embeds": embeddings}
+
+
+@torch.no_grad()
+def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
+    """Check that a model's logits for a prompt are finite.
+
+    Raises:
+        UserError: they are not. It names the first tensor of the weights that is not finite or,
+            where all are, the first module whose output is not.
+    """
+    first: list[str] = []
+    with ExitStack() as stack:
+        stack.enter_context(model.measuring())
+        for path, module in model.hf.named_modules():
+            # Of nested modules the innermost ends first.
+            hook = _noting(f"{path} ({type(module).__name__})", first)
+            stack.callback(module.register_forward_hook(hook).remove)
+        logits = reader_of(model).answer_logits(pad(model, [prompt]))
+    if _is_finite(logits):
+        return
+    stored = next((name for name, own in weights_of(model.hf) if not _is_finite(own)), None)
+    if stored is not None:
+        where = f"its weights hold such numbers, first in {stored}"
+        advice = "take another copy of the model"
+    else:
+        where = f"its weights are finite, and {first[0] if first else 'its head'} is the first part"
+        where += " that gives such numbers"
+        advice = "look for a setting in its config.json, or a weight, that is out of proportion"
+    if model.dtype == "float16":
+        advice = "float16 ends at 65,504, so load it with --dtype bfloat16 or float32"
+    raise UserError(
+        f"the logits of {model.name} are not finite (NaN or infinite): {where}; {advice}"
+    )
+
+
+def _noting(name: str, names: list[str]) -> Callable[[nn.Module, Any, Any], None]:
+    """A hook that notes the name of a module whose output is not finite."""
+
+    def note(module: nn.Module, inputs: Any, output: Any) -> None:
+        own = output[0] if isinstance(output, tuple) and output else output
+        if isinstance(own, Tensor) and not _is_finite(own):
+            names.append(name)
+
+    return note
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())

@@ -1,39 +1,109 @@
 """Batches of prompts that begin alike, laid out so that what they share can be read once.
 
-1. Prompts are sorted into families that begin alike (`interp.reading.prefixes`), and each of these
-   into families that share more, as long as that saves enough. Where it never does, prompts go into
-   plain batches.
+1. Prompts are sorted into families that begin alike, and each of these into families that share
+   more, as long as that saves enough. Where it never does, prompts go into plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
-3. Its prompts are cut into parts that are run one after the other behind the same prefixes: of
-   about as many tokens after the prefix, so that few are read twice.
+3. Its prompts are cut into parts that are run one after the other, after the same prefixes. The
+   prompts of a part have about as many tokens after the prefix, so that few are read twice.
 4. The prefixes of a batch are laid out in the same way if they begin alike themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from interp.models.model import Model
-from interp.reading.prefixes import Family, Tokens, families, shared_tokens
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, safe_width
 
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Prompts that begin alike."""
+
+    members: tuple[int, ...]
+    """Indices of the prompts, in the order of their tokens."""
+    shared: int
+    """Tokens that all of them begin with."""
+
+    @property
+    def saved(self) -> int:
+        """Tokens that need not be read if what is shared is read once."""
+        return self.shared * (len(self.members) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Prompts that follow each other in the order of tokens, as the families that save most."""
+
+    start: int
+    end: int
+    families: tuple[Family, ...]
+    saved: int
+
+
+def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
+    """The prompts as families, each prompt in one of them; a family may be a single prompt.
+
+    In the order of their tokens, neighbours that share most are joined first. What is joined
+    becomes one family where that saves more tokens than the families on either side.
+
+    Args:
+        prompts: the tokens of each.
+        rest: the fewest tokens that a prompt has after what its family shares.
+    """
+    order = sorted(range(len(prompts)), key=prompts.__getitem__)
+    shared = [
+        min(shared_tokens(prompts[a], prompts[b]), len(prompts[a]) - rest, len(prompts[b]) - rest)
+        for a, b in pairwise(order)
+    ]
+    alone = [
+        _Stretch(at, at + 1, (Family((index,), len(prompts[index]) - rest),), 0)
+        for at, index in enumerate(order)
+    ]
+    starting = {stretch.start: stretch for stretch in alone}
+    ending = {stretch.end: stretch for stretch in alone}
+    for border in sorted(range(1, len(order)), key=lambda border: -shared[border - 1]):
+        joined = _joined(ending.pop(border), starting.pop(border), shared[border - 1], order)
+        starting[joined.start] = ending[joined.end] = joined
+    return [family for stretch in starting.values() for family in stretch.families]
+
+
+def shared_tokens(one: Tokens, other: Tokens) -> int:
+    """The number of tokens that both begin with."""
+    both = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
+
+
+def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
+    start, end = before.start, after.end
+    apart = before.saved + after.saved
+    # All borders within were joined earlier, so that no two neighbours share less than this.
+    together = shared * (end - start - 1)
+    if together > apart:
+        return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)
+    return _Stretch(start, end, before.families + after.families, apart)
+
+
 SAVED_SHARE = 0.1
-"""Share of a family's tokens that must be saved for it to be read in two steps. Prompts of which
-13% was saved were scored 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
+"""Share of a family's tokens that must be saved for it to be read in two steps. Saving 13% made
+scoring 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
 
 PREFIX_SHARE = 0.25
 """Share of the budget that the prefixes of a batch may take. On a CPU the speed is the same, within
 the noise, from a quarter to a half; at an eighth it was 0.86 to 0.95 of that."""
 
 PASS_TOKENS = 32
-"""Tokens that may be read twice to spare one more forward pass. On a CPU a pass costs about as much
-as so many tokens, 3 ms at hidden 256, 4 layers, one thread."""
+"""Tokens that may be read twice to save a forward pass. On a CPU a pass costs about as much as so
+many tokens, 3 ms at hidden 256, 4 layers, one thread."""
 
 CPU_PART_TOKENS = 512
-"""Tokens that a part reads at most on a CPU, where larger passes are slower: behind a prefix, a
+"""Most tokens that a part reads on a CPU, where larger passes are slower: after a prefix, a
 token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of about 512, at
 hidden 256, 4 layers, one thread."""
 
@@ -51,7 +121,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
-    """A batch that can be read as any other, or prefix by prefix and then part by part."""
+    """A batch that can be read like any other, or prefix by prefix and then part by part."""
 
     prefixes: "Prefixes"
     """What the prompts begin with."""
@@ -109,7 +179,7 @@ def _chunks(
     """Families of one batch: neighbours in the order of their prefixes, since these share most.
 
     The prefixes take their share of the budget where each token is read once; where each prefix is
-    read whole, they fit into the budget beside the longest prompt.
+    read whole, they fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
     tokens = widest = longest = 0
@@ -147,10 +217,10 @@ def _shared_batch(
 
     Args:
         model: reads them.
-        prompts: of which these are some.
+        prompts: all prompts, which the families index.
         chunk: the families.
         batch_tokens: how many tokens may be held.
-        kept: whether the keys and values of these prompts are held as well, being prefixes.
+        kept: whether the keys and values of these prompts are held too, since they are prefixes.
     """
     beginnings = [
         replace(
@@ -203,7 +273,7 @@ def _padded_on_the_right(
 
 
 def stored_tokens(prefixes: Prefixes) -> int:
-    """Tokens whose keys and values are held when prefixes have been read, padding included."""
+    """Tokens whose keys and values are held once prefixes have been read, padding included."""
     if isinstance(prefixes, Tensor):
         return prefixes.numel()
     read = sum((part.end - part.start) * part.read for part in prefixes.parts)
@@ -215,7 +285,7 @@ def _parts(
 ) -> Iterator[Part]:
     """Cut rows, in the order of their suffixes, where one more pass costs less than the padding.
 
-    No prompt is shorter than what its part reads, so that no padding is ever read.
+    No prompt is shorter than what its part reads, so padding is never read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

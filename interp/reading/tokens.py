@@ -1,4 +1,4 @@
-"""Tokens of a prompt, and which of them belong to each segment, by the tokenizer's offsets."""
+"""A prompt as a model reads it: its chat text, tokens, what each token belongs to, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,73 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER
+from interp.models.architectures import CAUSAL, CLASSIFIER
+from interp.models.cache import is_long
+from interp.models.chat_template import gap, write
 from interp.models.model import Model
-from interp.models.rotary import is_long
-from interp.prompts.prompt import Prompt, Span
-from interp.reading.chat import ChatText, write_chat
+from interp.prompts.prompt import ALONE, Prompt, Span
+
+
+@dataclass(frozen=True, slots=True)
+class ChatText:
+    """The text that a model reads for one prompt."""
+
+    text: str
+    message_start: int
+    """Where the prompt's message begins in `text`; spans of the prompt are shifted by it."""
+    templated: bool
+    """Whether a chat template wrote it; if so it holds the special tokens already."""
+    answer_opening: str = ""
+    """White space that the template writes between the text and an answer; mostly none."""
+
+
+def write_chat(prompt: Prompt, model: Model) -> ChatText:
+    """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
+
+    The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
+    before its answer prefix. A system prompt is written only where the prompt or `Model.chat` has
+    one; but some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Templates
+    that write the date get the one in `Model.chat`, and those that can leave out a thought before
+    the answer do so. Without a template, or where `Model.chat` says so, the messages are plain
+    text: a question and its answer together, then an empty line; a text alone is itself. Models
+    other than causal language models read only the text.
+
+    Raises:
+        UserError: the template fails, or changes the message, so that spans would be lost; both
+            prompt and model have a system prompt; or the model reads no messages.
+    """
+    _check_messages(prompt, model)
+    messages = prompt.messages
+    frame = model.frame_behind(messages.turns)
+    text = frame.before + prompt.text + frame.after
+    if frame.templated:
+        written = write(model.tokenizer, model.chat, prompt.text, messages.turns)
+        if written != text:
+            raise UserError(
+                f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
+                "writes something else around it than around others, so its segments cannot be "
+                "located; expected the message verbatim"
+            )
+    start = len(frame.before)
+    if not messages.answer_prefix:
+        return ChatText(text, start, frame.templated, frame.answer_opening)
+    opening = frame.answer_opening if frame.templated else gap(text)
+    return ChatText(text + opening + messages.answer_prefix, start, frame.templated)
+
+
+def _check_messages(prompt: Prompt, model: Model) -> None:
+    if model.kind is not CAUSAL and (prompt.messages != ALONE or model.chat.system is not None):
+        raise UserError(
+            f"{model.name} is a {model.kind.name}, which reads the text of prompt {prompt.id} "
+            "alone; leave system prompt, demonstrations and answer prefix out"
+        )
+    if prompt.messages.system is not None and model.chat.system is not None:
+        raise UserError(
+            f"prompt {prompt.id} has its own system message, and a system prompt was given for "
+            "all; give one of the two"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +126,13 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only where no template wrote them. For a causal model only before the
-    text: the answer is read behind the prompt itself, not behind an end that a tokenizer such as
-    T5's adds. Other models read what their tokenizer writes, its end included.
+    Special tokens are added only where no template wrote them. For a causal model they are added
+    only before the text: the answer is read after the prompt itself, not after an end token that a
+    tokenizer such as T5's adds. Other models read all that their tokenizer writes.
 
     Raises:
-        UserError: a prompt longer than the model's context, a segment without tokens, or a
-            tokenizer that returns types of tokens.
+        UserError: a prompt is longer than the model's context, a segment has no tokens, or the
+            tokenizer gives several token types.
     """
     tokenized = tokenize_whole(model, prompts)
     _check_lengths(model, tokenized)
@@ -82,7 +143,7 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
     """As `tokenize`, but prompts may be longer than the model's context.
 
     Raises:
-        UserError: a segment without tokens, or a tokenizer that returns types of tokens.
+        UserError: a segment has no tokens, or the tokenizer gives several token types.
     """
     if not prompts:
         return []
@@ -124,7 +185,7 @@ def _spans(
 
 
 def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
-    """Refuse prompts whose tokens are of several types: no forward pass here is given them."""
+    """Refuse prompts with several token types, which no forward pass here is given."""
     if any(any(own) for own in types):
         raise UserError(
             f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
@@ -133,7 +194,7 @@ def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to the last one of the text; `added` is 1 for tokens that are not of it."""
+    """The tokens up to the last one of the text; `added` is 1 for tokens outside the text."""
     end = len(ids)
     while end and added[end - 1]:
         end -= 1
@@ -145,8 +206,8 @@ def span_tokens(
 ) -> Span:
     """The range of tokens that hold at least one character of a named span of the prompt.
 
-    A token that reaches across the span's edge, as a full stop with a line break may, belongs to
-    it; special tokens, which have no characters of their own, belong to none.
+    A token across the span's edge, such as a full stop with a line break, belongs to it; special
+    tokens, which have no characters, belong to none.
     """
     start, end = (shift + edge for edge in spans[name])
     inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
@@ -176,7 +237,7 @@ def batches(
     """Group prompts by length under a budget of tokens, padding and `new_tokens` each included.
 
     Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
-    longer than the budget makes a batch of its own. No batch holds prompts that a model reads with
+    longer than the budget is a batch by itself. No batch mixes prompts that a model reads with
     different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -227,3 +288,58 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
         position_ids=(attention_mask.cumsum(1) - 1).clamp(min=0),
         padding_side=model.padding_side,
     )
+
+
+def token_segments(prompt: TokenizedPrompt) -> list[str]:
+    """The segment of each token, "template" outside all segments.
+
+    Raises:
+        UserError: a segment has a reserved name.
+    """
+    return _innermost(prompt, prompt.segments)
+
+
+def token_roles(prompt: TokenizedPrompt) -> list[str]:
+    """The role of each token: its role, else its segment.
+
+    The token at which the answer is read is "last" or, for a classifier, "pooled".
+
+    Raises:
+        UserError: a segment or role has a reserved name.
+    """
+    return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
+
+
+def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
+    """Labels of tokens, where the token at which the answer is read is "last" or "pooled"."""
+    labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
+    return labels
+
+
+def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
+    """Positions of the tokens of a segment, else of a role; none where the prompt has neither.
+
+    "all" means the whole prompt.
+
+    Raises:
+        UserError: a segment or role has a reserved name.
+    """
+    if name == ALL:
+        return list(range(len(prompt)))
+    segments = token_segments(prompt)
+    labels = segments if name in segments else token_roles(prompt)
+    return [position for position, label in enumerate(labels) if label == name]
+
+
+def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
+    for name in RESERVED:
+        if name in spans:
+            raise UserError(
+                f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name reserved for "
+                f"tokens of every prompt; name it anything but {', '.join(RESERVED)}"
+            )
+    labels = [TEMPLATE] * len(prompt)
+    for name in sorted(spans, key=lambda name: spans[name][0] - spans[name][1]):
+        start, end = spans[name]
+        labels[start:end] = [name] * (end - start)
+    return labels

@@ -10,17 +10,15 @@ from interp.models.chat_template import gap
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
-from interp.reading.chat import ChatText
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import class_names, fixed_answers
 from interp.reading.readers import reader_of
-from interp.reading.target import class_names
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import ChatText, TokenizedPrompt
 
 _UNNAMED = re.compile(r"LABEL_\d+")
-"""What transformers calls the classes of a model whose configuration does not name them."""
+"""transformers' names for classes that the configuration does not name."""
 
 _TAIL = 64
-"""Characters of the end of a prompt that decide how an answer after it is split."""
+"""Characters at the end of a prompt that decide how an answer after it is split."""
 
 _APART = ("\n", "(", ".")
 """What tokenizers keep apart from a word right after it."""
@@ -38,7 +36,7 @@ class ContrastTokens:
 class AnswerTokens:
     """Which of the model's outputs count for each option, each without repetition.
 
-    They are first tokens, those of the likeliest form first; of a classifier, classes.
+    They are first tokens, those of the most likely form first; for a classifier, classes.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -46,7 +44,7 @@ class AnswerTokens:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Those of all options, option by option."""
+        """The tokens of all options, option by option."""
         return tuple(chain.from_iterable(self.of.values()))
 
     def option(self, token: int) -> str:
@@ -70,12 +68,12 @@ class AnswerTokenizer:
 
         An option counts by the first token of each of its forms, written in each way that an
         answer may be, see `openings`; a token that forms share is counted once (Chan et al. 2024,
-        formulas 4 and 5). The first one is the likeliest of the option's first form. A class counts
-        by its place among the model's outputs.
+        formulas 4 and 5). The first one is the most likely for the option's first form. A class
+        counts by its index among the model's outputs.
 
         Raises:
-            UserError: an option without a first token of its own, two that begin with the same, or
-                classes that are not the model's.
+            UserError: an option has no usable first token, two options begin with the same token,
+                or the classes are not the model's.
         """
         answer, chat = tokenized.prompt.answer, tokenized.chat
         if isinstance(answer, Label):
@@ -116,12 +114,12 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form behind a prompt of a causal model, for each way it may be written.
+        """The tokens of a form after a causal model's prompt, for each way it may be written.
 
-        The likeliest way first, see `openings`. Left out are ways that begin with a token of white
-        space alone, as the "▁" of tokenizers that set one before every word: it may begin anything.
+        The most likely way comes first, see `openings`. Ways that begin with a token of white space
+        alone, such as the "▁" that some tokenizers put before every word, are left out.
         """
-        ways = (self.behind(chat, opening, form) for opening in self.openings(chat))
+        ways = (self.after(chat, opening, form) for opening in self.openings(chat))
         return tuple(
             dict.fromkeys(
                 way for way in ways if str(self._model.tokenizer.decode(list(way[:1]))).strip()
@@ -129,13 +127,12 @@ class AnswerTokenizer:
         )
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
-        """What may come between the prompt and its answer, the likeliest first.
+        """What may come between the prompt and its answer, the most likely first.
 
-        After a plain message what ordinary text writes there: a space after a word or a colon,
-        nothing after white space, an opening bracket or quote, see `gap`. After a template what its
-        own assistant turn writes; a space where ordinary text such as "[/INST]" ends the prompt,
-        from which a word is set off; and nothing, as the answer is written to those who append it
-        to the prompt.
+        After a plain message it is what ordinary text has there: a space after a word or a colon,
+        nothing after white space, an opening bracket or quote, see `gap`. After a template it is
+        what its own assistant turn writes; a space where ordinary text such as "[/INST]" ends the
+        prompt; or nothing, where an answer is simply appended to the prompt.
         """
         space = "" if self._ends_in_marker(chat) else gap(chat.text)
         if not chat.templated:
@@ -143,8 +140,8 @@ class AnswerTokenizer:
         likely = [opening for opening in (chat.answer_opening, space) if opening]
         return tuple(dict.fromkeys([*likely, ""]))
 
-    def behind(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
-        """The tokens of a text behind the prompt of a causal model and an opening."""
+    def after(self, chat: ChatText, opening: str, form: str) -> tuple[int, ...]:
+        """The tokens of a text after a causal model's prompt and an opening."""
         plainly = opening or not chat.templated
         rest = opening + (form.lstrip() if plainly else form)
         found = self._apart(chat, chat.text, rest)
@@ -156,19 +153,19 @@ class AnswerTokenizer:
         )
         if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
             return tuple(whole[len(read) :])
-        # The form merges with the end of the prompt: take it as it goes on where it does not.
+        # The form merges with the end of the prompt: take its tokens after a text without that.
         ways = (self._apart(chat, before, rest) for before in _APART)
         return next((way for way in ways if way is not None), ())
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
-        """The tokens of a text behind another; None where one belongs to both."""
-        behind = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
-        if any(start < len(before) for _, start, _ in behind):
+        """The tokens of a text after another; None where a token belongs to both."""
+        after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
+        if any(start < len(before) for _, start, _ in after):
             return None
-        return tuple(token for token, _, _ in behind)
+        return tuple(token for token, _, _ in after)
 
     def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
-        """The tokens of a text with start and end, without those that the tokenizer adds."""
+        """The tokens of a text, each with start and end, without those that the tokenizer adds."""
         encoded = self._model.tokenizer(
             text, add_special_tokens=not chat.templated, return_offsets_mapping=True
         )
@@ -176,7 +173,7 @@ class AnswerTokenizer:
         return [(int(token), start, end) for token, (start, end) in spans if end > start]
 
     def _ends_in_marker(self, chat: ChatText) -> bool:
-        """Whether an added token that is no word, such as "[/INST]", ends the prompt."""
+        """Whether an added token that is not a word, such as "[/INST]", ends the prompt."""
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
         return chat.text.endswith(tuple(one for one in added if not one[-1:].isalnum()))
 

@@ -49,7 +49,7 @@ def predict(
     embeddings: Float[Tensor, "batch token size"] | None = None,
     past: Cache | None = None,
 ) -> Predictions:
-    """One forward pass, of which the logits at the place of the answer are kept.
+    """One forward pass that keeps the logits at the position of the answer.
 
     Args:
         model: the model, within `model.measuring()`.
@@ -59,16 +59,16 @@ def predict(
         past: keys and values of the batch's first columns, which are not read again.
 
     Raises:
-        UserError: embeddings were given to a model that reads tokens alone.
+        UserError: embeddings were given to a model that reads only tokens.
     """
-    # First, since a prompt whose answers cannot be told apart needs no forward pass.
+    # First, since a prompt whose answers share a token needs no forward pass.
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
     return Predictions(logits, answers)
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
-    """Of each prompt one row of the answers table, and those of option_probabilities.
+    """For each prompt its row of the answers table, and its rows of option_probabilities.
 
     `answer` is the option that the most probable token belongs to, empty if it belongs to none:
     such a prompt counts as wrong. Where only a generated text gives the answer, `answer` and
@@ -86,7 +86,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
         if not finite[index]:
             tables.append({"answers": [error_row(model, prompt, NOT_FINITE)]})
             continue
-        answer = tokens.option(predicted[index]) if prompt.answer.judged_at_once else None
+        answer = tokens.option(predicted[index]) if prompt.answer.scored_by_next_token else None
         key: Row = {"model": model.name, "prompt_id": prompt.id}
         row = {
             **key,
@@ -114,18 +114,18 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
 
 
 class _Numbers(NamedTuple):
-    """Of one prompt."""
+    """The numbers of one prompt."""
 
     predicted: float
     """Probability of the most probable token."""
     options: list[float]
     """Probability of each option."""
     shares: list[float] | list[None]
-    """Each option's share of the probability of all; None where there is one option alone."""
+    """Each option's share of the probability of all; None where there is only one option."""
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """The probabilities of each prompt, in fp64; prompts of one layout are computed together."""
+    """The probabilities of each prompt, in fp64; prompts with one layout are computed together."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     logits = token_logits(
         predictions.logits,
@@ -155,9 +155,9 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
 
 
 def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
-    """The share of each option in the probability of two or more, of each prompt.
+    """For each prompt, the share of each option in the probability of all, of at least two.
 
-    Taken from the logits, so that small probabilities do not vanish.
+    Computed from the logits, so that small probabilities do not vanish.
     """
     columns = list(logits.unbind(1))
     others = [
@@ -176,10 +176,10 @@ def _logistic(x: float) -> float:
 def token_logits(
     logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
 ) -> list[Float[Tensor, " _token"]]:
-    """Logits of some tokens of each prompt, in fp64 on the CPU.
+    """Logits of some tokens for each prompt, in fp64 on the CPU.
 
-    Only these leave the device, those of all prompts at once: a GPU that is asked prompt by prompt
-    waits for each answer, and a row of 128,256 logits in fp64 is a megabyte.
+    Only these leave the device, for all prompts at once: prompt by prompt a GPU would wait each
+    time, and a row of 128,256 logits in fp64 is a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
@@ -192,9 +192,9 @@ def token_logits(
 def error_row(model: Model, prompt: Prompt, error: str) -> Row:
     """The row of a prompt that could not be scored.
 
-    It counts as wrong, but where only a generated text gives the answer.
+    It counts as wrong, except where only a generated text gives the answer.
     """
-    judged = prompt.answer.judged_at_once
+    judged = prompt.answer.scored_by_next_token
     return {
         "model": model.name,
         "prompt_id": prompt.id,

@@ -2,11 +2,11 @@
 
 1. The prompts of a batch are padded as everywhere (`interp.reading.tokens.pad`);
    transformers counts the positions of each from its first token.
-2. The checkpoint's generation settings are set aside: penalties, beams and the like, which would
-   change what is generated, are in force only where they are asked for here.
-3. Sampled tokens come from one uniform number per prompt and step, by the inverse of the cumulative
-   distribution. The numbers are drawn from a generator that prompt id and seed alone decide, so
-   that neither the batch nor the device has a part in them.
+2. The checkpoint's generation settings, such as penalties and beams, are set aside: they would
+   change what is generated.
+3. Sampled tokens come from one uniform number per prompt and step, through the inverse of the
+   cumulative distribution. The generator is seeded by prompt id and seed only, so the numbers
+   depend on neither batch nor device.
 4. A row ends at an end token, at a stop string in its own text, or at the length asked for.
 """
 
@@ -29,9 +29,9 @@ from transformers import (
 )
 
 from interp.errors import UserError, one_line
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.reading.target import decoder_prefix
+from interp.reading.outputs import decoder_prefix
 from interp.reading.tokens import Batch
 
 Finished = Literal["eos", "stop", "length"]
@@ -42,12 +42,12 @@ class Decoding:
     """How texts are generated."""
 
     max_new_tokens: int
-    """Most tokens of a text."""
+    """Maximum number of tokens of a text."""
     temperature: float = 0.0
     """0 takes the most probable token; above that, tokens are sampled with the probabilities that
     the logits divided by it give."""
     seed: int = 0
-    """Decides, with the prompt's id, what is sampled."""
+    """With the prompt's id, the seed of what is sampled."""
     stop: tuple[str, ...] = ()
     """Texts that end the generation; they and what follows are left out."""
 
@@ -70,7 +70,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What was generated behind one prompt."""
+    """What was generated after one prompt."""
 
     token_ids: tuple[int, ...]
     """Without the end token and what follows; with the tokens of a stop string."""
@@ -78,15 +78,15 @@ class Generated:
     """Without special tokens, the stop string, and white space around it."""
     finished: Finished
     finite: bool = True
-    """Whether all logits were; where not, nothing else says anything."""
+    """Whether all logits were finite; if not, nothing else is meaningful."""
 
 
 @torch.inference_mode()
 def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
-    """The text behind each prompt of a batch, within `model.measuring()`.
+    """The text after each prompt of a batch, within `model.measuring()`.
 
     Raises:
-        UserError: a prompt and its text may be longer than what the model reads, or it is a
+        UserError: a prompt with its text may be longer than the model's context, or the model is a
             classifier.
     """
     if model.kind is CLASSIFIER:
@@ -121,10 +121,10 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
 
 
 def _generating(model: Model) -> Any:
-    """The model itself, which transformers types as one that may lack `generate`.
+    """The model itself, whose annotated type may lack `generate`.
 
     Raises:
-        UserError: it generates no texts.
+        UserError: it does not generate texts.
     """
     if not model.hf.can_generate():
         raise UserError(
@@ -148,7 +148,7 @@ def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
 def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> GenerationConfig:
     tokenizer = model.tokenizer
     padding = tokenizer.pad_token_id
-    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers gives it no types
+    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers does not annotate it
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
         eos_token_id=model.end_tokens or None,
@@ -161,7 +161,7 @@ def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> Genera
 
 @contextmanager
 def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
-    """Within the block the model's own generation settings, which fill every gap, are these."""
+    """Within the block replace the model's generation settings, which would fill every gap."""
     own = model.hf.generation_config
     model.hf.generation_config = settings
     try:
@@ -172,10 +172,10 @@ def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
 
 @contextmanager
 def _understood(model: Model) -> Iterator[None]:
-    """Within the block, what transformers cannot make of a configuration is an error of the model.
+    """Within the block, errors of transformers about a configuration become errors of the model.
 
     Raises:
-        UserError: it generates no texts with these settings.
+        UserError: the model cannot generate texts with its settings.
     """
     try:
         yield
@@ -187,9 +187,9 @@ def _understood(model: Model) -> Iterator[None]:
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """On CUDA, keep masked attention off the kernel that `safe_width` is about.
+    """On CUDA, keep masked attention off the kernel that `safe_width` describes.
 
-    A batch grows by one column per token, through the widths that are wrong there.
+    A batch grows by one column per token, and so passes through the widths that go wrong there.
     """
     if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
         return sdpa_kernel(SDPBackend.MATH)
@@ -197,7 +197,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """Sees whether all logits of each row are finite; changes none, but for what cannot be used."""
+    """Records whether all logits of each row are finite; rows that are not become zeros."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -210,14 +210,14 @@ class _Finite(LogitsProcessor):
         return torch.where(finite[:, None], scores, 0.0)
 
     def rows(self) -> list[bool]:
-        """For each row whether they were, at every step."""
+        """For each row, whether its logits were finite at every step."""
         assert self._finite is not None
         found: list[bool] = self._finite.tolist()
         return found
 
 
 class _Sampling(LogitsProcessor):
-    """Leaves of each row one token, drawn with the probabilities of the tempered logits."""
+    """Leaves one token of each row, drawn with the probabilities of the tempered logits."""
 
     def __init__(self, batch: Batch, decoding: Decoding) -> None:
         self._temperature = decoding.temperature
@@ -237,7 +237,7 @@ class _Sampling(LogitsProcessor):
 def inverse_cdf(
     logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
 ) -> Int[Tensor, " row"]:
-    """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
+    """The token of each row where the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
     # The sum may miss 1 by rounding; a share of it is never past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
@@ -246,7 +246,7 @@ def inverse_cdf(
 
 
 class _StopStrings(StoppingCriteria):
-    """Ends the rows whose own text, without the prompt, holds a stop string."""
+    """Ends the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start

@@ -1,24 +1,25 @@
-"""Answers to prompts that begin alike, whose shared tokens are read once.
+"""Answers to any number of prompts: tokens that they share are read once, and memory may run out.
 
-1. The prefixes of a batch are run: in one pass, or in parts behind what they share themselves.
-2. Part by part, the rest of each prompt is run behind the keys and values of its prefix. Rows stay
+1. The prefixes of a batch are run: in one pass, or in parts after what they themselves share.
+2. Part by part, the rest of each prompt is run after the keys and values of its prefix. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
 3. The logits of the last position give the rows of the tables.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
 
-from interp.models.cache import KeyValues, gathered, holds_key_values_alone, joined
+from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
-from interp.models.rotary import is_long
+from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import CausalReader
-from interp.reading.shared_batches import Part, Prefixes, SharedBatch
-from interp.reading.tokens import Batch, safe_width
+from interp.reading.shared_batches import Part, Prefixes, SharedBatch, shared_batches
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import AnswerRows, Predictions, answer_tables, predict
 
@@ -41,7 +42,7 @@ def score_shared_batch(
 def predict_parts(
     model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
 ) -> Iterator[tuple[Batch, Predictions]]:
-    """The prompts of each part as a plain batch, with what the model puts at their answers' place.
+    """The prompts of each part as a plain batch, with the predictions of their answers.
 
     Use it within `model.measuring()`.
     """
@@ -77,10 +78,10 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether prompts of up to so many tokens mean the same to a model when read in two steps.
+    """Whether a model reads prompts of up to so many tokens the same in two steps.
 
-    What one step hands to the next must be the keys and values of each layer and nothing else, and
-    the rotary frequencies must be those of short prompts (`interp.models.rotary`).
+    One step must pass on only the keys and values of each layer, and the rotary frequencies must be
+    those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
@@ -105,3 +106,63 @@ def _source(
     """
     positions = _prompts_of(batch, part).position_ids[:, : -part.read]
     return places[batch.prefix[part.start : part.end]].gather(1, positions)
+
+
+_Result = TypeVar("_Result")
+
+
+def answer_batches(
+    model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
+) -> Iterator[tuple[list[int], Batch]]:
+    """Batches of prompts that begin alike, where that saves enough, and of the others by length.
+
+    Yields the indices of each batch's prompts with the batch.
+    """
+    longest = max((len(prompt) for prompt in prompts), default=0)
+    if readable_in_parts(model, longest):
+        return shared_batches(model, prompts, batch_tokens=batch_tokens)
+    return batches(model, prompts, batch_tokens=batch_tokens)
+
+
+def read_all(
+    model: Model,
+    prompts: Sequence[TokenizedPrompt],
+    answer_tokens: AnswerTokenizer,
+    budget: TokenBudget,
+    *,
+    read: Callable[[Predictions], Sequence[_Result]],
+) -> list[_Result]:
+    """What `read` takes from the model's predictions for each prompt, without a gradient.
+
+    Use it within `model.measuring()`. When memory runs out, the rest is read in smaller batches.
+
+    Raises:
+        RuntimeError: memory ran out on a single prompt.
+    """
+    found: dict[int, _Result] = {}
+    while len(found) < len(prompts):
+        waiting = [index for index in range(len(prompts)) if index not in found]
+        left = [prompts[index] for index in waiting]
+        for places, batch in answer_batches(model, left, batch_tokens=budget.tokens):
+            try:
+                results = _read_batch(model, batch, answer_tokens, read)
+            except RuntimeError as error:
+                if len(places) == 1 or not is_out_of_memory(error):
+                    raise
+                budget.shrink(batch.token_ids.numel())
+                break
+            found |= zip([waiting[place] for place in places], results, strict=True)
+    return [found[index] for index in range(len(prompts))]
+
+
+@torch.inference_mode()
+def _read_batch(
+    model: Model,
+    batch: Batch,
+    answer_tokens: AnswerTokenizer,
+    read: Callable[[Predictions], Sequence[_Result]],
+) -> list[_Result]:
+    if isinstance(batch, SharedBatch):
+        parts = predict_parts(model, batch, answer_tokens)
+        return [result for _, predictions in parts for result in read(predictions)]
+    return list(read(predict(model, batch, answer_tokens)))

@@ -13,7 +13,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import AnswerRows, answer_tables, predict
-from interp.scoring.perplexity import perplexities
+from interp.scoring.likelihood import perplexities
 from interp.tables import Row
 
 

@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 from interp.console import Progress
 from interp.errors import UserError, shortened
 from interp.reading.budget import is_out_of_memory
-from interp.training.checkpoints import keep, last_whole, take, workplace
+from interp.training.folder import keep, last_whole, take, workplace
 
 Batch = Mapping[str, Any]
 """What a step learns: tensors by name, or mappings of them."""
@@ -44,14 +44,14 @@ def fit(
         model: what is trained, in fp32: a model of transformers, or one that peft has wrapped.
         batches: the batch of each step; taken in this order, as many as there are steps.
         loss: what is minimized.
-        folder: holds Trainer's checkpoints; `checkpoints.remove_checkpoints` ends it.
-        title: what the progress is called.
+        folder: holds Trainer's checkpoints until `remove_checkpoints`.
+        title: the title of the progress.
         arguments: those of transformers' `TrainingArguments`, such as learning_rate, save_steps,
             use_cpu.
 
     Raises:
-        UserError: the folder holds checkpoints that another program wrote, something else than
-            files in the place of one, or one that cannot be taken up.
+        UserError: the folder holds checkpoints that another program wrote, something other than
+            files in the place of one, or one that cannot be continued from.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
     take(folder)
@@ -76,8 +76,8 @@ def fit(
 
 
 def _settings(place: Path, **arguments: Any) -> TrainingArguments:
-    # Its bars, one for each checkpoint, would run into the progress that is shown here.
-    # transformers gives this function no types.
+    # Its bars, one per checkpoint, would run into the progress that is shown here.
+    # transformers does not annotate this function.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
         output_dir=str(place),
@@ -136,18 +136,18 @@ class _Trainer(Trainer):
 
 
 class _Kept(TrainerCallback):
-    """Checkpoints are put in their place once they are saved; of one, little is believed."""
+    """Moves checkpoints into place once saved, and reads only the step from one."""
 
     def __init__(self, folder: Path, done: int) -> None:
         self._folder = folder
         self._done = done
         self.began = False
-        """Whether a step has begun, so that nothing is read of a checkpoint any more."""
+        """Whether a step has begun, after which no checkpoint is read."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """What Trainer read of its state but the step is made again."""
+        """Make Trainer's state again, apart from the step that it read."""
         if state.global_step != self._done:
             raise ValueError(f"it is called after step {self._done}, but says {state.global_step}")
         made = TrainerState(
@@ -158,7 +158,7 @@ class _Kept(TrainerCallback):
             # The state is declared to take callbacks, and takes whatever has a state.
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
-        # transformers gives this function no types.
+        # transformers does not annotate this function.
         made.compute_steps(args, args.max_steps)  # type: ignore[no-untyped-call]
         vars(state).update(vars(made))
 

@@ -1,8 +1,9 @@
-"""Lessons: prompts as a model reads them, with what it is to answer, and the batch of each step."""
+"""Lessons: prompts as a model reads them, with their answers; the batch of each step."""
 
 import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -16,10 +17,10 @@ from torch.utils.data import Dataset
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL, CLASSIFIER
+from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import fixed_answers
 from interp.reading.tokens import TokenizedPrompt, safe_width, tokenize_whole
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.spec import TrainSpec
@@ -28,21 +29,20 @@ IGNORED = -100
 """Label of tokens that are not learned."""
 
 BUCKET = 32
-"""Batches whose prompts are sorted by length together, so that a batch has little padding."""
+"""Batches whose prompts are sorted by length together, so that batches have little padding."""
 
 _READ_AT_ONCE = 256
 
 
 class Lesson(NamedTuple):
-    """A prompt and its answer as a model has them."""
+    """A prompt and its answer in a model's tokens."""
 
     token_ids: NDArray[np.int32]
-    """What is read; of a causal model the prompt and its answer."""
+    """What the model reads; for a causal model the prompt and its answer."""
     target: NDArray[np.int32]
-    """A classifier's class; or the tokens that are to be written, the last of those that are read
-    by a causal model."""
+    """A classifier's class; or the tokens to be written, which a causal model also reads last."""
     group: str
-    """What the prompts of its group share: the `pair_id`."""
+    """The prompt's `pair_id`, which its group shares."""
 
 
 class Lessons(NamedTuple):
@@ -63,7 +63,7 @@ class Lessons(NamedTuple):
 
     @property
     def longest(self) -> Lesson:
-        """The lesson of which most is read, and of those the one of which most is written."""
+        """The lesson with the most tokens to read and, among those, to write."""
         return max(self.lessons, key=lambda lesson: (len(lesson.token_ids), len(lesson.target)))
 
 
@@ -71,7 +71,7 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     """The lessons of prompts, for a model; those that are too long for it are left out.
 
     Raises:
-        UserError: all are too long, or an answer that is none of a classifier's classes.
+        UserError: all are too long, or an answer is not among a classifier's classes.
     """
     lessons: list[Lesson] = []
     with Progress("read the training set", total=len(prompts)) as progress:
@@ -95,7 +95,7 @@ def _chunks(prompts: Iterable[Prompt]) -> Iterator[list[Prompt]]:
 
 
 def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterator[Lesson]:
-    # Segments are of no use here, and to find their tokens takes most of the time.
+    # Segments are not needed here, and finding their tokens takes most of the time.
     bare = [replace(prompt, segments={}, roles={}) for prompt in prompts]
     for prompt, tokenized in zip(bare, tokenize_whole(model, bare), strict=True):
         if model.kind is CLASSIFIER:
@@ -120,9 +120,9 @@ def _class(model: Model, prompt: Prompt) -> int:
 
 
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
-    """The tokens of an answer behind the prompt of a causal model, and what ends its turn."""
+    """The tokens of an answer after a causal model's prompt, and the token that ends its turn."""
     reader = AnswerTokenizer(model)
-    ids = reader.behind(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
+    ids = reader.after(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
     end = model.tokenizer.eos_token_id
     return list(ids) if end is None else [*ids, end]
 
@@ -147,9 +147,9 @@ def steps_of(
         batch: lessons in a step.
         epochs: how often each lesson comes.
         seed: decides the order.
-        curriculum: in the first epoch short groups come before long ones, but for a random part
-            of their length, up to this share of it; None for no such order. A group stays
-            together, so that what tells its prompts apart is in the gradient of one batch.
+        curriculum: in the first epoch short groups come before long ones, where each length is
+            first increased at random by up to this share; None for no such order. A group stays
+            together, so that the differences among its prompts are in the gradient of one batch.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -177,7 +177,7 @@ def _short_first(
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:
-    """All places in a random order, but that a batch has similar lengths."""
+    """All places in random order, with similar lengths in each batch."""
     order = sorted(range(len(lengths)), key=lambda _: rng.random())
     buckets = _cut(order, batch * BUCKET)
     made = [step for own in buckets for step in _cut(sorted(own, key=lengths.__getitem__), batch)]
@@ -239,3 +239,80 @@ def _padded(
     for place, row in enumerate(rows):
         table[place, : len(row)] = row
     return torch.from_numpy(table)
+
+
+_NUMBER_BYTES = 4
+"""Weights, gradients and AdamW's two means of each are in fp32."""
+
+
+class Estimate(NamedTuple):
+    """Steps, and memory in bytes."""
+
+    lessons: int
+    """Prompts that are learned."""
+    too_long: int
+    """Prompts that are left out, since the model cannot read so many tokens."""
+    longest: int
+    """Tokens of the longest."""
+    steps: int
+    parameters: int
+    trained: int
+    """Parameters that are trained: all, or those of an adapter."""
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    """What a step keeps from its forward pass for its backward pass, where all prompts of the batch
+    are as long as the longest."""
+
+    @property
+    def memory(self) -> int:
+        """All of it together; libraries and temporary results come on top."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
+    """What training a model will take; its weights are not needed (`Start.outline`)."""
+    trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
+    parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
+    longest = lessons.longest
+    return Estimate(
+        lessons=len(lessons.lessons),
+        too_long=lessons.too_long,
+        longest=len(longest.token_ids),
+        steps=len(Steps(outline, spec, lessons.lessons)),
+        parameters=parameters,
+        trained=learned,
+        weights=parameters * _NUMBER_BYTES,
+        gradients=learned * _NUMBER_BYTES,
+        optimizer=learned * _NUMBER_BYTES * 2,
+        activations=_kept(outline, to_batch(outline, [longest] * spec.batch)),
+    )
+
+
+def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
+    """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
+    # A mask of tokens would be read, which cannot be on the device "meta"; one of scores is not.
+    mask = batch["attention_mask"][:, None, None].float()
+    inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
+    own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
+    with _counting(own) as kept:
+        outline.hf.train()(**inputs)
+    return sum(kept.values())
+
+
+@contextmanager
+def _counting(without: set[int]) -> Iterator[dict[int, int]]:
+    """Within the block: the size of each storage that is kept for a backward pass."""
+    kept: dict[int, int] = {}
+    alive: list[Tensor] = []  # so that no two storages have one address
+
+    def count(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in without and storage._cdata not in kept:
+            alive.append(tensor)
+            kept[storage._cdata] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        yield kept

@@ -1,4 +1,4 @@
-"""One training run: a folder that holds checkpoints, and ends as an ordinary model folder.
+"""A training run: its folder holds checkpoints, and in the end an ordinary model.
 
 1. Find the model and read the training set as it reads it; nothing is written before that.
 2. Take the folder, which must be empty or hold this very run, and train from the last checkpoint.
@@ -19,11 +19,11 @@ from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
-from interp.models.adapters import SETTINGS
-from interp.models.kinds import TEXT_TO_TEXT
+from interp.models.adapters import SETTINGS, low_rank, save_adapter
+from interp.models.architectures import TEXT_TO_TEXT
+from interp.models.load import set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.models.threads import set_threads
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
 from interp.runs.claims import Claims
@@ -31,37 +31,40 @@ from interp.runs.code import code_version
 from interp.runs.environment import now, peak_memory, versions
 from interp.runs.run import take_folder
 from interp.runs.schemas import Call, read_record, updated, write_record
-from interp.training.checkpoints import remove_checkpoints
-from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
-from interp.training.lessons import Steps, read_lessons
-from interp.training.low_rank import check_low_rank, low_rank, save_adapter
-from interp.training.record import RECORD, TrainIdentity, TrainRecord, check_same_training
-from interp.training.spec import HELD_OUT, SETTLED, Keeping, TrainSpec
-from interp.training.start import start
+from interp.training.folder import (
+    RECORD,
+    TrainIdentity,
+    TrainRecord,
+    check_same_training,
+    remove_checkpoints,
+)
+from interp.training.lessons import Estimate, Steps, estimate, read_lessons
+from interp.training.spec import HELD_OUT, SETTLED, CheckpointOptions, TrainSpec
+from interp.training.start import check_low_rank, start
 
 FROM_SCRATCH_RATE = 1e-3
 WRITING_RATE = 1e-4
 RATE = 1e-5
 LORA_RATE = 2e-4
-"""Learning rates where none is given: those of Sanyal et al. (2022) for T5 and RoBERTa, and of
-Dettmers et al. (2023) for adapters."""
+"""Default learning rates: those of Sanyal et al. (2022) for T5 and RoBERTa, and of Dettmers et al.
+(2023) for adapters."""
 
 EPSILON = 1e-6
 EPSILON_FROM_SCRATCH = 1e-8
-"""Of Adam: that of Sanyal et al. (2022) for checkpoints, and the usual one, since with 1e-6 a small
-T5 did not learn to tell True from False."""
+"""Adam's epsilon: that of Sanyal et al. (2022) for checkpoints, and the usual one from scratch,
+since with 1e-6 a small T5 did not learn to distinguish True from False."""
 
 
 class Training:
-    """A training run that is prepared: the model is found, and its lessons are read."""
+    """A prepared training run: the model is found, and its lessons are read."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
         """Find the model and read the training set.
 
         Raises:
-            UserError: a model or prompts that cannot be found or loaded, or options of loading
-                that do not go with training.
+            UserError: the model or the prompts cannot be found or loaded, or an option of loading
+                does not go with training.
         """
         _check_loading(loading)
         loading = loading.model_copy(update={"dtype": "float32"})
@@ -94,15 +97,15 @@ class Training:
             }
         )
 
-    def run(self, keeping: Keeping, *, command: str | None = None) -> TrainRecord:
-        """Train, or take up where an earlier call was stopped; returns the finished record.
+    def run(self, kept: CheckpointOptions, *, command: str | None = None) -> TrainRecord:
+        """Train, or continue where an earlier call was stopped; returns the finished record.
 
         Raises:
-            UserError: a folder that holds something else or in which another process trains, or
-                that cannot be written.
+            UserError: the folder holds something else, cannot be written, or another process
+                trains in it.
         """
         identity = self.identity()
-        folder = keeping.out or _default_folder(identity)
+        folder = kept.out or _default_folder(identity)
         earlier = _earlier(folder, identity)
         if earlier is not None and earlier.finished:
             echo(f"{folder} holds this model, trained {earlier.finished}")
@@ -114,7 +117,7 @@ class Training:
             if not mine:
                 raise UserError(f"another process trains in {folder}; wait for it, or end it")
             with writing(folder):
-                record = self._run(model, folder, identity, keeping, command)
+                record = self._run(model, folder, identity, kept, command)
         claims.remove_folder()
         return record
 
@@ -123,14 +126,14 @@ class Training:
         model: Model,
         folder: Path,
         identity: TrainIdentity,
-        keeping: Keeping,
+        kept: CheckpointOptions,
         command: str | None,
     ) -> TrainRecord:
         began = time.monotonic(), time.process_time()
-        set_threads(model, keeping.threads)
+        set_threads(model, kept.threads)
         steps = Steps(model, self.spec, self.lessons.lessons)
         record = self._begun(folder, identity, model, len(steps), command)
-        self._learn(model, steps, folder, keeping)
+        self._learn(model, steps, folder, kept)
         trained = Model(str(folder), model.hf, model.tokenizer, chat=model.chat)
         record = self._finished(folder, record, trained, began)
         with writing(folder):
@@ -163,22 +166,22 @@ class Training:
         write_record(inside(folder, RECORD), record)
         return record
 
-    def _learn(self, model: Model, steps: Steps, folder: Path, keeping: Keeping) -> None:
+    def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
         """Train the model in place, and save what was learned."""
         if self.lessons.too_long:
             echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
         if self.spec.lora_rank is None:
-            self._fit(model, model.hf, steps, folder, keeping)
+            self._fit(model, model.hf, steps, folder, kept)
             save_folder(folder, model, model.hf.save_pretrained, last="config.json")
             return
         wrapped = low_rank(model.hf, self.spec.lora_rank, seed=self.spec.seed)
-        self._fit(model, wrapped, steps, folder, keeping)
+        self._fit(model, wrapped, steps, folder, kept)
         base = self.start.base()
         save_folder(folder, model, lambda place: save_adapter(wrapped, place, base), last=SETTINGS)
         wrapped.merge_and_unload()
 
     def _fit(
-        self, model: Model, learner: nn.Module, steps: Steps, folder: Path, keeping: Keeping
+        self, model: Model, learner: nn.Module, steps: Steps, folder: Path, kept: CheckpointOptions
     ) -> None:
         with _fitting(self.spec.batch, model):
             fit(
@@ -196,7 +199,7 @@ class Training:
                 adam_beta2=0.98,
                 adam_epsilon=EPSILON_FROM_SCRATCH if self.spec.from_scratch else EPSILON,
                 logging_steps=50,
-                save_steps=keeping.checkpoint_steps,
+                save_steps=kept.checkpoint_steps,
             )
 
     def _default_rate(self, model: Model) -> float:
@@ -240,10 +243,10 @@ class Training:
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Within the block, memory that does not suffice is an error that says what to do.
+    """Within the block, running out of memory becomes an error that says what to do.
 
     Raises:
-        UserError: it does not.
+        UserError: memory ran out.
     """
     try:
         yield
@@ -263,7 +266,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
         folder: where they go.
         model: its tokenizer is saved.
         save: saves everything else into an empty folder.
-        last: the file by which a folder is a model's: it comes last, once all else is there.
+        last: the file that makes the folder a model's: it is moved there last.
 
     Raises:
         UserError: it cannot be written.
@@ -279,7 +282,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
 
 
 def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
-    """The record of the run in a folder, which must be this one; None where there is none."""
+    """The record in a folder, which must be that of this run; None where there is none."""
     earlier = read_record(inside(folder, RECORD), TrainRecord)
     if earlier is not None:
         check_same_training(folder, earlier.training, identity)
@@ -293,7 +296,7 @@ def _default_folder(identity: TrainIdentity) -> Path:
 
 
 def _check_loading(loading: Loading) -> None:
-    """Refuse options by which weights are not in fp32 on one device."""
+    """Refuse options that put weights in another type than fp32 or on several devices."""
     for name in SETTLED:
         if getattr(loading, name) != Loading.model_fields[name].default:
             raise UserError(f"training is in fp32 on one device; leave out {name}")

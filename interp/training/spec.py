@@ -93,12 +93,31 @@ class TrainSpec(Options, ABC):
         self, prompts: "Sequence[Prompt]", tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
         """Scores of a held-out split, from the tables of what was measured of it."""
-        from interp.training.metrics import answer_metrics
-
         return answer_metrics(prompts, tables["answers"])
 
 
-class Keeping(Options):
+def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict[str, float]:
+    """Accuracy, and F1 averaged over the correct answers by their frequency.
+
+    Args:
+        prompts: what was asked.
+        answers: the answers table. A prompt that could not be measured has no answer, and counts
+            as wrong.
+    """
+    import pandas as pd
+    from sklearn.metrics import f1_score
+
+    gold = pd.Series({prompt.id: prompt.answer.gold for prompt in prompts})
+    given = answers.set_index("prompt_id")["answer"].reindex(gold.index).fillna("")
+    weighted = f1_score(gold, given, average="weighted", zero_division=0.0)
+    return {
+        "prompts": float(len(gold)),
+        "accuracy": float((gold == given).mean()),
+        "weighted_f1": float(weighted),
+    }
+
+
+class CheckpointOptions(Options):
     """Where a training run is kept and how it is computed; no number depends on it."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None

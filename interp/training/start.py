@@ -3,36 +3,40 @@
 1. A **causal** or **text-to-text** model begins as it is.
 2. A **classifier** that has the classes of the answers begins as it is. Any other encoder gets a
    new head for them.
-3. From scratch, only the configuration and the tokenizer are read.
+3. From scratch, only the configuration and the tokenizer are read. Small built-in models have a
+   tokenizer that learns the words of the prompts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from interp.errors import UserError
-from interp.models.adapters import Base
-from interp.models.chat_format import ChatFormat
-from interp.models.checkpoint import read_configuration
-from interp.models.completeness import check_complete, quiet_report
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
+from interp.models.adapters import Base, check_peft
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
+from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
-from interp.models.loading import Loading
+from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model
-from interp.models.names import canonical_name
-from interp.models.places import locate
-from interp.models.problems import reading
-from interp.models.proportion import check_sizes
+from interp.models.resolve import resolve
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
+from interp.models.weight_checks import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
-from interp.reading.target import decoder_prefix
-from interp.training.small import SMALL, small_configuration
+from interp.reading.outputs import decoder_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +48,16 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """What it is made of, by which a later call knows it again."""
+    """What it is made of, so that a later call recognises it."""
     weights: Callable[[], PreTrainedModel]
-    """Makes it, in fp32 and on its device."""
+    """Makes the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
     """The checkpoint that it begins with; None from scratch."""
 
     def base(self) -> Base:
-        """What an adapter is trained on, for its folder; of a checkpoint."""
+        """What an adapter is trained on, for its folder; only where it begins with a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
@@ -62,13 +66,13 @@ class Start:
         """The model with its weights.
 
         Raises:
-            UserError: they cannot be loaded, or are not those of the configuration.
+            UserError: they cannot be loaded, or do not belong to the configuration.
         """
         return self._made(self.weights())
 
     def outline(self) -> Model:
         """The model without memory for its weights, on the device "meta"."""
-        with torch.device("meta"), reading("config.json", self.name):
+        with torch.device("meta"), as_user_error("config.json", self.name):
             hf = self.kind.auto.from_config(self.config, dtype=torch.float32)
         return self._made(hf)
 
@@ -79,7 +83,7 @@ class Start:
 def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
     """The kind that a model is trained as, whatever its checkpoint was made for.
 
-    An encoder becomes a classifier, also one that fills masks or chooses among texts.
+    An encoder becomes a classifier, even one that fills masks or chooses among texts.
     """
     if getattr(config, "is_encoder_decoder", False):
         return TEXT_TO_TEXT
@@ -94,11 +98,11 @@ def start(
     """What a training run begins with; no weights are read yet.
 
     Args:
-        name: of a model; from scratch also a folder without weights, or a built-in configuration.
+        name: a model; from scratch also a folder without weights, or a built-in configuration.
         loading: how it is loaded.
         from_scratch: begin with random weights.
-        seed: of random weights.
-        prompts: what it will learn; a classifier's classes are the options of the first.
+        seed: seed of random weights.
+        prompts: what it will learn; the options of the first are a classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.
@@ -119,6 +123,29 @@ def start(
     if begun.kind is TEXT_TO_TEXT:
         decoder_prefix(begun.outline())  # refused now rather than after the training
     return begun
+
+
+def check_low_rank(begun: Start) -> None:
+    """Check that an adapter can be trained for a model.
+
+    Raises:
+        UserError: it cannot, or peft is missing.
+    """
+    check_peft()
+    if begun.found is None:
+        raise UserError(
+            "an adapter changes a trained model; leave --lora-rank or --from-scratch out"
+        )
+    if begun.kind is CLASSIFIER:
+        raise UserError(
+            f"{begun.name} is a {begun.kind.name}, whose head is learned as a whole; leave "
+            "--lora-rank out"
+        )
+    if begun.found.adapter is not None:
+        raise UserError(
+            f"{begun.name} is an adapter itself; leave --lora-rank out to train it and its base "
+            "as one model"
+        )
 
 
 def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
@@ -148,7 +175,7 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
     if found.stored is not None:
         check_sizes(found.name, CLASSIFIER, found.config, found.stored, trust_remote_code=trusted)
     hf = _random(found.name, CLASSIFIER, found.config, loading, seed)
-    with reading("its weights", found.name), quiet_report():
+    with as_user_error("its weights", found.name), quiet_report():
         loaded, info = CLASSIFIER.auto.from_pretrained(
             found.location,
             config=found.config,
@@ -158,13 +185,13 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Not its head, which may have as many classes under other names.
+    # Not its head, which may have as many classes with other names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """The tensors of embeddings and layers, among those that are missing, say."""
+    """Without the tensors of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -175,14 +202,14 @@ def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
 def _configured(
     name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    place = locate(canonical_name(name), loading.revision)
+    place = resolve(canonical_name(name), loading.revision)
     options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
     if isinstance(place.location, Path):
         read_configuration(name, place.location)
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         config = AutoConfig.from_pretrained(place.location, **options)
         kind = trained_kind(config, config.architectures or ())
-    with reading("its tokenizer", name):
+    with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(place.location, **options)
         check_tokenizer(name, tokenizer, config)
     if kind is CLASSIFIER:
@@ -219,7 +246,7 @@ def _random(
     name: str, kind: Kind, config: PreTrainedConfig, loading: Loading, seed: int
 ) -> PreTrainedModel:
     torch.manual_seed(seed)
-    with reading("config.json", name):
+    with as_user_error("config.json", name):
         hf = kind.auto.from_config(
             config,
             dtype=torch.float32,
@@ -237,3 +264,126 @@ def _name_classes(config: PreTrainedConfig, classes: tuple[str, ...]) -> None:
 
 def _device(loading: Loading) -> str:
     return loading.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+VOCABULARY = 2048
+"""Maximum number of tokens of the tokenizer."""
+
+POSITIONS = 1024
+"""Longest prompt in tokens."""
+
+_READ = 10_000
+"""Prompts that the tokenizer learns from."""
+
+_SPECIAL = ("<pad>", "<s>", "</s>")
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A built-in configuration."""
+
+    kind: Kind
+    model_type: str
+    settings: Mapping[str, Any]
+    around: str
+    """Special tokens around a text, where $A is the text."""
+
+
+SMALL = {
+    "small-encoder": Small(
+        CLASSIFIER,
+        # Rotary positions and norms before the layers: learned positions and norms after them took
+        # about twice as many prompts. Weights that begin at 0.02, the usual deviation, learn
+        # nothing for long.
+        "modernbert",
+        {
+            "hidden_size": 64,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 2,
+            "intermediate_size": 128,
+            "max_position_embeddings": POSITIONS,
+            "global_attn_every_n_layers": 1,
+            "classifier_pooling": "cls",
+            "initializer_range": 0.12,
+            "cls_token_id": 1,
+            "sep_token_id": 2,
+        },
+        "<s> $A </s>",
+    ),
+    "small-text-to-text": Small(
+        TEXT_TO_TEXT,
+        "t5",
+        {
+            "d_model": 64,
+            "d_kv": 32,
+            "d_ff": 128,
+            "num_layers": 4,
+            "num_decoder_layers": 1,
+            "num_heads": 2,
+            "dropout_rate": 0.0,
+            "decoder_start_token_id": 0,
+            # From 1, the usual factor, so small a T5 learns prompts by heart and nothing else.
+            "initializer_factor": 0.4,
+        },
+        "$A </s>",
+    ),
+    "small-decoder": Small(
+        CAUSAL,
+        "llama",
+        {
+            "hidden_size": 128,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 4,
+            "intermediate_size": 352,
+            "max_position_embeddings": POSITIONS,
+            "tie_word_embeddings": True,
+        },
+        "<s> $A",
+    ),
+}
+"""By the name that is given as the model's."""
+
+
+def small_configuration(
+    name: str, prompts: Sequence[Prompt]
+) -> tuple[Kind, PreTrainedConfig, PreTrainedTokenizerFast]:
+    """A built-in configuration, and a tokenizer trained on some prompts."""
+    small = SMALL[name]
+    tokenizer = _tokenizer(small, prompts)
+    config = AutoConfig.for_model(
+        small.model_type,
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        **small.settings,
+    )
+    return small.kind, config, tokenizer
+
+
+def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFast:
+    """Byte-pair encoding of the prompts' texts and answers: a token for each frequent word."""
+    tokenizer = Tokenizer(models.BPE())
+    # A word is the same at the beginning of a text and within it.
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(_SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = (
+        text
+        for prompt in islice(iter(prompts), _READ)
+        for text in (prompt.text, *(form for o in prompt.answer.options for form in o.forms))
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=small.around,
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in _SPECIAL],
+    )
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers does not annotate it
+        tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>"
+    )

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from interp.attribution.targets import Attributed, attributed_tokens, log_odds, objective
 from interp.errors import UserError
-from interp.reading.chat import ChatText
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokens
 from interp.scoring.answers import Predictions
 from tests.support.systems import numbers, three_options

@@ -12,10 +12,9 @@ from interp.errors import UserError
 from interp.measurements.activations import Activations
 from interp.measurements.collect import collect
 from interp.models.architectures import layers_of
-from interp.models.hooks import skipped
+from interp.models.sites import skipped
 from interp.prompts.answers import AnswerOption, Choice
-from interp.reading.roles import token_roles, token_segments
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import token_roles, token_segments, tokenize
 from interp_probes.specs import Residuals
 from tests.patching.test_encoders import KINDS as ENCODERS
 from tests.patching.test_encoders import module_of

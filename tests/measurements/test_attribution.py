@@ -3,8 +3,7 @@ import pytest
 
 from interp.attribution.method import SegmentScores, TokenScores
 from interp.measurements.attribution import segment_score_rows, token_score_rows
-from interp.reading.roles import token_segments
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import token_segments, tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

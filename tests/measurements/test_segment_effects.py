@@ -11,10 +11,9 @@ from interp.measurements.collect import collect
 from interp.measurements.effects import Effects
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.grid import Grid
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import Donor, Prompt, compose
 from interp.reading.budget import token_budget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer

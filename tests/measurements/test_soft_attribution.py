@@ -11,8 +11,8 @@ from interp.errors import UserError
 from interp.measurements.attribute import Attribute
 from interp.measurements.soft_attribution import UNCHANGED
 from interp.measurements.soft_keeping import SoftKeeping
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import with_donors
+from interp.prompts.prompt import Donor
 from interp.reading.tokens import tokenize
 from interp.tables import SCHEMAS
 from tests.support.prompts import some_prompts

@@ -22,7 +22,7 @@ RANK = 3
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder with a base, "base", and one with an adapter whose weights are random, "adapter"."""
-    from interp.training.low_rank import low_rank, save_adapter
+    from interp.models.adapters import low_rank, save_adapter
 
     folder = tmp_path_factory.mktemp("adapters")
     model = make_tiny("llama", byte_level())
@@ -90,6 +90,16 @@ def test_a_merged_model_answers_as_peft_does_without_merging(trained):
     tokens = torch.arange(5, 25)[None]
     with torch.no_grad():
         torch.testing.assert_close(model.hf(tokens).logits, beside.model(tokens).logits)
+
+
+def test_in_float64_it_is_the_formula_to_the_last_digits(trained):
+    base, model = (load(trained / name, dtype="float64") for name in ("base", "adapter"))
+    name = "model.layers.1.self_attn.q_proj"
+    stored = load_file(trained / "adapter" / WEIGHTS)
+    a, b = (stored[f"base_model.model.{name}.lora_{x}.weight"].double() for x in "AB")
+    before, after = (own.hf.get_submodule(name).weight.detach() for own in (base, model))
+    assert after.dtype == torch.float64
+    assert (after - (before + 2 * b @ a)).abs().max() < 1e-10
 
 
 def test_its_identity_is_that_of_both(trained, adapter):
@@ -260,7 +270,7 @@ def test_a_change_of_tied_embeddings_is_refused(tmp_path):
 
 
 def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
-    monkeypatch.setattr("interp.models.load.locate", on_the_hub)
+    monkeypatch.setattr("interp.models.load.resolve", on_the_hub)
     monkeypatch.setattr(
         "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
     )
@@ -269,6 +279,6 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
 
 
 def on_the_hub(name, revision):
-    from interp.models.places import Place
+    from interp.models.resolve import Resolved
 
-    return Place(name, {"kind": "hub", "name": name, "revision": "main"})
+    return Resolved(name, {"kind": "hub", "name": name, "revision": "main"})

@@ -1,14 +1,20 @@
 import copy
 
 import pytest
+import torch
 from torch import nn
 
+import interp
 from interp.errors import UserError
+from interp.measurements.soft_score import SoftScore
 from interp.models.architectures import ARCHITECTURES, architecture_of, attentions_of, layers_of
+from interp.reading.tokens import tokenize
+from interp_probes.specs import Familiarity
 from tests.support.other_kinds import classifier
 from tests.support.other_models import SHAPES
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
+from tests.support.unmapped import UNMAPPED, unmapped_model
 
 
 def test_every_architecture_has_a_tiny_model():
@@ -51,3 +57,106 @@ def test_an_encoder_that_pools_all_tokens_is_refused():
     hf.config.classifier_pooling = "mean"
     with pytest.raises(UserError, match="its head pools by 'mean', not the first token"):
         architecture_of(hf)
+
+
+KINDS = [*UNMAPPED, "gemma3"]
+WITHOUT_ATTENTION = ("mamba", "mamba2")
+TOLERANCE = {"rtol": 0, "atol": 1e-5}
+
+
+def plain(model, prompt, **options):
+    """transformers' own forward pass over one prompt."""
+    return model.hf(input_ids=torch.tensor([prompt.token_ids]), use_cache=False, **options)
+
+
+def scores_of(table, prompt, method):
+    own = table[(table["prompt_id"] == prompt.prompt.id) & (table["method"] == method)]
+    return torch.tensor(own.sort_values("position")["share"].to_numpy(dtype="float32"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities(kind, prompts):
+    model = unmapped_model(kind)
+    answers = interp.score(model, prompts).answers
+    assert (answers["error"] == "").all()
+    with torch.no_grad():
+        expected = torch.stack(
+            [plain(model, prompt).logits[0, -1].softmax(-1) for prompt in tokenize(model, prompts)]
+        )
+    assert answers["predicted_token_id"].tolist() == expected.argmax(-1).tolist()
+    got = torch.tensor(answers["predicted_probability"].to_numpy(dtype="float32"))
+    torch.testing.assert_close(got, expected.max(-1).values, **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients(kind, prompts):
+    model, few = unmapped_model(kind), prompts[:6]
+    table = interp.attribute(
+        model, few, methods=["input_gradient"], keep_tokens=True
+    ).token_shares()
+    for prompt in tokenize(model, few):
+        ids = torch.tensor([prompt.token_ids])
+        embeddings = model.hf.get_input_embeddings()(ids).detach().requires_grad_()
+        logits = model.hf(inputs_embeds=embeddings, use_cache=False).logits[0, -1]
+        logits.log_softmax(-1)[logits.argmax()].backward()
+        norms = embeddings.grad[0].norm(dim=-1)
+        got = scores_of(table, prompt, "input_gradient")
+        torch.testing.assert_close(got, norms / norms.sum(), **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in WITHOUT_ATTENTION])
+def test_attention(kind, prompts):
+    eager = unmapped_model(kind, attn="eager")
+    # Falcon has a fused attention of its own, which tells nothing.
+    model = eager if kind == "falcon" else unmapped_model(kind)
+    few = prompts[:6]
+    table = interp.attribute(model, few, methods=["attention"], keep_tokens=True).token_shares()
+    for prompt in tokenize(model, few):
+        with torch.no_grad():
+            layers = plain(eager, prompt, output_attentions=True).attentions
+        rows = [weights[0, :, -1].mean(0) for weights in layers if weights is not None]
+        torch.testing.assert_close(
+            scores_of(table, prompt, "attention"), torch.stack(rows).mean(0), **TOLERANCE
+        )
+
+
+@pytest.mark.parametrize("kind", [*WITHOUT_ATTENTION, "falcon"])
+def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
+    with pytest.raises(UserError, match="returns no attention; leave the method out"):
+        interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
+
+
+@pytest.mark.parametrize("kind", ["bloom", "mamba", "opt"])
+def test_familiarity(kind, prompts):
+    rows = Familiarity().bind(unmapped_model(kind))(prompts[:4])["familiarity"]
+    assert all(0 < row["familiarity"] < 1 for row in rows)
+
+
+@pytest.mark.parametrize("kind", UNMAPPED)
+def test_what_needs_the_map_says_what_works_without(kind, prompts):
+    model = unmapped_model(kind)
+    with pytest.raises(UserError, match=f"architecture '{kind}' .* What works for it are answers"):
+        interp.patch(model, prompts[:2], sites=["resid_pre"])
+    with pytest.raises(UserError, match="What works for it are answers"):
+        SoftScore().bind(model)(prompts[:2])
+
+
+def test_the_layers_of_a_models_text_part_are_found(prompts):
+    model = unmapped_model("gemma3")
+    assert model.architecture.layers == "model.language_model.layers"
+    assert model.context_length == 512
+    assert len(layers_of(model.hf, model.architecture)) == 2
+    assert len(SoftScore().bind(model)(prompts[:2])["soft_answers"]) == 2
+
+
+def test_padding_is_left_to_those_that_can_hide_it():
+    padded = {kind for kind in KINDS if unmapped_model(kind).allows_padding}
+    without_positions = {"bloom", "mpt"}
+    recurrent = {"mamba", "mamba2", "recurrent_gemma", "lfm2", "jamba", "qwen3_next"}
+    assert padded == set(KINDS) - without_positions - recurrent
+
+
+def test_flex_attention_is_refused_for_attention_scores(prompts):
+    model = make_tiny("llama", byte_level(), attn="flex_attention")
+    with pytest.raises(UserError, match=r"\(flex_attention\) cannot be read"):
+        interp.attribute(model, prompts, methods=["attention"])

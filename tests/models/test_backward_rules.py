@@ -13,8 +13,8 @@ import interp
 from interp.errors import UserError
 from interp.models.architectures import ARCHITECTURES, ENCODERS
 from interp.models.backward_rules import FROZEN_NORMS, GIM, PLAIN, BackwardRules, backward_rules
-from interp.models.hooks import replaced
 from interp.models.model import Model
+from interp.models.sites import replaced
 from tests.support.other_kinds import CLASSIFIERS, classifier
 from tests.support.other_models import SHAPES, other_model
 from tests.support.tiny import CONFIGS, tiny_model

@@ -1,12 +1,14 @@
 import json
 import os
+import random
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import interp
-from interp.errors import UserError
+from interp.errors import UserError, one_line
+from interp.models.checkpoint import as_user_error
 from tests.models.conftest import configure, rewrite
 
 
@@ -39,14 +41,14 @@ def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
 )
 def test_an_index_names_nothing_outside_its_folder(saved, form):
     indexed(saved, form.format(saved.name))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         load(saved)
 
 
 @pytest.mark.parametrize("file", ["part.bin", "/part.safetensors", ".part.safetensors", "a\n", ""])
 def test_an_index_names_safetensors_only(saved, file):
     indexed(saved, file)
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         load(saved)
 
 
@@ -98,7 +100,7 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
     index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(state, "part.bin")}))
     load(saved, allow_pickle=True)
     index.write_text(json.dumps({"weight_map": dict.fromkeys(state, "../part.bin")}))
-    with pytest.raises(UserError, match=r"expected the name of a \.bin file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.bin file next to it"):
         load(saved, allow_pickle=True)
 
 
@@ -106,11 +108,11 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
 def test_pipes_and_devices_are_not_read(saved, name):
     (saved / name).unlink()
     os.mkfifo(saved / name)
-    with pytest.raises(UserError, match=f"{name} in .* is no regular file"):
+    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
         load(saved)
     (saved / name).unlink()
     (saved / name).symlink_to("/dev/zero")
-    with pytest.raises(UserError, match=f"{name} in .* is no regular file"):
+    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
         load(saved)
 
 
@@ -168,7 +170,7 @@ def test_an_index_may_name_no_file_that_cannot_be(saved):
     (saved / "model.safetensors").unlink()
     index = {"weight_map": {"a": "x" * 300 + ".safetensors"}}
     (saved / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file beside it"):
+    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
         interp.load_model(str(saved), device="cpu")
 
 
@@ -181,3 +183,139 @@ def test_a_configuration_names_no_kernel(saved, value):
         interp.load_model(str(saved), device="cpu")
     configure(saved, _attn_implementation="eager", sub=None)
     assert interp.load_model(str(saved), device="cpu").attn_implementation == "eager"
+
+
+MESSAGE_LENGTH = 420
+
+WRONG_VALUES = [None, "x", -1, 0, 1.5, [], {}, [1], True, "9" * 30]
+SETTINGS = [
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "vocab_size",
+    "rope_parameters",
+    "hidden_act",
+    "rms_norm_eps",
+    "model_type",
+    "dtype",
+    "quantization_config",
+    "pad_token_id",
+    "layer_types",
+    "auto_map",
+]
+
+
+def refusal(folder):
+    """The message of a model that is refused; None where it loads."""
+    try:
+        interp.load_model(str(folder), device="cpu")
+    except UserError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_wrong_settings_end_in_a_message(saved, setting):
+    original = (saved / "config.json").read_text()
+    told = []
+    for value in WRONG_VALUES:
+        (saved / "config.json").write_text(json.dumps(json.loads(original) | {setting: value}))
+        told.append(refusal(saved))
+    refused = [message for message in told if message is not None]
+    assert refused
+    assert all(len(message) < MESSAGE_LENGTH and saved.name in message for message in refused)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_files_end_in_a_message(saved, seed):
+    chance = random.Random(seed)
+    names = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
+    file = saved / chance.choice(names)
+    content = bytearray(file.read_bytes())
+    if chance.random() < 0.5:
+        del content[chance.randrange(len(content)) :]
+    else:
+        content[chance.randrange(min(len(content), 2000))] = chance.randrange(256)
+    file.write_bytes(content)
+    message = refusal(saved)
+    assert message is None or len(message) < MESSAGE_LENGTH
+
+
+def wrong_field(value, *path):
+    def damage(folder):
+        tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        *parents, last = path
+        part = tokenizer
+        for name in parents:
+            part = part[name]
+        part[last] = value
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        wrong_field(5, "model"),
+        wrong_field("Nonsense", "model", "type"),
+        wrong_field([], "model", "vocab"),
+        wrong_field({"a": "b"}, "model", "vocab"),
+        wrong_field([["a", "b", "c"]], "model", "merges"),
+        wrong_field("x", "added_tokens"),
+        wrong_field({"type": "Split", "pattern": {"Regex": "(a|"}}, "pre_tokenizer"),
+        lambda folder: (folder / "tokenizer.json").write_text("[" * 100_000),
+        lambda folder: (folder / "tokenizer_config.json").write_text("[]"),
+    ],
+)
+def test_damaged_tokenizers_are_refused(saved, damage):
+    damage(saved)
+    message = refusal(saved)
+    assert message is not None
+    assert "cannot be loaded: its tokenizer: " in message
+    assert len(message) < MESSAGE_LENGTH
+
+
+def test_deeply_nested_configurations_are_refused(saved):
+    (saved / "config.json").write_text("[" * 100_000)
+    assert "cannot be loaded: config.json: " in str(refusal(saved))
+
+
+def test_a_configuration_that_is_no_object_is_refused(saved):
+    (saved / "config.json").write_text("[1]")
+    assert "is not a JSON object" in str(refusal(saved))
+
+
+def test_unknown_number_types_are_refused(saved):
+    configure(saved, dtype="float99")
+    assert "float99" in str(refusal(saved))
+
+
+class PanicException(BaseException):
+    """As the tokenizers library's panics, no Exception."""
+
+
+@pytest.mark.parametrize(
+    "error", [PanicException("panic"), RecursionError(), KeyError("key"), OSError()]
+)
+def test_any_error_is_told(error):
+    told = r"the model 'm' cannot be loaded: a file: \w+"
+    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, UserError])
+def test_what_is_not_the_models_fault_passes(error):
+    with pytest.raises(error), as_user_error("a file", "m"):
+        raise error
+
+
+def test_what_does_not_fit_into_memory_is_told():
+    told = "the model 'm' cannot be loaded: a file does not fit into the memory"
+    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
+        raise MemoryError
+
+
+def test_messages_repeat_little_and_nothing_that_terminals_obey():
+    assert one_line("a\x1b[1m\nb") == r"a\x1b[1m b"
+    assert len(one_line("x" * 10_000)) <= 80

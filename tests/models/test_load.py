@@ -7,9 +7,12 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
+from interp.models import load
+from interp.models.load import reinitialized
+from interp.models.model import Model
 from interp.models.organisms import DEFAULT, organism_folder, organism_names
 from tests.support.other_models import other_model
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 
@@ -172,3 +175,57 @@ def test_a_mixture_of_experts_is_computed_in_float64(tmp_path):
         expected, got = single.hf(ids).logits, double.hf(ids).logits
     assert got.dtype == torch.float64
     torch.testing.assert_close(got.float(), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_weights_are_drawn_anew_and_the_same_each_time(kind):
+    model = tiny_model(kind)
+    before = {name: own.clone() for name, own in model.hf.state_dict().items()}
+    state = torch.random.get_rng_state()
+    one, other = reinitialized(model), reinitialized(model)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert one.name == model.name
+    assert not one.hf.training
+    drawn = one.hf.state_dict()
+    assert drawn.keys() == before.keys()
+    assert all(torch.equal(drawn[name], own) for name, own in other.hf.state_dict().items())
+    assert any(not torch.equal(drawn[name], own) for name, own in before.items())
+    # The model itself is as it was.
+    assert all(torch.equal(model.hf.state_dict()[name], own) for name, own in before.items())
+    different = reinitialized(model, seed=1).hf.state_dict()
+    assert any(not torch.equal(drawn[name], own) for name, own in different.items())
+
+
+def test_quantized_weights_are_refused(monkeypatch):
+    monkeypatch.setattr(Model, "quantization", property(lambda model: "8 bits"))
+    with pytest.raises(UserError, match="leave the re-initialised model out with --no-reinit"):
+        reinitialized(tiny_model("llama"))
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    before = torch.get_num_threads()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(load, "_own_threads", lambda: 3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_small_model_gets_one_thread_and_a_large_one_all(organism, capsys, monkeypatch):
+    load.set_threads(organism, None)
+    assert torch.get_num_threads() == 1
+    assert "is small and gets 1 of 3 threads" in capsys.readouterr().err
+    monkeypatch.setattr(load, "SMALL", 0)
+    load.set_threads(organism, None)
+    assert torch.get_num_threads() == 3
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_the_user_decides_the_threads(organism, monkeypatch):
+    load.set_threads(organism, 2)
+    assert torch.get_num_threads() == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    load.set_threads(organism, None)
+    assert torch.get_num_threads() == 2

@@ -8,8 +8,7 @@ from interp.choices import Policy
 from interp.errors import UserError
 from interp.patching.alignment import align, check_alignments
 from interp.prompts.prompt import Prompt
-from interp.reading.chat import ChatText
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import ChatText, TokenizedPrompt
 from tests.support.answers import yes_no
 
 

@@ -4,9 +4,8 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of, mixed, with_donors
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import Donor, Prompt, compose
 from interp.prompts.prompt_set import prompt_record
 from tests.support.answers import yes_no
 from tests.support.systems import three_options

@@ -8,10 +8,9 @@ import pytest
 from interp.errors import UserError
 from interp.measurements.evaluate import Evaluate
 from interp.models import chat_template
-from interp.models.chat_format import ChatFormat
+from interp.models.loading import ChatFormat
 from interp.prompts.systems import load_prompts
-from interp.reading.chat import write_chat
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import tokenize, write_chat
 from interp.runs.identity import model_record
 from interp.runs.shards import cut
 from interp_experiments.rulebreakers.instances import Instance

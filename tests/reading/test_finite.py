@@ -7,12 +7,12 @@ import torch
 
 import interp
 from interp.cli import main
-from interp.doctor.numbers import numbers
+from interp.doctor import numbers
 from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.prompts.mixing import with_donors
-from interp.reading.finite import check_finite
+from interp.reading.readers import check_finite
 from interp.reading.tokens import tokenize
 from interp.report.summary import errors_by_model
 from tests.support.broken import broken_by

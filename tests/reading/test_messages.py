@@ -7,11 +7,10 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
-from interp.prompts.messages import Demonstration, Messages
+from interp.models.loading import ChatFormat
+from interp.prompts.prompt import Demonstration, Messages
 from interp.prompts.prompt_set import prompt_record
-from interp.reading.chat import write_chat
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import tokenize, write_chat
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import with_options, yes_no
 from tests.support.other_kinds import classifier, text_to_text

@@ -18,11 +18,10 @@ import interp
 from interp.errors import UserError
 from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
-from interp.reading.options import fixed_answers
+from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of
-from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
 from tests.support import other_kinds
 from tests.support.answers import accepts, with_options
@@ -361,7 +360,7 @@ def test_models_that_answer_nothing_are_refused():
     from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM
 
     model = classifier("roberta")
-    with pytest.raises(UserError, match="fills masks and answers nothing"):
+    with pytest.raises(UserError, match="fills masks and gives no answers"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
     gpt2 = tiny_model("gpt2")
     with pytest.raises(UserError, match="classifies by a decoder"):

@@ -10,11 +10,10 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.doctor.machine import loaded
+from interp.doctor import loaded
 from interp.measurements.evaluate import Evaluate
 from interp.prompts.systems import load_prompts
-from interp.reading.chat import write_chat
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import tokenize, write_chat
 from interp.runs.shards import cut
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts

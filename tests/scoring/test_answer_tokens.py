@@ -11,10 +11,9 @@ from transformers import AutoTokenizer
 
 import interp
 from interp.errors import UserError
-from interp.models.chat_format import ChatFormat
+from interp.models.loading import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
-from interp.reading.chat import ChatText
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import ChatText, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import NO, with_options
 from tests.support.prompts import some_prompts
@@ -143,7 +142,7 @@ def test_prompt_and_answer_spell_one_text(before, end, form):
     reader = AnswerTokenizer(model)
     chat = ChatText(text, 0, templated=False)
     (opening,) = reader.openings(chat)
-    answer = reader.behind(chat, opening, form)
+    answer = reader.after(chat, opening, form)
     read = tokenizer(text)["input_ids"]
     assert tokenizer.decode([*read, *answer]) == text + opening + form.lstrip()
     assert opening in ("", " ")

@@ -11,8 +11,7 @@ from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.measurements.generate import Generate
 from interp.models.model import Model
-from interp.reading.chat import ChatText
-from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
 from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts

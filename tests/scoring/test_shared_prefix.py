@@ -11,9 +11,8 @@ from transformers import Phi3Config
 import interp
 from interp.measurements.evaluate import Evaluate
 from interp.reading import shared_batches as layout
-from interp.reading.chat import ChatText
 from interp.reading.shared_batches import SharedBatch, shared_batches
-from interp.reading.tokens import TokenizedPrompt, batches, tokenize
+from interp.reading.tokens import ChatText, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_parts, readable_in_parts

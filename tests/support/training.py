@@ -9,9 +9,9 @@ from interp.models.loading import Loading
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
 from interp.runs.schemas import read_record
-from interp.training.record import RECORD, TrainRecord
+from interp.training.folder import RECORD, TrainRecord
 from interp.training.run import Training
-from interp.training.spec import Keeping, TrainSpec
+from interp.training.spec import CheckpointOptions, TrainSpec
 
 CPU = Loading(device="cpu")
 
@@ -45,7 +45,7 @@ def question(number: int) -> Prompt:
 
 def train(start, out, *, spec, steps):
     """Train on the CPU, with a checkpoint every so many steps; give the record."""
-    return Training(spec, str(start), CPU).run(Keeping(out=out, checkpoint_steps=steps))
+    return Training(spec, str(start), CPU).run(CheckpointOptions(out=out, checkpoint_steps=steps))
 
 
 def write_training(folder: Path, *, task, options, model, finished="now") -> str:

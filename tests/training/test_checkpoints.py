@@ -5,7 +5,7 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.training.checkpoints import (
+from interp.training.folder import (
     declare_whole,
     keep,
     last_whole,

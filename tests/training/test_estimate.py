@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from interp.models.loading import Loading
-from interp.training.estimate import estimate
-from interp.training.lessons import to_batch
+from interp.training.lessons import estimate, to_batch
 from interp.training.run import Training
 from tests.support.training import Colours
 

@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from interp.errors import UserError
-from interp.training.checkpoints import MANIFEST, declare_whole, last_whole
 from interp.training.fit import fit
+from interp.training.folder import MANIFEST, declare_whole, last_whole
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 

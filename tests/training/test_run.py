@@ -15,7 +15,7 @@ from interp.errors import UserError
 from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import FreeText
-from interp.training.checkpoints import last_whole
+from interp.training.folder import last_whole
 from interp.training.run import Training
 from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of

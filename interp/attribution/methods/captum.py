@@ -26,8 +26,7 @@ from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import SegmentScores, TokenScores
 from interp.attribution.methods.input_x_gradient import refuse_normed_embeddings
 from interp.errors import UserError
-from interp.models.architectures import layers_of
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL, layers_of
 from interp.models.model import Model
 from interp.reading.readers import reader_of
 

@@ -9,9 +9,9 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from interp.attribution.shared_pass import Captured, Need
 from interp.errors import UserError
-from interp.models.hooks import hooked
-from interp.models.kinds import TEXT_TO_TEXT
+from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.sites import hooked
 
 
 class InputXGradient:

@@ -17,7 +17,7 @@ from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
 from interp.attribution.targets import Attributed, values_of
 from interp.errors import UserError
-from interp.models.kinds import CAUSAL
+from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 
 try:

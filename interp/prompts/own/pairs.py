@@ -15,10 +15,9 @@ import pandas as pd
 
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError, shortened
-from interp.prompts.donors import Donor
 from interp.prompts.files import SHOWN, Row, read_rows
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, Layout
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 
 PREMISES = ("premise2", "premise1")

@@ -20,8 +20,8 @@ from interp.measurements.effects import Effects
 from interp.measurements.reinitialized import Reinitialized
 from interp.measurements.soft_keeping import SoftKeeping
 from interp.options import FromText
-from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
+from interp.prompts.prompt import DONORS
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.runs.plan import Stage

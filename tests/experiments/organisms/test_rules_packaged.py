@@ -4,7 +4,7 @@ import pytest
 
 from interp.models.load import load_model
 from interp.models.organisms import DEFAULT, default_organism, organism_card, organism_folder
-from interp.training.record import training_of
+from interp.training.folder import training_of
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.rule_verify import measure
 

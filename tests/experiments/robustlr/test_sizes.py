@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from interp.training.record import RECORD, training_of
+from interp.training.folder import RECORD, training_of
 from interp_experiments.robustlr import figures
 from interp_experiments.robustlr.sizes import size_table, training_sizes
 from tests.support.training import write_training

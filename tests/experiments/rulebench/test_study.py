@@ -17,7 +17,7 @@ from interp.report.page import write_report
 from interp.runs.execute import execute
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
-from interp.training.record import RECORD
+from interp.training.folder import RECORD
 from interp_experiments.rulebench import figures, tables
 from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.layout import DATA, RULES

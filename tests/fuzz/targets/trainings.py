@@ -8,7 +8,7 @@ from random import Random
 import torch
 
 from interp.errors import UserError
-from interp.training.checkpoints import MANIFEST, declare_whole
+from interp.training.folder import MANIFEST, declare_whole
 from tests.fuzz.case import Case
 from tests.fuzz.material import STOPPED, TRAINING, Material
 from tests.fuzz.nasty import damage_node, values

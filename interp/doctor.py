@@ -1,0 +1,237 @@
+"""What to know about a model, its tokenizer and this machine before a long run."""
+
+import io
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import psutil
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.console import clock
+from interp.measurements.attribute import Attribute
+from interp.measurements.collect import collect
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.spec import Spec
+from interp.models.architectures import CAUSAL
+from interp.models.model import Model
+from interp.models.sites import layer_count, locate, recorded
+from interp.prompts.answers import Label
+from interp.prompts.prompt import Prompt
+from interp.reading.readers import check_finite, reader_of
+from interp.reading.tokens import TokenizedPrompt, pad
+from interp.runs.environment import peak_memory, versions
+from interp.scoring.answer_tokens import AnswerTokenizer
+
+
+class Finding(NamedTuple):
+    """One row of the doctor's table."""
+
+    about: str
+    """What was looked at, such as "padding token"."""
+    found: str
+    """What it is."""
+    note: str = ""
+    """What follows from it, where anything does."""
+
+
+def size(count: float) -> str:
+    """A number of bytes, in the largest binary unit that leaves a digit before the point."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"
+
+
+def machine() -> Iterator[Finding]:
+    """Versions, devices, memory."""
+    yield Finding("versions", ", ".join(f"{name} {own}" for name, own in versions().items()))
+    memory = psutil.virtual_memory()
+    yield Finding("memory", f"{size(memory.available)} free of {size(memory.total)}")
+    for index in range(torch.cuda.device_count()):
+        free, total = torch.cuda.mem_get_info(index)
+        name = torch.cuda.get_device_name(index)
+        yield Finding(f"cuda:{index}", f"{name}, {size(free)} free of {size(total)}")
+    if not torch.cuda.is_available():
+        yield Finding("GPU", "none that PyTorch sees")
+
+
+def loaded(model: Model) -> Iterator[Finding]:
+    """What was loaded, and what works for it."""
+    parameters = list(model.hf.parameters())
+    weights = sum(own.numel() * own.element_size() for own in parameters)
+    count = sum(own.numel() for own in parameters)
+    how = model.quantization or model.dtype
+    yield Finding(
+        "model",
+        f"{type(model.hf).__name__}, a {model.kind.name}; {count:,} parameters, {size(weights)} in "
+        f"{how} on {model.device}, attention by {model.attn_implementation}",
+        "; ".join(model.notes),
+    )
+    context = model.context_length
+    yield Finding("context", "not stated" if context is None else f"{context:,} tokens")
+    yield Finding(
+        "architecture",
+        "known" if model.is_mapped else "not known",
+        ""
+        if model.is_mapped
+        else "answers, input gradients and attention work; patching and backward rules do not",
+    )
+    if not model.allows_padding:
+        yield Finding("padding", "not safe", "batches hold prompts of one length")
+
+
+SHOWN = 8
+"""Tokens that are shown at each end of a prompt."""
+
+
+def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
+    """How tokenizer and chat template write the first prompt, and the segments of all prompts."""
+    first = prompts[0]
+    tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
+    ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
+    written = "by the chat template" if first.chat.templated else "without a chat template"
+    yield Finding("first prompt", f"{len(first)} tokens, written {written}: {ends}")
+    yield from _beginning(model, first)
+    yield from _special(model)
+    yield Finding(
+        "segments, tokens",
+        ", ".join(f"{name} {end - start}" for name, (start, end) in first.segments.items()),
+        _across(prompts),
+    )
+    yield from _answers(model, first)
+
+
+def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
+    """Whether plain use would write the beginning of the text twice."""
+    if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
+        return
+    plain = model.tokenizer(first.chat.text)["input_ids"]
+    begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
+    if begins == [True, True]:
+        note = "tokenizer(text) would write it a second time behind the template; here it is once"
+    elif first.token_ids[0] != model.tokenizer.bos_token_id:
+        note = "this prompt begins without it, as the template or tokenizer has it"
+    else:
+        note = ""
+    yield Finding("beginning of text", str(model.tokenizer.bos_token), note)
+
+
+def _special(model: Model) -> Iterator[Finding]:
+    pad, end = model.tokenizer.pad_token, model.tokenizer.eos_token
+    if pad is None:
+        note = "no padding token: any token serves, since padding is masked"
+    elif pad == end:
+        note = "the same as the end of text: padding is masked by place, not by token"
+    else:
+        note = ""
+    yield Finding("padding token", str(pad), note)
+
+
+def _across(prompts: Sequence[TokenizedPrompt]) -> str:
+    """Whether tokens belong to two segments at once."""
+    shared = sum(
+        any(start < end for (_, end), (start, _) in pairwise(spans))
+        for spans in (sorted(own.segments.values()) for own in prompts)
+    )
+    return f"in {shared} of {len(prompts)} prompts a token belongs to two" if shared else ""
+
+
+def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
+    """The outputs that count for each option."""
+    counted = AnswerTokenizer(model)(first)
+    for name, ids in counted.of.items():
+        if isinstance(first.prompt.answer, Label):
+            shown = ", ".join(f"class {index}" for index in ids)
+        else:
+            tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
+            shown = ", ".join(f"{token} ({id_})" for token, id_ in zip(tokens, ids, strict=True))
+        yield Finding(f"answer {name}", shown)
+
+
+Logits = Float[Tensor, "prompt output"]
+
+SAFE = 1e-3
+"""Differences of logits above this, in fp32, are worth a look."""
+
+
+@torch.no_grad()
+def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
+    """Differences between ways to compute the same logits.
+
+    Raises:
+        UserError: logits that are not finite.
+    """
+    with model.measuring():
+        alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
+    for prompt, logits in zip(prompts, alone, strict=True):
+        if not bool(logits.isfinite().all()):
+            check_finite(model, prompt)
+    with model.measuring():
+        together = torch.cat([_logits(model, chunk) for chunk in _chunks(model, prompts)])
+        yield _difference("logits alone and in a batch", alone, together)
+        if model.is_mapped:
+            yield _difference("logits with and without hooks", alone, _hooked(model, prompts))
+
+
+def _logits(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
+    return reader_of(model).answer_logits(pad(model, prompts)).double().cpu()
+
+
+def _chunks(model: Model, prompts: Sequence[TokenizedPrompt]) -> list[Sequence[TokenizedPrompt]]:
+    """All prompts at once, or one by one where the model cannot be given padding."""
+    return [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
+
+
+def _hooked(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
+    places = {layer: locate(model, "resid_pre", layer) for layer in range(layer_count(model))}
+    with recorded(places):
+        return torch.cat([_logits(model, [prompt]) for prompt in prompts])
+
+
+def _difference(about: str, one: Logits, other: Logits) -> Finding:
+    largest = float((one - other).abs().max())
+    changed = int((one.argmax(-1) != other.argmax(-1)).sum())
+    note = f"{changed} of {len(one)} predictions change" if changed else ""
+    if largest > SAFE and not changed:
+        note = "usual below fp32; too much for fp32"
+    return Finding(about, f"largest difference {largest:.1e}", note)
+
+
+def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
+    """Time and disk space that `whole` prompts take, and the most memory that was held.
+
+    Args:
+        model: what is run.
+        prompts: a few, which are measured.
+        whole: how many prompts a run would have.
+    """
+    for spec in (Evaluate(), Attribute()):
+        seconds, stored = _measured(spec, model, prompts)
+        yield Finding(
+            f"{spec.name}, {whole:,} prompts",
+            f"about {clock(seconds / len(prompts) * whole)} and "
+            f"{size(stored / len(prompts) * whole)} on disk",
+            f"{len(prompts) / seconds:.1f} prompts/s, measured on {len(prompts)}",
+        )
+    held = ", ".join(f"{size(peak)} ({device})" for device, peak in peak_memory().items())
+    yield Finding("memory held at most", held)
+
+
+def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
+    """Seconds, and bytes of the tables as Parquet."""
+    measurement = spec.bind(model)
+    collect(measurement, prompts[:2])  # what is slow only once, such as loading kernels
+    start = time.perf_counter()
+    tables = collect(measurement, prompts)
+    seconds = time.perf_counter() - start
+    stored = 0
+    for table in tables.values():
+        file = io.BytesIO()
+        table.to_parquet(file, index=False)
+        stored += file.tell()
+    return seconds, stored

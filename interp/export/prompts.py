@@ -1,0 +1,206 @@
+"""Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
+
+Croissant is the description of data sets that loaders and indices read (Akhtar et al., 2024).
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib import resources
+from importlib.metadata import version
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from interp.errors import UserError
+from interp.prompts.answers import Choice
+from interp.prompts.prompt import ALONE, Prompt
+from interp.prompts.prompt_set import PromptSet
+
+
+def task_name(system: str) -> str:
+    """The name of a system's task and of its files: a Python name, such as interp_robustlr."""
+    return "interp_" + re.sub(r"\W", "_", system)
+
+
+def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
+    """The files of a task of lm-evaluation-harness, by name.
+
+    Raises:
+        UserError: a prompt is not a choice among options, or has messages around it.
+    """
+    name = task_name(prompts.system)
+    return _shared(prompts) | {
+        f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
+        f"{name}_task.py": _filled("lm_eval_task.py.jinja", prompts),
+    }
+
+
+def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
+    """The files of a task of Inspect, by name.
+
+    Raises:
+        UserError: a prompt is not a choice among options, or has messages around it.
+    """
+    name = task_name(prompts.system)
+    return _shared(prompts) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
+
+
+def prompt_lines(prompts: PromptSet) -> str:
+    """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
+
+    A factor that has the name of another of these fields is left out.
+
+    Raises:
+        UserError: as `lm_eval_task`.
+    """
+    rows = (_row(prompt, prompts.weight(prompt)) for prompt in prompts)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def _shared(prompts: PromptSet) -> dict[str, str]:
+    name = task_name(prompts.system)
+    answers = resources.files("interp.export").joinpath("answers.py").read_text(encoding="utf-8")
+    return {f"{name}.jsonl": prompt_lines(prompts), f"{name}_answers.py": answers}
+
+
+def _row(prompt: Prompt, weight: float) -> dict[str, object]:
+    answer = prompt.answer
+    if not isinstance(answer, Choice):
+        raise UserError(
+            f"prompt {prompt.id} asks for {answer.needs}, which no exported task judges; give "
+            "prompts that offer a choice"
+        )
+    if prompt.messages != ALONE:
+        raise UserError(
+            f"prompt {prompt.id} has messages around it, which an exported task does not write; "
+            "give prompts that stand alone"
+        )
+    fields = {
+        "prompt_id": prompt.id,
+        "pair_id": prompt.pair_id,
+        "side": prompt.side,
+        "text": prompt.text,
+        "options": [{"name": o.name, "forms": list(o.forms)} for o in answer.options],
+        "gold": answer.gold,
+        "weight": weight,
+    }
+    return {**prompt.factors, **fields}
+
+
+def _filled(template: str, prompts: PromptSet) -> str:
+    environment = Environment(
+        loader=PackageLoader("interp.export"),
+        autoescape=False,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    sides = [side for side in prompts.sides if re.fullmatch(r"\w+", side)]
+    return environment.get_template(template).render(name=task_name(prompts.system), sides=sides)
+
+
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+_FIELDS = {
+    "prompt_id": "the prompt",
+    "pair_id": "what the prompts of a pair share",
+    "side": "which member of its pair the prompt is",
+    "text": "what the model reads",
+    "gold": "name of the correct option",
+    "weight": "how many prompts of the whole data set it represents",
+}
+
+
+def described(prompts: PromptSet) -> Mapping[str, str]:
+    """The prompts as JSON lines, and croissant.json.
+
+    Raises:
+        UserError: a prompt is not a choice among options, or has messages around it.
+    """
+    file = f"{task_name(prompts.system)}.jsonl"
+    lines = prompt_lines(prompts)
+    description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)
+    return {file: lines, "croissant.json": f"{description}\n"}
+
+
+def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
+    content = lines.encode("utf-8")
+    factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
+    factors.pop("options", None)  # the answer options, which are not a text
+    fields = dict.fromkeys(factors, "something that the data set varies") | _FIELDS
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": task_name(prompts.system),
+        "description": f"{len(prompts):,} prompts of {prompts.system}, in groups whose members "
+        f"differ in their side ({', '.join(prompts.sides)}). Each line also has the answer options "
+        "with their surface forms.",
+        "version": version("interp"),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": file,
+                "name": file,
+                "contentUrl": file,
+                "contentSize": f"{len(content)} B",
+                "encodingFormat": "application/jsonlines",
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "prompts",
+                "name": "prompts",
+                "key": {"@id": "prompts/prompt_id"},
+                "field": [_field(name, text, file) for name, text in fields.items()],
+            }
+        ],
+    }
+
+
+def _field(name: str, description: str, file: str) -> Mapping[str, object]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"prompts/{name}",
+        "name": name,
+        "description": description,
+        "dataType": "sc:Float" if name == "weight" else "sc:Text",
+        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
+    }

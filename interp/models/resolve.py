@@ -1,0 +1,135 @@
+"""Where a model is: a local folder, a packaged organism, or the hub and its cache here."""
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import (
+    constants,
+    get_hf_file_metadata,
+    hf_hub_download,
+    hf_hub_url,
+    try_to_load_from_cache,
+)
+from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
+from transformers.utils.hub import cached_file
+
+from interp.errors import UserError, one_line
+from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
+from interp.models.loading import names_folder
+from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+
+HUB_TIMEOUT = 5.0
+"""Seconds that the hub has to answer, for a model that is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Where a model is."""
+
+    location: Path | str
+    """Local folder, or name on the hub."""
+    source: dict[str, str]
+    """The same for records."""
+
+
+def resolve(name: str, revision: str | None) -> Resolved:
+    """Where a model is, by its canonical name.
+
+    Raises:
+        UserError: there is no such folder or organism, an organism was probably meant, a revision
+            was given for something that has none, or the hub does not answer.
+    """
+    if name.startswith(PREFIX) or names_folder(name):
+        if revision is not None:
+            raise UserError(
+                f"revision {one_line(revision)!r} was given for {one_line(name)!r}, which is on "
+                "this machine and has none; leave it out"
+            )
+        if name.startswith(PREFIX):
+            return Resolved(organism_folder(name), {"kind": "organism", "name": name})
+        return Resolved(Path(name), {"kind": "folder", "name": name})
+    _check_hub_name(name)
+    _check_reachable(name, revision)
+    return Resolved(name, {"kind": "hub", "name": name, "revision": revision or "main"})
+
+
+def _check_hub_name(name: str) -> None:
+    looks_local = name.startswith((".", "~", os.sep)) or name.count("/") > 1
+    if looks_local or not name:
+        raise UserError(_no_model(name))
+    meant = nearest_organism(PREFIX + name)
+    if meant is not None and "/" not in name:
+        raise UserError(f"no model folder {one_line(name)!r}; did you mean {meant}?")
+
+
+def _no_model(name: str) -> str:
+    return (
+        f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
+        "tokenizer, a hub name such as org/model, or organism/NAME"
+    )
+
+
+def _check_reachable(name: str, revision: str | None) -> None:
+    """Ask the hub once for a model that is not cached: its client would try for 23 s."""
+    try:
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError as error:
+        raise UserError(_no_model(name)) from error
+    if isinstance(cached, str):
+        return
+    if not constants.HF_HUB_OFFLINE:
+        try:
+            url = hf_hub_url(name, "config.json", revision=revision)
+            get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
+            return
+        except HfHubHTTPError:
+            # The hub has answered; its error is reported when the model is read.
+            return
+        except Exception as error:
+            reason = one_line(str(error) or type(error).__name__)
+            raise UserError(_unreachable(name, reason)) from error
+    raise UserError(_unreachable(name, "HF_HUB_OFFLINE is set"))
+
+
+def _unreachable(name: str, reason: str) -> str:
+    return (
+        f"the model {one_line(name)!r} cannot be loaded: it is not a folder here, nothing of it is "
+        f"cached, and the hub cannot be asked ({reason}). Expected a hub name that this machine "
+        "can reach or has cached, a local folder, or organism/NAME (python -m interp models lists "
+        "them)"
+    )
+
+
+def pinned(name: str, revision: str | None) -> tuple[Path, str]:
+    """The cached folder and the commit of a revision, whose configuration is fetched.
+
+    Everything else is then read at this commit, whatever is pushed meanwhile.
+
+    Raises:
+        UserError: there is no such model, or its configuration cannot be fetched.
+    """
+    with as_user_error("config.json", name):
+        folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
+        if not re.fullmatch("[0-9a-f]{40}", folder.name):
+            raise ValueError(f"the hub names no commit of {revision or 'main'}")
+    return folder, folder.name
+
+
+def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
+    """The cached folder of a model, with the weights that transformers will read from it.
+
+    None if there are none; transformers then says what it looked for.
+
+    Raises:
+        UserError: they cannot be fetched, or an index is damaged or names anything but weights.
+    """
+    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
+        with as_user_error("its weights", name), suppress(EntryNotFoundError):
+            file = Path(hf_hub_download(name, first, revision=revision))
+            for other in indexed_files(name, file) if file.suffix == ".json" else ():
+                hf_hub_download(name, other, revision=revision)
+            return file.parent
+    return None

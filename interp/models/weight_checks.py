@@ -1,0 +1,242 @@
+"""Whether weights belong to a configuration: before a model is built, and after it is loaded.
+
+A configuration is a few lines that may ask for anything: building 1e20 layers never ends, and
+transformers fills what a file lacks with random numbers and leaves aside what it does not know. A
+model with parts that are random, or left out, gives numbers that look like any other's.
+"""
+
+import copy
+import logging
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from interp.errors import UserError, one_line
+from interp.models.architectures import Kind
+from interp.models.checkpoint import Stored, settings
+from interp.models.weights import quantization_of
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+_CLASSES = ("num_labels",)
+_WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
+
+_MOST = 1_000_000
+"""Layers, experts or classes of a model on the hub, before its weights say more."""
+
+_MOST_EXPERTS = 1024
+"""Experts that a layer may have even where all of them are stored as one tensor."""
+
+_TIED = 2
+"""Parameters that a stored number may represent: those of embeddings also for the unembedding."""
+
+_PACKED = 16
+"""The same where weights are quantized: eight of one bit in a byte, tied."""
+
+_BUFFER_BYTES = 2**31
+"""Bytes of what a model may compute for itself, such as masks and rotary tables."""
+
+_FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
+
+
+def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
+    """Check that a configuration asks for no more layers, experts or classes than it has weights.
+
+    Args:
+        name: the model's.
+        config: config.json as it is, before transformers makes lists and tables from it.
+        stored: its weights; None where they are not here yet.
+
+    Raises:
+        UserError: there are more layers or experts than tensors, or more classes than any tensor is
+            long; without weights, more than any model has.
+    """
+    limits = _limits(stored)
+    for key, value in settings(config):
+        most, why = limits.get(key, (math.inf, ""))
+        if isinstance(value, int | float) and value > most:
+            raise UserError(f"config.json of {one_line(name)} asks for {key} = {value:.6g}{why}")
+
+
+def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
+    """For each count its largest value, and the end of the message about a larger one."""
+    if stored is None:
+        counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
+        return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
+    longest = max((max(tensor.shape, default=0) for tensor in stored.values()), default=0)
+    apart = "; the two do not belong together"
+    few = f", but its weights are {len(stored):,} tensors{apart}"
+    short = f", but its weights have no tensor longer than {longest:,}{apart}"
+    return {
+        **dict.fromkeys(_LAYERS, (len(stored), few)),
+        **dict.fromkeys(_EXPERTS, (max(len(stored), _MOST_EXPERTS), few)),
+        **dict.fromkeys(_CLASSES, (longest, short)),
+    }
+
+
+def check_windows(name: str, config: PreTrainedConfig) -> None:
+    """Check that the size of the window, or chunk, that layers see is given.
+
+    Raises:
+        UserError: it is missing.
+    """
+    own = config.get_text_config()
+    kinds = getattr(own, "layer_types", None) or ()
+    for kind, size in _WINDOWS.items():
+        if kind in kinds and getattr(own, size, None) is None:
+            raise UserError(
+                f"config.json of {one_line(name)} has layers of {kind} and no {size}; expected the "
+                "number of tokens that they see, or full_attention in layer_types"
+            )
+
+
+def check_sizes(
+    name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
+) -> None:
+    """Check that a file holds about as many numbers as a model needs, and of the right type.
+
+    The model is built without memory for its weights.
+
+    Raises:
+        UserError: the model would be mostly random, needs memory out of proportion, or would take
+            its weights from integers or booleans.
+    """
+    with torch.device("meta"):
+        model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
+    quantized = quantization_of(config) is not None
+    wanted = sum(parameter.numel() for parameter in model.parameters())
+    held = sum(tensor.size for tensor in stored.values())
+    if wanted > held * (_PACKED if quantized else _TIED):
+        raise UserError(
+            f"config.json of {one_line(name)} asks for a model of {wanted:,} parameters, but its "
+            f"weights hold {held:,} numbers; the two do not belong together"
+        )
+    computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
+    if computed > _BUFFER_BYTES:
+        raise UserError(
+            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB "
+            "in addition to the weights; look for a length that is out of proportion"
+        )
+    if not quantized:
+        _check_floating(name, model, stored)
+
+
+def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
+    """Masks and positions may be stored as integers, parameters may not."""
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
+    for key, tensor in stored.items():
+        own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
+        if own and not tensor.dtype.startswith(_FLOATING):
+            raise UserError(
+                f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, and "
+                "config.json has no quantization_config that says what it means; expected "
+                "floating-point weights"
+            )
+
+
+_SHOWN = 3
+"""Tensors that a message names."""
+
+_BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
+"""Masks and rotary tables, which older checkpoints store and every model computes for itself."""
+
+
+def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Check transformers' account of what was loaded; returns notes about it.
+
+    Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
+    several tokens at once, take no part in its answers and are noted. Unused tensors within a
+    layer, or in a further layer, show that the weights belong to another configuration. The scales
+    that a quantized checkpoint keeps next to its weights are noted: their names depend on the
+    method.
+
+    Args:
+        name: the model's.
+        hf: the loaded model.
+        info: transformers' `output_loading_info`.
+
+    Raises:
+        UserError: weights are missing, have other shapes, or belong to another configuration.
+    """
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise UserError(
+            f"the weights of {one_line(name)} lack {some(missing)}, which would be random "
+            "numbers; expected a checkpoint that belongs to its config.json"
+        )
+    for key, stored, expected in sorted(info["mismatched_keys"]):
+        raise UserError(
+            f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, "
+            f"config.json asks for {tuple(expected)}; the two do not belong together"
+        )
+    unexpected = sorted(info["unexpected_keys"])
+    foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
+    if foreign and getattr(hf.config, "quantization_config", None) is None:
+        raise UserError(
+            f"the weights of {one_line(name)} hold {some(foreign)}, which a model of its "
+            "config.json would leave out; expected a checkpoint that belongs to it"
+        )
+    if not unexpected:
+        return ()
+    return (f"the weights of {one_line(name)} hold {some(unexpected)}, which the model leaves out",)
+
+
+@contextmanager
+def quiet_report() -> Iterator[None]:
+    """Within the block transformers logs no table of missing weights: `check_complete` does."""
+
+    def passes(record: logging.LogRecord) -> bool:
+        return "LOAD REPORT" not in record.getMessage()
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        logger.removeFilter(passes)
+
+
+def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
+    """Whether a tensor is in one of the model's modules with weights, or in a layer.
+
+    Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
+    """
+    if _BUFFERS.search(key):
+        return False
+    prefix = hf.base_model_prefix
+    names = (key, f"{prefix}.{key}", key.removeprefix(f"{prefix}."))
+    return any(_in_layers(hf, name) or _in_weights(hf, name) for name in names)
+
+
+def _in_layers(hf: PreTrainedModel, key: str) -> bool:
+    extra = getattr(hf.config.get_text_config(), "num_nextn_predict_layers", None) or 0
+    for path, module in hf.named_modules():
+        if isinstance(module, nn.ModuleList) and key.startswith(f"{path}."):
+            number = key.removeprefix(f"{path}.").partition(".")[0]
+            heads = range(len(module), len(module) + extra)
+            if number.isdecimal() and int(number) not in heads:
+                return True
+    return False
+
+
+def _in_weights(hf: PreTrainedModel, key: str) -> bool:
+    try:
+        module = hf.get_submodule(key.rpartition(".")[0])
+    except AttributeError:
+        return False
+    return not list(module.children()) and bool(list(module.parameters()))
+
+
+def some(keys: Collection[str] | Sequence[str]) -> str:
+    """The first names of tensors, and how many more there are."""
+    shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
+    further = len(keys) - _SHOWN
+    return f"{shown} and {further:,} more" if further > 0 else shown

@@ -1,0 +1,124 @@
+"""Answers that are not a text after the prompt: a classifier's class, or a target.
+
+A target is what a text-to-text model writes. Its tokenizer defines how one begins (`text_target`):
+T5's with the text itself, Bart's with a special token `<s>`, that of a translation model with a
+language. In training the decoder reads its start token and then the target, so the answer's first
+token is the one after what the tokenizer adds. An unknown word does not belong to what is added,
+although its token is special too. Which token an answer begins with after the prompt of a causal
+model depends on the prompt (`interp.scoring.answer_tokens`).
+"""
+
+import re
+from collections.abc import Mapping
+
+from interp.errors import UserError, shortened
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.model import Model
+from interp.prompts.answers import AnswerOption
+
+
+def decoder_prefix(model: Model) -> tuple[int, ...]:
+    """The tokens that the decoder reads before it writes its first token.
+
+    Raises:
+        UserError: the model does not say which token its decoder begins with, or its tokenizer
+            writes no target.
+    """
+    start = model.token_setting("decoder_start_token_id")
+    if start is None:
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) does not say what its decoder begins "
+            "with; set decoder_start_token_id in its config.json"
+        )
+    opening = _opening(model)
+    forced = model.token_setting("forced_bos_token_id")
+    return (start, *(opening or (() if forced is None else (forced,))))
+
+
+def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What the tokenizer adds before a target, and all tokens after that.
+
+    The second is empty where the text has no token.
+    """
+    encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
+    ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
+    if all(added):
+        return tuple(ids), ()
+    first = added.index(0)
+    return tuple(ids[:first]), tuple(ids[first:])
+
+
+def _opening(model: Model) -> tuple[int, ...]:
+    """What the tokenizer adds before any target, found with the first token that makes one."""
+    special = set(model.tokenizer.all_special_ids)
+    for token in range(len(model.tokenizer)):
+        text = "" if token in special else str(model.tokenizer.decode([token]))
+        opening, own = target_tokens(model, text)
+        if own:
+            return opening
+    raise UserError(
+        f"no token of the tokenizer of {model.name} writes a target by itself; expected the "
+        "tokenizer of a text-to-text model, which writes texts"
+    )
+
+
+def class_names(model: Model) -> Mapping[int, str]:
+    """The names of a classifier's classes, by index into its logits."""
+    labels = model.hf.config.id2label or {}
+    return {int(index): str(label) for index, label in labels.items()}
+
+
+def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
+    """The indices into the answer logits that represent an option; None for a causal model.
+
+    Raises:
+        UserError: an option has forms, but no class or token.
+    """
+    if model.kind is CLASSIFIER:
+        return _classes(model, option)
+    if model.kind is TEXT_TO_TEXT:
+        return _first_tokens(model, option)
+    return None
+
+
+def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
+    """The classes that a form names, exactly or else up to case and punctuation."""
+    labels = class_names(model)
+    found: dict[int, None] = {}
+    for form in option.forms:
+        exact = [index for index, label in labels.items() if label == form]
+        alike = [index for index, label in labels.items() if _plain(label) == _plain(form)]
+        found |= dict.fromkeys(exact or alike)
+    if option.forms and not found:
+        names = shortened(", ".join(labels.values()), 200)
+        raise UserError(
+            f"no class of {model.name} is the answer {option.name!r}; its classes are {names}. "
+            "Give the option a form that is the name of a class"
+        )
+    return tuple(found)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.split(r"[\W_]+", text.casefold())).strip()
+
+
+def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
+    """The first token of each form as a target.
+
+    A "▁" alone, which may begin anything, does not count, nor does the token of unknown words.
+    """
+    tokenizer = model.tokenizer
+    written = [target_tokens(model, form)[1] for form in option.forms]
+    firsts = dict.fromkeys(tokens[0] for tokens in written if tokens)
+    own = tuple(
+        token
+        for token in firsts
+        if token != tokenizer.unk_token_id and str(tokenizer.decode([token])).strip()
+    )
+    if option.forms and not own:
+        raise UserError(
+            f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
+            "every form begins with a token of white space alone, or with that of unknown words; "
+            "give it a form that begins with a token of its own"
+        )
+    return own

@@ -1,0 +1,97 @@
+"""Likelihood of texts: perplexity of prompts, and how probable a continuation is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from interp.models.model import Model
+from interp.models.unembedding import check_unembedding, unembed
+from interp.reading.readers import CausalReader
+from interp.reading.tokens import Batch, TokenizedPrompt, batches
+
+CHUNK_LOGITS = 2**26
+"""Logits that are in memory at once, in addition to those of the answers."""
+
+
+def perplexities(
+    model: Model,
+    batch: Batch,
+    states: Float[Tensor, "batch token size"],
+    *,
+    last_logits: Float[Tensor, "batch vocabulary"],
+) -> list[float]:
+    """Perplexity of each prompt: exp of the mean surprise, in nats, of its tokens (paper, 4.2.1).
+
+    Everything that the model reads counts from its second token on, a chat template included; the
+    first token has nothing before it. A prompt of one token has no perplexity: NaN.
+
+    Args:
+        model: the model, within `model.measuring()`.
+        batch: the prompts.
+        states: what the final norm gave in the forward pass.
+        last_logits: the model's logits at the last position of that pass, to check ours against.
+
+    Raises:
+        UserError: the model computes its logits in a way that is not understood here.
+    """
+    # A model on several devices ends on another one than it begins on.
+    states = states.to(batch.attention_mask.device)
+    check_unembedding(model, states[:, -1], last_logits)
+    read = batch.attention_mask.bool()
+    scored = read[:, :-1] & read[:, 1:]
+    surprise = _surprise(model, states[:, :-1][scored], batch.token_ids[:, 1:][scored])
+    rows = scored.nonzero()[:, 0]
+    total = torch.zeros(len(batch.prompts), dtype=torch.float64, device=surprise.device)
+    means = total.index_add(0, rows, surprise) / scored.sum(1)
+    return means.exp().tolist()
+
+
+def _surprise(
+    model: Model, states: Float[Tensor, "position size"], tokens: Int[Tensor, " position"]
+) -> Float[Tensor, " position"]:
+    """Minus the log-probability of each token, in nats, in fp64."""
+    vocabulary = int(model.hf.config.get_text_config().vocab_size)
+    chunk = max(1, CHUNK_LOGITS // vocabulary)
+    parts = [
+        nn.functional.cross_entropy(unembed(model, part), part_tokens, reduction="none")
+        for part, part_tokens in zip(
+            torch.split(states, chunk), torch.split(tokens, chunk), strict=True
+        )
+    ]
+    return torch.cat(parts).double()
+
+
+def continuation_log_probabilities(
+    model: Model,
+    prompts: Sequence[TokenizedPrompt],
+    continuations: Sequence[tuple[int, ...]],
+    *,
+    batch_tokens: int,
+) -> Float[Tensor, " prompt"]:
+    """Log-probability of each continuation after its prompt, in nats, in fp64.
+
+    It is the sum over the continuation's tokens, each given the prompt and the tokens before it.
+
+    Args:
+        model: a causal one, within `model.measuring()`.
+        prompts: the prompts; one may come several times.
+        continuations: the tokens after each of them, at least one.
+        batch_tokens: how many tokens a forward pass may hold, padding included.
+    """
+    read = [
+        replace(prompt, token_ids=prompt.token_ids + tokens[:-1])
+        for prompt, tokens in zip(prompts, continuations, strict=True)
+    ]
+    found = torch.empty(len(prompts), dtype=torch.float64)
+    for indices, batch in batches(model, read, batch_tokens=batch_tokens):
+        longest = max(len(continuations[index]) for index in indices)
+        logits = CausalReader(model).last_logits(batch, longest)
+        for index, row in zip(indices, logits, strict=True):
+            tokens = continuations[index]
+            # All texts end at the last position, which predicts the last token.
+            log_p = row[-len(tokens) :].double().log_softmax(-1)
+            found[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
+    return found

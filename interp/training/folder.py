@@ -1,0 +1,274 @@
+"""What a training run leaves in its folder: its record, and checkpoints that are whole.
+
+A process may be killed while it writes a checkpoint. Each is saved in a new folder of our own, and
+renamed into place once it has a manifest with the checksums of its files: nothing is ever written
+through what was there before. What lies in the folder is not trusted: links and files that are not
+in the manifest are refused.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from interp.errors import UserError, shortened
+from interp.files import (
+    checksum,
+    inside,
+    is_folder,
+    is_plain,
+    names_in,
+    remove_own,
+    remove_plain,
+    remove_unfinished,
+    remove_unfinished_folder,
+    sync,
+    unfinished_name,
+    write_whole,
+    writing,
+)
+from interp.models.loading import names_folder
+from interp.models.organisms import PREFIX, organism_folder
+from interp.options import flag
+from interp.runs.schemas import (
+    Call,
+    Count,
+    Hash,
+    ModelName,
+    Record,
+    Text,
+    read_record,
+    write_record,
+)
+
+RECORD = "train.json"
+
+Metric = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class TrainIdentity(Record):
+    """What the weights depend on."""
+
+    task: Text
+    options: dict[str, JsonValue]
+    model: ModelName
+    origin: dict[str, JsonValue]
+    """The model before training: where it comes from and how it was loaded."""
+    lessons: Count
+    data: Hash
+    """A hash over all prompts and answers as this model reads them."""
+    code: Hash
+
+
+class TrainRecord(Record):
+    """train.json."""
+
+    training: TrainIdentity
+    too_long: Count
+    """Prompts that were left out, since the model cannot read so many tokens."""
+    steps: Count
+    parameters: Count
+    history: list[Call]
+    finished: Text | None = None
+    """When the model was written; None while it is trained."""
+    seconds: dict[Text, Metric] = Field(default_factory=dict)
+    """Wall-clock and processor time of the call that finished."""
+    metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
+    """By held-out split."""
+
+
+def training_of(model: str) -> TrainRecord | None:
+    """The record of a model that `interp train` finished; None for any other.
+
+    A report does not fail because of another program's folder.
+
+    Args:
+        model: the name that the model was loaded by.
+    """
+    with suppress(UserError):
+        folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
+        if names_folder(str(folder)):
+            record = read_record(inside(folder, RECORD), TrainRecord)
+            return record if record is not None and record.finished else None
+    return None
+
+
+def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:
+    """Check that a run is the one that a folder holds.
+
+    Raises:
+        UserError: it is another run.
+    """
+    for name in dict.fromkeys([*earlier.options, *now.options]):
+        there, here = earlier.options.get(name), now.options.get(name)
+        if there != here:
+            raise _other(folder, flag(name), there, here)
+    for key in ("task", "model", "origin", "lessons", "data", "code"):
+        there, here = getattr(earlier, key), getattr(now, key)
+        if there != here:
+            raise _other(folder, key, *_first_difference(there, here))
+
+
+def _other(folder: Path, what: str, there: object, here: object) -> UserError:
+    return UserError(
+        f"{folder} belongs to a different training run: its {what} is "
+        f"{shortened(repr(there), 100)}, this run's is {shortened(repr(here), 100)}; repeat that "
+        "run's options, or give another --out"
+    )
+
+
+def _first_difference(there: Any, here: Any) -> tuple[object, object]:
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        for key in dict.fromkeys([*there, *here]):
+            if there.get(key) != here.get(key):
+                return {key: there.get(key)}, {key: here.get(key)}
+    return there, here
+
+
+MANIFEST = "manifest.json"
+OURS = ".training"
+"""Marks a folder that held no other program's checkpoints when training began."""
+
+_NAME = re.compile(r"checkpoint-([0-9]{1,12})")
+
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$")]
+
+
+class Manifest(Record):
+    """checkpoint-STEP/manifest.json."""
+
+    files: dict[FileName, Hash]
+
+
+def take(folder: Path) -> None:
+    """Mark a folder as ours, and remove what a killed process left half saved.
+
+    Every checkpoint in it belongs to this training and is removed at its end.
+
+    Raises:
+        UserError: it holds checkpoints that this program did not write, or links, pipes or folders
+            in the place of its own; or it cannot be written to.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(folder.resolve())
+    found = _checkpoints(folder)
+    for checkpoint in found.values():
+        _check_plain(checkpoint)
+    if _is_ours(folder):
+        return
+    if foreign := [path for path in found.values() if not _is_whole(path)]:
+        raise UserError(
+            f"{folder} holds {foreign[0].name}, which another program wrote; train in another "
+            "folder"
+        )
+    write_whole(folder / OURS, Path.touch)
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """A new folder for checkpoints that are being saved; it is removed after the block.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    place = unfinished_name(folder.resolve() / "checkpoints")
+    with writing(place):
+        place.mkdir()
+    try:
+        yield place
+    finally:
+        with suppress(OSError):
+            remove_unfinished_folder(place)
+
+
+def keep(checkpoint: Path, folder: Path) -> None:
+    """Put a checkpoint that was just saved in its place; then remove the ones before it.
+
+    Raises:
+        UserError: it holds anything but plain files, or cannot be put there.
+    """
+    declare_whole(checkpoint)
+    place = folder.resolve() / checkpoint.name
+    with writing(place):
+        remove_own(place)  # one that is damaged
+        checkpoint.rename(place)
+        sync(place.parent)
+    remove_checkpoints(folder, but=_step(checkpoint.name))
+
+
+def declare_whole(checkpoint: Path) -> None:
+    """Write the manifest of a checkpoint.
+
+    Raises:
+        UserError: it holds anything but plain files, or cannot be written.
+    """
+    files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
+    write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
+
+
+def last_whole(folder: Path) -> tuple[int, Path] | None:
+    """The last checkpoint that is whole, with its step; None if there is none."""
+    for step, checkpoint in sorted(_checkpoints(folder).items(), reverse=True):
+        if _is_whole(checkpoint):
+            return step, checkpoint
+    return None
+
+
+def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
+    """Remove the checkpoints of a folder that was taken, and nothing else.
+
+    Args:
+        folder: where they are.
+        but: the step of one that stays; without it the folder is given back.
+    """
+    if not _is_ours(folder):
+        return
+    for step, checkpoint in _checkpoints(folder).items():
+        if step != but:
+            with suppress(OSError):  # it holds more than files
+                remove_own(checkpoint)
+    if but is None:
+        remove_plain(folder.resolve(), [OURS])
+
+
+def _checkpoints(folder: Path) -> dict[int, Path]:
+    """What is called a checkpoint, by step; the folder itself may be a link."""
+    folder = folder.resolve()
+    steps = {_step(name): folder / name for name in names_in(folder)}
+    return {step: path for step, path in steps.items() if step is not None}
+
+
+def _is_ours(folder: Path) -> bool:
+    return OURS in names_in(folder.resolve())
+
+
+def _check_plain(checkpoint: Path) -> None:
+    """Refuse a link, pipe or device in the place of a checkpoint or of one of its files."""
+    if not is_folder(checkpoint):
+        raise UserError(f"{checkpoint} is not a checkpoint's folder; remove it")
+    for name in names_in(checkpoint):
+        if not is_plain(checkpoint / name):
+            raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
+
+
+def _step(name: str) -> int | None:
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether the files are those of the manifest, as they were written."""
+    try:
+        manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
+        if manifest is None or {*manifest.files, MANIFEST} != set(names_in(checkpoint)):
+            return False
+        return all(
+            checksum(inside(checkpoint, name)) == expected
+            for name, expected in manifest.files.items()
+        )
+    except (UserError, FileNotFoundError, NotADirectoryError):
+        return False

@@ -1,0 +1,169 @@
+"""Exported tasks, and that other libraries come to interp's own answers by them."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+import interp
+from interp.analysis.accuracy import accuracies
+from interp.cli import main
+from interp.errors import UserError
+from interp.export.prompts import described as described_set
+from interp.export.prompts import inspect_task, lm_eval_task, prompt_lines, task_name
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.answers import FreeText
+from interp.prompts.prompt_set import PromptSet
+
+PAIRS = 12
+
+
+@pytest.fixture(scope="module")
+def expected(organism):
+    """Accuracies and answers of the packaged organism, by interp."""
+    prompts = interp.load_prompts(limit=PAIRS)
+    scores = interp.score(organism, prompts)
+    table = prompts.to_frame()
+    values = accuracies(scores.answers, table)
+    return values.drop("prompts"), scores.answers.set_index("prompt_id")["answer"].to_dict()
+
+
+@pytest.fixture
+def folder(tmp_path, request):
+    where = tmp_path / "tasks"
+    assert main(["export", request.param, "--limit", str(PAIRS), "--out", str(where)]) == 0
+    return where
+
+
+def test_each_line_is_a_prompt_with_its_options(prompts):
+    lines = [json.loads(line) for line in prompt_lines(PromptSet.of(prompts)).splitlines()]
+    assert [line["text"] for line in lines] == [prompt.text for prompt in prompts]
+    first = prompts[0]
+    assert lines[0]["gold"] == first.answer.gold
+    assert lines[0]["options"] == [
+        {"name": option.name, "forms": list(option.forms)} for option in first.answer.options
+    ]
+    assert {"pair_id", "side", "weight", *first.factors} <= set(lines[0])
+
+
+def test_a_factor_never_takes_the_place_of_a_field(prompts):
+    own = {"text": "?", "gold": "?", "prompt_id": "?", "options": "?", "topic": "cities"}
+    (line,) = prompt_lines(PromptSet.of([replace(prompts[0], factors=own)])).splitlines()
+    (usual,) = prompt_lines(PromptSet.of([replace(prompts[0], factors={})])).splitlines()
+    assert json.loads(line) == json.loads(usual) | {"topic": "cities"}
+
+
+def test_the_files_of_a_task_are_python(prompts):
+    prompts = PromptSet.of(prompts)
+    for files in (lm_eval_task(prompts), inspect_task(prompts)):
+        for name, text in files.items():
+            if name.endswith(".py"):
+                compile(text, name, "exec")
+
+
+def test_a_name_is_one_of_python():
+    assert task_name("logical-forms") == "interp_logical_forms"
+
+
+def test_what_no_task_can_hold_is_refused(prompts):
+    text = replace(prompts[0], answer=FreeText(("5",)))
+    with pytest.raises(UserError, match="asks for generated text, which no exported task judges"):
+        prompt_lines(PromptSet.of([text]))
+    around = replace(prompts[0], messages=interp.Messages(system="Be brief."))
+    with pytest.raises(UserError, match="has messages around it"):
+        prompt_lines(PromptSet.of([around]))
+
+
+def test_an_unknown_format_names_the_known_ones(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["export", "lmeval", "--out", str(tmp_path)])
+    assert "did you mean lm-eval?" in capsys.readouterr().err
+
+
+def test_a_place_that_is_a_file_is_told(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["export", "inspect", "--limit", "1", "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("folder", ["lm-eval"], indirect=True)
+def test_lm_eval_comes_to_the_same_answers(folder, expected):
+    pytest.importorskip("lm_eval")
+    from lm_eval import simple_evaluate
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    found = simple_evaluate(
+        HFLM(pretrained=str(organism_folder(DEFAULT)), device="cpu", batch_size=4),
+        tasks=["interp_rulebreakers"],
+        task_manager=TaskManager(include_path=str(folder), include_defaults=False),
+        apply_chat_template=True,
+    )
+    shares, answers = expected
+    results = found["results"]["interp_rulebreakers"]
+    assert {name: results[f"{name},none"] for name in shares.index} == pytest.approx(dict(shares))
+    assert 0 < results["paired_accuracy,none"] < 1
+    samples = found["samples"]["interp_rulebreakers"]
+    assert {one["doc"]["prompt_id"]: one["resps"][0][0].strip() for one in samples} == answers
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("folder", ["inspect"], indirect=True)
+def test_inspect_comes_to_the_same_answers(folder, expected, monkeypatch):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai import eval as evaluate
+
+    monkeypatch.chdir(folder)
+    (log,) = evaluate(
+        "interp_rulebreakers.py",
+        model="hf/organism",
+        model_args={"model_path": str(organism_folder(DEFAULT)), "device": "cpu"},
+        log_dir=str(folder / "logs"),
+        display="none",
+    )
+    assert log.status == "success", log.error
+    shares, answers = expected
+    (score,) = log.results.scores
+    found = {name: metric.value for name, metric in score.metrics.items()}
+    assert found == pytest.approx(dict(shares))
+    assert {one.id: one.scores["first_token"].answer for one in log.samples} == answers
+
+
+@pytest.fixture
+def croissant(tmp_path):
+    assert main(["export", "croissant", "--limit", "3", "--out", str(tmp_path / "set")]) == 0
+    return tmp_path / "set"
+
+
+def test_the_description_names_the_file_and_every_field(croissant):
+    described = json.loads((croissant / "croissant.json").read_text())
+    (file,) = described["distribution"]
+    content = (croissant / file["contentUrl"]).read_bytes()
+    assert file["sha256"] == hashlib.sha256(content).hexdigest()
+    (records,) = described["recordSet"]
+    names = {field["name"] for field in records["field"]}
+    assert names == set(json.loads(content.splitlines()[0])) - {"options"}
+
+
+def test_a_factor_is_never_described_as_a_field(prompts):
+    def fields(**factors):
+        prompt = replace(prompts[0], factors=factors)
+        described = json.loads(described_set(PromptSet.of([prompt]))["croissant.json"])
+        (records,) = described["recordSet"]
+        return {field["name"]: field["description"] for field in records["field"]}
+
+    usual = fields()
+    own = fields(text="?", options="?", topic="cities")
+    assert own == usual | {"topic": "something that the data set varies"}
+    assert usual["text"] == "what the model reads"
+
+
+@pytest.mark.filterwarnings("default")
+def test_mlcroissant_reads_the_prompts_without_complaint(croissant):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    dataset = mlcroissant.Dataset(jsonld=croissant / "croissant.json")
+    assert not dataset.metadata.ctx.issues.errors
+    texts = [row["prompts/text"].decode() for row in dataset.records("prompts")]
+    assert texts == [prompt.text for prompt in interp.load_prompts(limit=3)]

@@ -1,0 +1,197 @@
+import json
+import shutil
+
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import save_file
+from transformers import AutoConfig
+
+import interp
+from interp.errors import UserError
+from interp.jobs import found_models
+from interp.models.loading import Loading, canonical_name
+from interp.models.resolve import HUB_TIMEOUT, downloaded_weights, resolve
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+
+def test_all_spellings_of_a_folder_are_one_name(saved, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    plain = saved.name
+    for spelling in (plain, f"{plain}/", f"./{plain}", f"{plain}//"):
+        assert canonical_name(spelling) == plain
+        model = interp.load_model(spelling, device="cpu")
+        assert (model.name, model.source["name"]) == (plain, plain)
+
+
+@pytest.mark.parametrize(
+    "name", ["org/model", "organism/llama-deep", "", "x" * 300, "a\0b", "\udce9"]
+)
+def test_other_names_stay(name):
+    assert canonical_name(name) == name
+
+
+def test_two_spellings_are_one_model(saved):
+    with pytest.raises(UserError, match="is given twice"):
+        found_models([str(saved), f"{saved}/"], Loading())
+
+
+@pytest.mark.parametrize("name", ["llama-shallow", "lama-shallow", "llama_shallow"])
+def test_an_organism_is_recognized_without_its_prefix(name, no_hub):
+    with pytest.raises(UserError, match=r"did you mean organism/llama-shallow\?"):
+        resolve(name, None)
+
+
+def test_the_nearest_organism_is_named():
+    with pytest.raises(UserError, match=r"did you mean organism/gemma2\?"):
+        resolve("organism/gemma-2", None)
+
+
+def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
+    with pytest.raises(UserError, match=r"no packaged organism .*did you mean organism/llama-"):
+        resolve("organism/lama", None)
+
+
+@pytest.fixture
+def no_hub(monkeypatch):
+    """A hub that must not be asked."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(
+        "interp.models.resolve.get_hf_file_metadata", lambda *_, **__: pytest.fail("asked")
+    )
+
+
+@pytest.mark.parametrize("name", ["organism/llama-shallow", "FOLDER"])
+def test_what_is_here_has_no_revisions(name, saved):
+    with pytest.raises(UserError, match="revision 'main' was given"):
+        resolve(str(saved) if name == "FOLDER" else name, "main")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\udce9", "a b/c", "--x"])
+def test_names_that_the_hub_cannot_have_are_refused(name, no_hub):
+    with pytest.raises(UserError, match="no model folder"):
+        resolve(name, None)
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
+    asked = []
+
+    def unreachable(url, *, timeout):
+        asked.append(timeout)
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("interp.models.resolve.get_hf_file_metadata", unreachable)
+    with pytest.raises(UserError, match=r"the hub cannot be asked \(no route to host\)"):
+        resolve("nobody/nothing-here", None)
+    assert asked == [HUB_TIMEOUT]
+
+
+def test_offline_nothing_is_asked(no_hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match="HF_HUB_OFFLINE is set"):
+        resolve("nobody/nothing-here", None)
+
+
+def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
+    monkeypatch.setattr(
+        "interp.models.resolve.try_to_load_from_cache", lambda *_, **__: "/cache/config.json"
+    )
+    assert resolve("org/model", "v1").source["revision"] == "v1"
+
+
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+@pytest.fixture
+def snapshot(tmp_path, monkeypatch):
+    """The folder of the model org/tiny in a cache; files are links there, as the hub's client
+    makes them."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repository = tmp_path / "models--org--tiny"
+    folder, blobs = repository / "snapshots" / COMMIT, repository / "blobs"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(COMMIT)
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(blobs)
+    model.tokenizer.save_pretrained(blobs)
+    folder.mkdir(parents=True)
+    for file in blobs.iterdir():
+        (folder / file.name).symlink_to(file)
+    return folder
+
+
+def change(file, **settings):
+    """Another file in the place of a link, with other settings."""
+    config = {**json.loads(file.read_text()), **settings}
+    file.unlink()
+    file.write_text(json.dumps(config))
+
+
+def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
+    model = interp.load_model("org/tiny", device="cpu")
+    assert model.source == {
+        "kind": "hub",
+        "name": "org/tiny",
+        "revision": "main",
+        "commit": COMMIT,
+    }
+    expected = make_tiny("llama", byte_level()).hf.state_dict()
+    for name, value in model.hf.state_dict().items():
+        torch.testing.assert_close(value, expected[name])
+
+
+def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
+    change(snapshot / "config.json", num_hidden_layers=10**5)
+    with pytest.raises(UserError, match="asks for num_hidden_layers = 100000, but its weights"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_a_configuration_of_endless_lists_is_refused_before_it_is_read(snapshot):
+    change(snapshot / "config.json", num_labels=10**8)
+    with pytest.raises(UserError, match=r"num_labels = 1e\+08; expected at most 1,000,000"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeypatch):
+    """Whatever is pushed while a model is loaded."""
+    other = "f" * 40
+    shutil.copytree(snapshot, snapshot.parent / other, symlinks=True)
+    change(snapshot.parent / other / "tokenizer_config.json", eos_token="<s>")
+    original = AutoConfig.from_pretrained
+
+    def pushed(*arguments, **options):
+        config = original(*arguments, **options)
+        (snapshot.parent.parent / "refs" / "main").write_text(other)
+        return config
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", pushed)
+    model = interp.load_model("org/tiny", device="cpu")
+    assert model.source["commit"] == COMMIT
+    assert model.tokenizer.eos_token == byte_level().eos_token
+
+
+def test_a_cache_without_its_blobs_is_refused(snapshot):
+    (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
+    with pytest.raises(UserError, match=r"chat_template\.jinja in org/tiny is a link to nothing"):
+        interp.load_model("org/tiny", device="cpu")
+
+
+def test_the_files_of_an_index_are_found(snapshot):
+    weights = snapshot / "model.safetensors"
+    state = make_tiny("llama", byte_level()).hf.state_dict()
+    weights.unlink()
+    save_file(state, snapshot / "part-1.safetensors", metadata={"format": "pt"})
+    index = {"metadata": {}, "weight_map": dict.fromkeys(state, "part-1.safetensors")}
+    (snapshot / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) == snapshot
+    assert interp.load_model("org/tiny", device="cpu").source["commit"] == COMMIT
+
+
+def test_without_weights_there_is_nothing(snapshot):
+    (snapshot / "model.safetensors").unlink()
+    assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) is None
+    with pytest.raises(UserError, match="cannot be loaded: its weights"):
+        interp.load_model("org/tiny", device="cpu")

@@ -1,0 +1,196 @@
+import time
+
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.models.organisms import organism_names
+from tests.models.conftest import configure, rewrite
+
+IN_LAYER = [
+    "input_layernorm",
+    "mlp.down_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "post_attention_layernorm",
+    "self_attn.k_proj",
+    "self_attn.o_proj",
+    "self_attn.q_proj",
+    "self_attn.v_proj",
+]
+TENSORS = [
+    "lm_head.weight",
+    "model.embed_tokens.weight",
+    "model.norm.weight",
+    *(f"model.layers.{layer}.{part}.weight" for layer in range(2) for part in IN_LAYER),
+]
+
+
+def without(*names):
+    return lambda tensors: {key: value for key, value in tensors.items() if key not in names}
+
+
+def with_also(**tensors):
+    return lambda own: own | {key.replace("__", "."): value for key, value in tensors.items()}
+
+
+def load(folder):
+    return interp.load_model(str(folder), device="cpu")
+
+
+def test_the_list_of_tensors_is_whole(saved):
+    rewrite(saved, lambda tensors: tensors if sorted(tensors) == sorted(TENSORS) else {})
+    assert load(saved).notes == ()
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_no_tensor_may_be_missing(saved, name):
+    rewrite(saved, without(name))
+    with pytest.raises(UserError, match=rf"lack {name}, which would be random"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without(*TENSORS), "its weights are 0 tensors"),
+        (without(*TENSORS[2:]), "and 16 more, which would be"),
+        (without(*TENSORS[3:6]), "input_layernorm.weight, model.layers.0.mlp.down"),
+        (lambda own: {f"module.{key}": value for key, value in own.items()}, "and 18 more"),
+        (
+            lambda own: own | {"model.norm.weight": own["model.norm.weight"][:5].clone()},
+            r"model.norm.weight of .* has the shape \(5,\), config.json asks for \(32,\)",
+        ),
+        (
+            with_also(model__layers__0__self_attn__q_proj__bias=torch.zeros(32)),
+            "hold model.layers.0.self_attn.q_proj.bias, which .* would leave out",
+        ),
+        (
+            with_also(model__layers__1__self_attn__q_norm__weight=torch.zeros(8)),
+            "hold model.layers.1.self_attn.q_norm.weight",
+        ),
+        (
+            with_also(model__embed_tokens__weight_scale=torch.zeros(1)),
+            "hold model.embed_tokens.weight_scale",
+        ),
+    ],
+)
+def test_weights_of_another_model_are_refused(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(UserError, match=message):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_hidden_layers": 3}, "lack model.layers.2.input_layernorm.weight"),
+        ({"num_hidden_layers": 1}, "hold model.layers.1.input_layernorm.weight"),
+        ({"num_hidden_layers": 0}, "hold model.layers.0.input_layernorm.weight"),
+        ({"intermediate_size": 65}, r"has the shape \(32, 64\), config.json asks for \(32, 65\)"),
+        ({"model_type": "qwen3"}, "lack model.layers.0.self_attn.k_norm.weight"),
+        ({"model_type": "gpt2"}, "lack transformer.h.0"),
+        ({"attention_bias": True}, "lack model.layers.0.self_attn.k_proj.bias"),
+    ],
+)
+def test_another_configuration_is_refused(saved, settings, message):
+    configure(saved, **settings)
+    with pytest.raises(UserError, match=message):
+        load(saved)
+
+
+def test_a_tied_unembedding_need_not_be_stored(saved):
+    configure(saved, tie_word_embeddings=True)
+    rewrite(saved, without("lm_head.weight"))
+    model = load(saved)
+    assert model.notes == ()
+    assert model.unembedding.weight is model.hf.get_input_embeddings().weight
+
+
+def test_what_takes_no_part_in_answers_is_told(saved):
+    rewrite(saved, with_also(mtp__norm__weight=torch.ones(3), v_head__weight=torch.ones(3)))
+    (note,) = load(saved).notes
+    assert note.endswith("hold mtp.norm.weight, v_head.weight, which the model leaves out")
+
+
+@pytest.mark.parametrize("name", ["rotary_emb__inv_freq", "attention__masked_bias"])
+def test_old_buffers_are_no_weights(saved, name):
+    rewrite(saved, with_also(**{f"model__layers__0__self_attn__{name}": torch.ones(3)}))
+    load(saved)
+
+
+def test_counted_heads_after_the_layers_are_told(saved):
+    configure(saved, num_nextn_predict_layers=1)
+    rewrite(saved, with_also(model__layers__2__eh_proj__weight=torch.ones(3)))
+    assert len(load(saved).notes) == 1
+    rewrite(saved, with_also(model__layers__3__eh_proj__weight=torch.ones(3)))
+    with pytest.raises(UserError, match=r"hold model.layers.3.eh_proj.weight"):
+        load(saved)
+
+
+@pytest.mark.parametrize("name", organism_names())
+def test_organisms_are_complete(name, caplog):
+    assert interp.load_model(name, device="cpu").notes == ()
+
+
+def test_the_refusal_is_the_only_report(saved, capfd):
+    rewrite(saved, without("model.norm.weight"))
+    with pytest.raises(UserError):
+        load(saved)
+    assert "REPORT" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_hidden_layers": 10**20}, "asks for num_hidden_layers = 1e[+]20"),
+        ({"num_hidden_layers": 10**7}, "asks for num_hidden_layers = 1e[+]07"),
+        ({"num_hidden_layers": 1e20}, "config.json"),
+        ({"num_labels": 10**8}, "asks for num_labels = 1e[+]08, but its weights have no tensor"),
+        ({"model_type": "qwen2", "num_hidden_layers": 10**8}, "asks for num_hidden_layers"),
+        ({"hidden_size": 10**7}, "asks for a model of .* parameters"),
+        ({"hidden_size": 10**20}, "config.json"),
+        ({"intermediate_size": 10**12}, "asks for a model of .* parameters"),
+        ({"vocab_size": 10**12}, "asks for a model of .* parameters"),
+        ({"model_type": "mixtral", "num_local_experts": 10**9}, "asks for num_local_experts"),
+        (
+            {"model_type": "gptj", "max_position_embeddings": 10**9, "vocab_size": 700, "n_embd": 4}
+            | {"n_layer": 1, "n_head": 1, "rotary_dim": 4},
+            "asks for tables of",
+        ),
+    ],
+)
+def test_what_is_out_of_proportion_is_refused_at_once(saved, settings, message):
+    configure(saved, **settings)
+    start = time.monotonic()
+    with pytest.raises(UserError, match=message):
+        interp.load_model(str(saved), device="cpu")
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("model_type", ["gemma3", "gemma3_text", "llama", "gpt2", "mamba"])
+def test_a_configuration_without_sizes_is_refused_at_once(saved, model_type):
+    """Its defaults are those of a model with billions of parameters."""
+    (saved / "config.json").write_text(f'{{"model_type": "{model_type}"}}')
+    start = time.monotonic()
+    with pytest.raises(UserError, match="do not belong together"):
+        interp.load_model(str(saved), device="cpu")
+    assert time.monotonic() - start < 30
+
+
+def test_a_long_context_is_none_of_the_weights_business(saved):
+    configure(saved, max_position_embeddings=10**7)
+    assert interp.load_model(str(saved), device="cpu").context_length == 10**7
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("sliding_attention", "sliding_window"), ("chunked_attention", "attention_chunk_size")],
+)
+def test_layers_that_see_a_window_need_its_size(saved, kind, size):
+    configure(saved, layer_types=[kind, "full_attention"])
+    with pytest.raises(UserError, match=f"layers of {kind} and no {size}"):
+        interp.load_model(str(saved), device="cpu")
+    configure(saved, **{size: 16})
+    assert interp.load_model(str(saved), device="cpu")

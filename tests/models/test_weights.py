@@ -1,0 +1,299 @@
+import dataclasses
+import json
+import logging
+from importlib.util import find_spec
+from inspect import signature
+from types import SimpleNamespace
+from typing import get_args
+
+import pytest
+import torch
+from torch import nn
+from transformers import BitsAndBytesConfig, LlamaConfig
+
+import interp
+from interp.choices import Quantization
+from interp.cli import main
+from interp.errors import UserError
+from interp.jobs import Job
+from interp.measurements.collect import collect
+from interp.measurements.evaluate import Evaluate
+from interp.measurements.soft_score import SoftScore
+from interp.models import weights
+from interp.models.architectures import CAUSAL
+from interp.models.load import find_model
+from interp.models.loading import Loading
+from interp.models.organisms import DEFAULT
+from interp.models.weights import check_device, quantization_of
+from interp.runs.running import Running
+from tests.support.placed import place
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+needs_bitsandbytes = pytest.mark.skipif(
+    find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
+)
+
+COMPLETE = {"missing_keys": set(), "unexpected_keys": set(), "mismatched_keys": set()}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What transformers is asked for when a model is loaded as if bitsandbytes were there."""
+    options = {}
+
+    def from_pretrained(location, **given):
+        options.update(given)
+        hf = make_tiny("llama", byte_level()).hf
+        hf.resize_token_embeddings(2048)  # as many as the organism's tokenizer has ids
+        return hf, COMPLETE
+
+    monkeypatch.setattr(weights, "find_spec", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(CAUSAL.auto, "from_pretrained", from_pretrained)
+    return options
+
+
+def test_8bit_is_passed_on(asked):
+    interp.load_model(DEFAULT, device="cpu", quantization="8bit")
+    assert asked["quantization_config"].load_in_8bit
+    assert asked["device_map"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("options", "compute"),
+    [
+        ({"device": "cpu"}, torch.float32),
+        ({"device": "cpu", "dtype": "bfloat16"}, torch.bfloat16),
+        ({"device_map": "auto"}, torch.float16),  # what the organism was saved in
+    ],
+)
+def test_4bit_weights_are_multiplied_in_the_models_type(asked, options, compute):
+    interp.load_model(DEFAULT, quantization="4bit", **options)
+    config = asked["quantization_config"]
+    assert config.load_in_4bit
+    assert (config.bnb_4bit_quant_type, config.bnb_4bit_compute_dtype) == ("nf4", compute)
+
+
+def test_without_quantization_none_is_asked_for(asked):
+    interp.load_model(DEFAULT, device="cpu")
+    assert asked["quantization_config"] is None
+
+
+def test_an_unknown_quantization_is_refused():
+    with pytest.raises(UserError, match="expected one of 8bit, 4bit"):
+        interp.load_model(DEFAULT, device="cpu", quantization="2bit")
+
+
+def test_missing_bitsandbytes_is_named(monkeypatch):
+    monkeypatch.setattr(weights, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="pip install bitsandbytes"):
+        interp.load_model(DEFAULT, device="cpu", quantization="4bit")
+
+
+def test_a_quantized_checkpoint_is_not_quantized_again(asked, tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"quantized already \(gptq\)"):
+        interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
+    interp.load_model(str(tmp_path), device="cpu")
+    assert asked["quantization_config"] is None
+
+
+@pytest.mark.parametrize(
+    ("own", "text"),
+    [
+        (None, None),
+        (BitsAndBytesConfig(load_in_8bit=True), "bitsandbytes 8bit"),
+        (
+            BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4").to_dict(),
+            "bitsandbytes 4bit nf4",
+        ),
+        ({"quant_method": "awq", "bits": 4}, "awq"),
+    ],
+)
+def test_the_quantization_is_told_in_words(own, text):
+    config = LlamaConfig()
+    if own is not None:
+        config.quantization_config = own
+    assert quantization_of(config) == text
+
+
+def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
+    model = make_tiny("llama", byte_level())
+    model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
+    model = dataclasses.replace(model, name="some/model")
+    monkeypatch.setattr("interp.jobs.load_found", lambda found, loading: model)
+    job = Job.of(Evaluate(), running=Running(threads=1))
+    assert job.load(find_model(DEFAULT, job.loading)) is model
+    logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
+    assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
+    assert not caplog.records
+
+
+@needs_bitsandbytes
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
+@pytest.mark.parametrize("kind", get_args(Quantization))
+def test_quantized_organisms_answer_nearly_as_the_whole_ones(kind, organism, prompts):
+    model = interp.load_model(DEFAULT, device="cpu", quantization=kind)
+    assert model.quantization.startswith(f"bitsandbytes {kind}")
+    expected, got = interp.attribute(organism, prompts), interp.attribute(model, prompts)
+    assert (got.segment_scores["error"] == "").all()
+    assert (got.answers["answer"] == expected.answers["answer"]).mean() > 0.9
+
+
+@needs_bitsandbytes
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
+def test_the_gradient_of_4bit_layers_is_that_of_the_weights_they_stand_for(prompts):
+    from bitsandbytes.functional import dequantize_4bit
+
+    model = interp.load_model(DEFAULT, device="cpu", quantization="4bit")
+    got = interp.attribute(model, prompts)
+    for parent in list(model.hf.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child).__name__ == "Linear4bit":
+                whole = nn.Linear(child.in_features, child.out_features, bias=False)
+                whole.weight.data = dequantize_4bit(child.weight.data, child.weight.quant_state)
+                setattr(parent, name, whole)
+    expected = interp.attribute(model, prompts)
+    difference = got.ratios()["ratio"] - expected.ratios()["ratio"]
+    assert difference.abs().max() < 1e-3
+
+
+@needs_bitsandbytes
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
+def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(UserError, match=r"multiple of 64 there, and .*q_proj has 32; load it in 8"):
+        interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
+    interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
+
+
+PLACES = {
+    "one layer on disk": lambda layer: "disk" if layer == 1 else "cpu",
+    "all on disk": lambda layer: "disk",
+    "all on the CPU, with hooks": lambda layer: "cpu",
+}
+
+
+@pytest.fixture(params=PLACES)
+def where(request, caplog):
+    # accelerate tells that some weights are offloaded.
+    caplog.set_level(logging.ERROR, logger="accelerate")
+    return PLACES[request.param]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
+    plain = tiny_model(kind)
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    assert str(placed.device) == "cpu"
+    expected, got = interp.attribute(plain, prompts), interp.attribute(placed, prompts)
+    assert got.answers.equals(expected.answers)
+    assert got.segment_scores.equals(expected.segment_scores)
+    scored = interp.score(placed, prompts).answers
+    assert scored.equals(interp.score(plain, prompts).answers)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts):
+    plain = tiny_model(kind)
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    expected, got = (collect(SoftScore().bind(model), prompts) for model in (plain, placed))
+    assert got["soft_answers"].equals(expected["soft_answers"])
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_identity_does_not_depend_on_the_place(kind, where, tmp_path):
+    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    assert placed.identity == tiny_model(kind).identity
+
+
+def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["one layer on disk"], tmp_path)
+    pair = prompts[:2]
+    expected, got = (
+        interp.patch(model, pair, sites=["resid_pre", "z"])
+        for model in (tiny_model("llama"), placed)
+    )
+    assert got.patches.equals(expected.patches)
+
+
+def test_patching_refuses_an_offloaded_unembedding(tmp_path, prompts):
+    placed = place(make_tiny("llama", byte_level()), PLACES["all on disk"], tmp_path)
+    with pytest.raises(UserError, match="is offloaded"):
+        interp.patch(placed, prompts[:2], sites=["resid_pre"])
+
+
+WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("meta", "device 'meta' cannot be used"),
+        ("gpu", "device 'gpu' cannot be used: no such device; expected cpu"),
+        ("", "device '' cannot be used"),
+        pytest.param("cuda", "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+    ],
+)
+def test_devices_that_there_are_not(device, message):
+    with pytest.raises(UserError, match=message) as error:
+        check_device(device)
+    assert len(str(error.value)) < 300
+
+
+def test_a_device_that_there_is():
+    check_device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "meta"}, "unknown device 'meta'"),
+        ({"device": ""}, "unknown device ''"),
+        pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+        ({"device_map": "everywhere"}, "unknown device_map 'everywhere'; expected one of auto"),
+        ({"device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"quantization": "2bit"}, "unknown quantization '2bit'"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"speed": 2}, "unknown option 'speed'; expected one of device"),
+    ],
+)
+def test_a_model_is_not_loaded_in_ways_that_there_are_not(options, message):
+    with pytest.raises(UserError, match=message) as error:
+        interp.load_model(DEFAULT, **options)
+    assert len(str(error.value)) < 300
+
+
+def test_what_load_model_takes_is_documented():
+    parameters = signature(interp.load_model).parameters
+    assert list(parameters) == ["name", *Loading.model_fields]
+    assert parameters["dtype"].default == "auto"
+    arguments, _, errors = interp.load_model.__doc__.partition("\n\nRaises:")
+    assert "name: hub name" in arguments
+    assert "dtype: float32, bfloat16, float16, float64 (or fp32 ...)" in arguments
+    assert "**options" not in arguments
+    assert "UserError" in errors
+
+
+def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
+    assert main(["evaluate", "--device", "xpu", "--model", "./none"]) == 2
+    assert "device 'xpu' cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("auto", "auto")],
+)
+def test_number_types_have_short_names(short, full):
+    assert Loading(dtype=short).dtype == full
+
+
+def test_a_model_loads_by_a_short_name():
+    assert interp.load_model(DEFAULT, device="cpu", dtype="bf16").dtype == "bfloat16"

@@ -1,0 +1,100 @@
+"""What `interp doctor` finds of models, tokenizers and numbers that are not as they should be."""
+
+import copy
+
+import pytest
+from tokenizers import processors
+
+from interp import doctor
+from interp.doctor import inputs, loaded, machine, numbers, size
+from interp.reading.tokens import tokenize
+from tests.support.prompts import some_prompts
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+PROMPTS = list(some_prompts(3))
+
+
+def by_name(findings):
+    return {finding.about: finding for finding in findings}
+
+
+def read(model):
+    return by_name(inputs(model, tokenize(model, PROMPTS)))
+
+
+def doubling():
+    """A tokenizer that writes the beginning of text, as its template does too."""
+    tokenizer = copy.deepcopy(byte_level())
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", tokenizer.bos_token_id)]
+    )
+    return tokenizer
+
+
+def test_a_second_beginning_of_text_is_reported_and_not_written():
+    model = make_tiny("llama", doubling())
+    assert "a second time" in read(model)["beginning of text"].note
+    ids = tokenize(model, PROMPTS[:1])[0].token_ids
+    assert ids.count(model.tokenizer.bos_token_id) == 1
+    assert read(tiny_model("llama"))["beginning of text"].note == ""
+
+
+def test_padding_that_ends_texts_is_reported():
+    tokenizer = copy.deepcopy(byte_level())
+    tokenizer.pad_token = tokenizer.eos_token
+    assert (
+        "the same as the end of text" in read(make_tiny("llama", tokenizer))["padding token"].note
+    )
+    assert read(tiny_model("llama"))["padding token"].note == ""
+
+
+def test_tokens_of_answers_and_segments_are_those_that_count():
+    found = read(tiny_model("llama"))
+    option = PROMPTS[0].answer.options[0]
+    token = byte_level().convert_tokens_to_ids(option.forms[0])
+    assert f"({token})" in found[f"answer {option.name}"].found
+    segments = tokenize(tiny_model("llama"), PROMPTS[:1])[0].segments
+    start, end = segments["premise1"]
+    assert f"premise1 {end - start}," in found["segments, tokens"].found
+
+
+def test_sound_models_differ_by_rounding_alone():
+    model = tiny_model("llama")
+    found = by_name(numbers(model, tokenize(model, PROMPTS)))
+    assert not any(finding.note for finding in found.values())
+    assert found["logits with and without hooks"].found == "largest difference 0.0e+00"
+
+
+def test_logits_that_depend_on_the_batch_are_reported(monkeypatch):
+    model = tiny_model("llama")
+    true = doctor._logits
+    read = tokenize(model, PROMPTS)
+
+    def spoiled(model, prompts):
+        logits = true(model, prompts)
+        return logits if len(prompts) == 1 else logits.roll(1, -1)
+
+    monkeypatch.setattr(doctor, "_logits", spoiled)
+    note = by_name(numbers(model, read))["logits alone and in a batch"].note
+    assert note == f"{len(PROMPTS)} of {len(PROMPTS)} predictions change"
+
+
+def test_a_model_is_described():
+    model = tiny_model("llama")
+    found = by_name(loaded(model))
+    count = model.hf.num_parameters()
+    assert (
+        f"LlamaForCausalLM, a causal language model; {count:,} parameters" in found["model"].found
+    )
+    assert found["context"].found == "512 tokens"
+    assert found["architecture"].note == ""
+    assert "torch" in by_name(machine())["versions"].found
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5.0 GiB")],
+)
+def test_sizes_are_written_in_binary_units(count, text):
+    assert size(count) == text
