@@ -167,8 +167,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus what they should explain; null for methods without "
-            "this property",
+            "sum of all scores minus what they should explain; null if undefined",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
