@@ -82,7 +82,7 @@ def _add_navigation(app: "Sphinx", page: str, source: list[str]) -> None:
 
 
 def _keep_colons(app: "Sphinx", kind: str, *others: Any) -> None:
-    """Keep napoleon from reading the text before a colon in an attribute's docstring as its type."""
+    """Keep napoleon from taking the text before a colon in a docstring as a type."""
     *_, lines = others
     if kind in ("attribute", "data", "property"):
         lines[:0] = ["..", ""]  # an empty comment

@@ -167,7 +167,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus what they should explain; null if undefined",
+            "sum of all scores minus what they should explain; null if none",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
