@@ -347,8 +347,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
         "several tokens that the vector averages; for an average `position`, `token`, `segment` "
-        "and `role` are null. A prompt with an error in `answers` has no rows. The table stays in "
-        "the shards; its contents are written as `activations` and safetensors files.",
+        "and `role` are null. A prompt with an error in `answers` has no rows. The table exists "
+        "only in the shards; the run writes its contents as `activations` and safetensors files.",
         *_PLACE,
         column(
             "vector", pa.list_(pa.float32()), "the activation, in the order of its units", _OWN_UNIT
