@@ -1,7 +1,7 @@
 """How `make docs` builds these pages.
 
-They are written to be read in the repository as they are. What Sphinx needs beyond that is made
-here while it reads them.
+The pages can be read as they are in the repository. Whatever else Sphinx needs is added here while
+it reads them.
 """
 
 import re
@@ -42,7 +42,7 @@ _PAGE = re.compile(r"^- \[(.+?)\]\((\w+)\.md\)", re.MULTILINE)
 
 
 def navigation(index: str) -> str:
-    """The sections of links of index.md as the menu that is beside every page."""
+    """The sections of links in index.md as the menu shown next to every page."""
     menus = []
     for section in _SECTION.finditer(index):
         pages = "\n".join(f"{title} <{page}>" for title, page in _PAGE.findall(section["links"]))
@@ -62,7 +62,7 @@ def setup(app: "Sphinx") -> None:
 
 
 def _plain_types(options: type[Options]) -> None:
-    """Annotate options by their types alone, without what checks and reads them."""
+    """Annotate options with their plain types, without validators and parsers."""
     fields = {name: field.annotation for name, field in options.model_fields.items()}
     home = {"__annotations__": fields, "__module__": options.__module__}
     types = get_type_hints(type("Fields", (), home))
@@ -82,7 +82,7 @@ def _add_navigation(app: "Sphinx", page: str, source: list[str]) -> None:
 
 
 def _keep_colons(app: "Sphinx", kind: str, *others: Any) -> None:
-    """Keep napoleon from taking what an attribute's text has before a colon for its type."""
+    """Keep napoleon from taking the text before a colon in a docstring as a type."""
     *_, lines = others
     if kind in ("attribute", "data", "property"):
         lines[:0] = ["..", ""]  # an empty comment

@@ -21,7 +21,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 
 def main() -> None:
-    """Write the pictures beside this file."""
+    """Write the pictures next to this file."""
     programs = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
     program = next(filter(None, programs), None)
     if program is None:
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def picture_of_report(browser: Browser, folder: Path) -> None:
-    """A screen of a study's report."""
+    """A screenshot of a study's report."""
     names = interp.organism_names("rulebreakers")
     study = interp.run(interp.study("rulebreakers"), models=names, limit=PAIRS, out=folder / "all")
     page = browser.new_page(viewport={"width": 1200, "height": 620})

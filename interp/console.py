@@ -16,11 +16,11 @@ from rich.progress import Progress as Bar
 from interp.errors import printable
 
 PLAIN_INTERVAL = 10.0
-"""Seconds between two plain lines."""
+"""Minimum number of seconds between plain lines."""
 
 
 def echo(line: str) -> None:
-    """A line for the person at the terminal; standard output is kept for tables."""
+    """Print a line to standard error; standard output is kept for tables."""
     sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
@@ -31,7 +31,7 @@ def counted(count: int, what: str) -> str:
 
 
 class Progress:
-    """Shows how far a task is, on standard error, while the `with` block runs."""
+    """Show the progress of a task on standard error while the `with` block runs."""
 
     def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
         self._task, self._total, self._unit = task, total, unit
@@ -67,7 +67,7 @@ class Progress:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count more work as done; a note stays shown until the next one."""
+        """Count `count` more items as done; a note stays until the next one replaces it."""
         self._done += count
         self._note = note or self._note
         if self._bar:
@@ -93,7 +93,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """A duration as minutes and seconds, with hours where there are any."""
+    """A duration as minutes and seconds, and hours if it has any."""
     if seconds == float("inf"):
         return "unknown time"
     minutes, second = divmod(round(seconds), 60)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 QUOTED = 200
-"""Characters of the input that a message repeats at most."""
+"""Maximum number of characters that a message repeats from the input."""
 
 QUOTED_IN_LINE = 80
-"""The same for names and reasons in the middle of a sentence."""
+"""The same limit for names and reasons within a sentence."""
 
 
 class UserError(Exception):
@@ -18,7 +18,7 @@ class UserError(Exception):
 
 
 def shortened(text: str, most: int = QUOTED) -> str:
-    """The text, without its middle where it has more characters than `most`."""
+    """The text, with its middle cut out if it has more than `most` characters."""
     if len(text) <= most:
         return text
     kept = (most - 3) // 2
@@ -26,12 +26,12 @@ def shortened(text: str, most: int = QUOTED) -> str:
 
 
 def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
-    """The text on one line, shortened, with control characters as their codes."""
+    """The text on one line, shortened, with control characters escaped."""
     return shortened(" ".join(printable(text).split()), most)
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
-    """What to say of a name that is none of the known ones, with the nearest one if any is near."""
+    """The message for an unknown name: the valid names, and the closest one if any is close."""
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""
@@ -40,14 +40,14 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> str:
 
 
 def nearest(got: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like the one that was given, if any is."""
+    """The known name closest to the given one, if any is close."""
     by_lower = {name.lower(): name for name in known}
     found = get_close_matches(got.lower()[:QUOTED], by_lower, n=1)
     return by_lower[found[0]] if found else None
 
 
 def printable(text: str) -> str:
-    """The text with control characters as their codes, so that a terminal obeys none of them."""
+    """The text with control characters escaped, so that they do not act on a terminal."""
     return "".join(
         letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
     )

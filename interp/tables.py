@@ -1,8 +1,8 @@
 """The data dictionary: every table that the toolkit's measurements fill, column by column.
 
-Each column carries what it holds, its unit and its sign convention, and each table what a row is,
-as metadata that Parquet files keep. `python -m interp tables` prints all of it
-(`interp.report.dictionary`); a measurement of another package describes its tables by `table` and
+Parquet files keep the description of each table, and the description, unit and sign convention of
+each column, as metadata. `python -m interp tables` prints them all
+(`interp.report.dictionary`); measurements in other packages describe their tables with `table` and
 `column` too.
 """
 
@@ -12,42 +12,42 @@ from typing import Any
 import pyarrow as pa
 
 Row = dict[str, Any]
-"""One row by column name; a column that is left out is null."""
+"""One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""Logit differences of the two prompts of a pair that are closer than this, in logits, leave no
-share to recover: `normalized` is null."""
+"""If the metrics of a pair's two prompts differ by less than this, in logits, there is no share to
+recover: `normalized` is null."""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
 
 def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: str = "") -> pa.Field:
-    """A column that says what it holds.
+    """A column with its description.
 
     Args:
-        name: of the column.
-        type_: of its values.
+        name: name of the column.
+        type_: type of its values.
         text: what it holds, in a few words, and where it is null.
-        unit: of its numbers; every column of numbers has one.
-        sign: what a positive number says, of numbers that may be negative.
+        unit: unit of its numbers; every column of numbers has one.
+        sign: what a positive number means, if numbers may be negative.
     """
     notes = {"description": text, "unit": unit, "sign": sign}
     return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
 
 
 def table(text: str, *columns: pa.Field) -> pa.Schema:
-    """The columns of a table that says what it holds.
+    """The columns of a table, with its description.
 
     Args:
-        text: what a row is, in a first sentence such as "One row per model and prompt.", and
-            what concerns several columns.
-        columns: made by `column`.
+        text: a first sentence that defines a row, such as "One row per model and prompt.", and
+            whatever concerns several columns.
+        columns: made with `column`.
     """
     return pa.schema(columns, metadata={"description": text})
 
 
 def note(described: pa.Schema | pa.Field, key: str) -> str:
-    """The description of a table or column, or a column's unit or sign; empty without one."""
+    """The description of a table or column, or a column's unit or sign; empty if there is none."""
     value: bytes = (described.metadata or {}).get(key.encode(), b"")
     return value.decode()
 
@@ -56,54 +56,54 @@ MODEL = column("model", TEXT, "name of the model")
 PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
 PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
 ERROR = column("error", TEXT, "why there are no numbers; empty if nothing is wrong")
-POSITION = column("position", INTEGER, "which token of the prompt as read", "tokens, from 0")
-SEGMENT = column("segment", TEXT, "the segment; `template` is what no segment holds")
+POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
+SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside all segments")
 
-_METHOD = column("method", TEXT, "the attribution method, as `interp methods` names it")
-_TARGET = column("target", TEXT, "what is attributed, as `--target` named it")
-_FOR_TARGET = "positive where the answer that the target names is preferred"
-_METHODS_SIGN = "the method's, which `interp methods` states"
+_METHOD = column("method", TEXT, "the attribution method, as named by `interp methods`")
+_TARGET = column("target", TEXT, "what is attributed, as named by `--target`")
+_FOR_TARGET = "positive where the model prefers the answer named by the target"
+_METHODS_SIGN = "the method's, as stated by `interp methods`"
 
 _DIRECTION = column("direction", TEXT, "`denoising` or `noising`")
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards that of the source prompt"
 
-_DONOR_KIND = column("donor_kind", TEXT, "whose segments come in: `instance` or `counterpart`")
-_FOR_ANSWER = "positive where `answer` is preferred to `other_answer`"
+_DONOR_KIND = column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
+_FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
 _SUPPORTS = "positive where the segment supports `answer`"
 
 _PLACE = (
     MODEL,
     PROMPT_ID,
-    column("group", TEXT, "the segment or role that was asked for; `all` is the whole prompt"),
-    column("position", INTEGER, "which token of the prompt as read", "tokens, from 0"),
+    column("group", TEXT, "the requested segment or role; `all` for the whole prompt"),
+    column("position", INTEGER, "position of the token in the prompt", "tokens, from 0"),
     column("token", TEXT, "that token, as the tokenizer spells it"),
     SEGMENT,
     column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
-    column("tokens", INTEGER, "how many tokens the vector is the mean of", "tokens"),
+    column("tokens", INTEGER, "number of tokens averaged in the vector", "tokens"),
     column("site", TEXT, "the activation, such as `resid_post`"),
-    column("layer", INTEGER, "which layer", "layers, from 0"),
-    column("head", INTEGER, "which head; null where the site has none", "heads, from 0"),
+    column("layer", INTEGER, "index of the layer", "layers, from 0"),
+    column("head", INTEGER, "index of the head; null where the site has none", "heads, from 0"),
 )
 _OWN_UNIT = "the model's own"
 
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
         "One row per model and prompt. `answer` and `correct` are null where only a generated text "
-        "gives the answer. A prompt with an error counts as wrong. Of a classifier the predicted "
+        "gives the answer. A prompt with an error counts as wrong. For a classifier the predicted "
         "token is the predicted class.",
         MODEL,
         PROMPT_ID,
         column("predicted_token", TEXT, "the most probable next token"),
-        column("predicted_token_id", INTEGER, "its number in the vocabulary", "token id"),
+        column("predicted_token_id", INTEGER, "its id in the vocabulary", "token id"),
         column("predicted_probability", NUMBER, "its probability", "probability"),
-        column("answer", TEXT, "the option that it belongs to; empty if to none"),
-        column("correct", BOOLEAN, "whether that is the correct option"),
+        column("answer", TEXT, "the option that the token belongs to; empty if none"),
+        column("correct", BOOLEAN, "whether this is the correct option"),
         ERROR,
     ),
     "option_probabilities": table(
-        "One row per model, prompt and option. Of a classifier an option is a class, and its token "
-        "id the number of the class.",
+        "One row per model, prompt and option. For a classifier an option is a class, and its "
+        "token id is the index of the class.",
         MODEL,
         PROMPT_ID,
         column("option", TEXT, "name of the answer option"),
@@ -113,7 +113,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "relative_probability",
             NUMBER,
-            "its share of all options' probability; null of one alone",
+            "its share of all options' probability; null for a single option",
             "share",
         ),
         column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
@@ -124,10 +124,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         PROMPT_ID,
         column("completion", TEXT, "the generated text"),
         column("tokens", INTEGER, "its length", "tokens"),
-        column("finished", TEXT, "how it ended: `eos`, `stop` (a stop string) or `length`"),
+        column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in it; empty unless it is answered"),
-        column("correct", BOOLEAN, "whether that is the correct answer"),
+        column("answer", TEXT, "the answer found in the text; empty unless `answered`"),
+        column("correct", BOOLEAN, "whether this is the correct answer"),
         ERROR,
     ),
     "soft_answers": table(
@@ -143,34 +143,34 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "perplexity",
             NUMBER,
-            "of the prompt as read, from its second token on",
+            "perplexity of the prompt as read, from its second token on",
             "exp(nats per token)",
         ),
         column("prompt_tokens", INTEGER, "length of the prompt as read", "tokens"),
         ERROR,
     ),
     "segment_scores": table(
-        "One row per model, prompt, method, target and segment. The segments of a prompt, "
-        "`template` among them, are complete. A prompt whose scores are not finite has an error "
+        "One row per model, prompt, method, target and segment. The segments, including "
+        "`template`, cover the whole prompt. A prompt whose scores are not finite has an error "
         "and no numbers.",
         MODEL,
         PROMPT_ID,
         _METHOD,
         _TARGET,
         SEGMENT,
-        column("tokens", INTEGER, "tokens of the segment", "tokens"),
+        column("tokens", INTEGER, "number of tokens in the segment", "tokens"),
         column(
             "score", NUMBER, "sum of its tokens' scores", "the method's unit", sign=_METHODS_SIGN
         ),
         column("share", NUMBER, "its part of `total`; null where `total` is zero", "share"),
-        column("total", NUMBER, "sum of all absolute scores of the prompt", "the method's unit"),
+        column("total", NUMBER, "sum of all absolute scores in the prompt", "the method's unit"),
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus what they explain; null if nothing",
+            "sum of all scores minus what they should explain; null if none",
             "the target's unit",
-            sign="positive where the scores of the prompt add up to more than the change of the "
-            "target that they are to explain",
+            sign="positive where the scores of the prompt add up to more than the change in the "
+            "target that they should explain",
         ),
         ERROR,
     ),
@@ -185,8 +185,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
-        "One row per model, prompt and token. Only with `--keep-tokens`. By position it joins "
-        "patches too.",
+        "One row per model, prompt and token. Only with `--keep-tokens`. Patches can be joined by "
+        "position.",
         MODEL,
         PROMPT_ID,
         POSITION,
@@ -195,17 +195,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
     ),
     "segment_effects": table(
-        "One row per model, prompt, kind of donor and segment or two segments. An effect is a "
-        "change of the logit of the model's own answer to the intact prompt minus that of another "
-        "answer, when segments come from donors: other instances of the prompt's template "
-        "(`instance`), or the other side of its pair (`counterpart`). Effects are means over "
-        "donors. Rows of two segments have an interaction, rows of one segment all other effects; "
-        "the rest is null, as are standard deviations of one donor.",
+        "One row per model, prompt, kind of donor and segment or pair of segments. An effect is "
+        "the change in a logit difference when segments come from donors: the logit of the model's "
+        "own answer to the intact prompt minus that of another answer. Donors are other instances "
+        "of the prompt's template (`instance`) or the other side of its pair (`counterpart`). "
+        "Effects are means over donors. Rows for two segments have an interaction, rows for one "
+        "segment all other effects; the rest is null, and so are standard deviations with a single "
+        "donor.",
         MODEL,
         PROMPT_ID,
         _DONOR_KIND,
         column("segment", TEXT, "the segment"),
-        column("other_segment", TEXT, "the second of two segments, else null"),
+        column("other_segment", TEXT, "the second of two segments, otherwise null"),
         column("answer", TEXT, "the model's own answer to the intact prompt"),
         column("other_answer", TEXT, "the answer that it is compared with"),
         column("shapley", NUMBER, "exact Shapley value of the segment", "logits", sign=_SUPPORTS),
@@ -213,7 +214,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "leave_one_out",
             NUMBER,
-            "change when a donor replaces the segment alone",
+            "change when a donor replaces only this segment",
             "logits",
             sign=_SUPPORTS,
         ),
@@ -223,36 +224,36 @@ SCHEMAS: dict[str, pa.Schema] = {
             NUMBER,
             "Shapley interaction index of the two segments",
             "logits",
-            sign="positive where the two together support `answer` by more than one by one",
+            sign="positive where the two together support `answer` more than they do separately",
         ),
         column("interaction_sd", NUMBER, "its standard deviation over donors", "logits"),
-        column("value", NUMBER, "difference of logits, intact prompt", "logits", sign=_FOR_ANSWER),
+        column("value", NUMBER, "logit difference, intact prompt", "logits", sign=_FOR_ANSWER),
         column(
             "value_without",
             NUMBER,
-            "mean of it with all segments from donors",
+            "its mean with all segments from donors",
             "logits",
             sign=_FOR_ANSWER,
         ),
-        column("donors", INTEGER, "how many donors were read", "donors"),
-        column("donor_names", pa.list_(TEXT), "which, in the order of `coalition_values`"),
-        column("note", TEXT, "segments that no donor changes; fewer donors than asked for"),
+        column("donors", INTEGER, "number of donors", "donors"),
+        column("donor_names", pa.list_(TEXT), "their names, in the order of `coalition_values`"),
+        column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
         ERROR,
     ),
     "coalition_values": table(
-        "One row per model, prompt, kind of donor and coalition. A coalition holds the segments "
-        "that are kept; all others are a donor's. A prompt with an error has none.",
+        "One row per model, prompt, kind of donor and coalition. A coalition is the set of kept "
+        "segments; all others come from a donor. A prompt with an error has no rows.",
         MODEL,
         PROMPT_ID,
         _DONOR_KIND,
         column("segments", pa.list_(TEXT), "all segments that are exchanged"),
-        column("coalition", INTEGER, "those that are kept: bit i is segment i", "bits"),
+        column("coalition", INTEGER, "the segments that are kept: bit i for segment i", "bits"),
         column(
             "values",
             pa.list_(NUMBER),
-            "difference of logits under it, donor by donor",
+            "logit difference under the coalition, donor by donor",
             "logits",
-            sign="positive where `answer` of segment_effects is preferred to `other_answer`",
+            sign="positive where the model prefers `answer` of segment_effects to `other_answer`",
         ),
     ),
     "soft_keeping": table(
@@ -286,24 +287,24 @@ SCHEMAS: dict[str, pa.Schema] = {
         "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "
         "null where several tokens are patched together, `head` where the site has none. `effect`, "
         "`normalized` and `flipped` are null where no token of the cell has a counterpart. "
-        "`normalized` is 0 for no effect and 1 for the metric of the source prompt; of a control, "
-        "which asks for the same answer, it is null.",
+        "`normalized` is 0 for no effect and 1 for the metric of the source prompt; it is null for "
+        "a control, which has the same answer.",
         MODEL,
         PAIR_ID,
         _DIRECTION,
         column("method", TEXT, "`exact`, or an estimate: `gradient` or `integrated`"),
-        column("source", TEXT, "whose activations come in: `counterpart` or `control`"),
+        column("source", TEXT, "where activations come from: `counterpart` or `control`"),
         column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
-        column("layer", INTEGER, "which layer", "layers, from 0"),
-        column("head", INTEGER, "which head", "heads, from 0"),
-        column("position", INTEGER, "which token of the base prompt", "tokens, from 0"),
+        column("layer", INTEGER, "index of the layer", "layers, from 0"),
+        column("head", INTEGER, "index of the head", "heads, from 0"),
+        column("position", INTEGER, "position of the token in the base prompt", "tokens, from 0"),
         column("token", TEXT, "that token, as the tokenizer spells it"),
-        column("role", TEXT, "role of the tokens, or their segment"),
-        column("tokens", INTEGER, "how many tokens are patched together", "tokens"),
+        column("role", TEXT, "role or segment of the tokens"),
+        column("tokens", INTEGER, "number of tokens patched together", "tokens"),
         column(
             "effect",
             NUMBER,
-            "base prompt's metric under the patch, minus without",
+            "base prompt's metric with the patch, minus without it",
             "logits",
             sign="positive where the patch moves the answer towards `positive_option` of the pairs "
             "table",
@@ -311,31 +312,31 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "normalized",
             NUMBER,
-            "`effect` over the two prompts' difference; null if alike",
+            "`effect` / the two prompts' difference; null if nearly 0",
             "share",
             sign=_TO_SOURCE,
         ),
         column("flipped", BOOLEAN, "whether the preferred answer changes"),
     ),
     "pairs": table(
-        "One row per model, pair and direction. The base prompt is run (the corrupt one in "
-        "denoising, the clean one in noising), the source prompt gives the activations. A metric "
+        "One row per model, pair and direction. The model runs the base prompt (the corrupt one in "
+        "denoising, the clean one in noising) with activations from the source prompt. The metric "
         "is the logit of `positive_option` minus that of `negative_option`.",
         MODEL,
         PAIR_ID,
         _DIRECTION,
         column("clean_prompt_id", TEXT, "the clean prompt, as in the prompts table"),
         column("corrupt_prompt_id", TEXT, "the corrupt prompt, likewise"),
-        column("positive_option", TEXT, "the option that counts positive"),
-        column("negative_option", TEXT, "the option that counts negative"),
+        column("positive_option", TEXT, "the option whose logit counts as positive"),
+        column("negative_option", TEXT, "the option whose logit counts as negative"),
         column("base_tokens", INTEGER, "length of the base prompt as read", "tokens"),
         column("source_tokens", INTEGER, "length of the source prompt as read", "tokens"),
-        column("first_difference", INTEGER, "tokens that both prompts begin with", "tokens"),
+        column("first_difference", INTEGER, "tokens before the first difference", "tokens"),
         column("unaligned_tokens", INTEGER, "base tokens without counterpart", "tokens"),
-        column("cells", INTEGER, "cells of the pair", "cells"),
+        column("cells", INTEGER, "number of cells of the pair", "cells"),
         column("base_metric", NUMBER, "metric of the base prompt", "logits", sign=_FOR_POSITIVE),
-        column("source_metric", NUMBER, "of the source prompt", "logits", sign=_FOR_POSITIVE),
-        column("recognized", BOOLEAN, "whether the model prefers the correct answer on both"),
+        column("source_metric", NUMBER, "metric of the source", "logits", sign=_FOR_POSITIVE),
+        column("recognized", BOOLEAN, "whether the model prefers the correct answer to both"),
         column("control", TEXT, "name of the control's donor; null without `--control`"),
         column("control_metric", NUMBER, "metric of the control", "logits", sign=_FOR_POSITIVE),
         column(
@@ -344,75 +345,76 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "activation_vectors": table(
-        "One row per model, prompt, place, site, layer and head: a vector. A place is a token, or "
-        "the tokens whose mean the vector is; of a mean `position`, `token`, `segment` and `role` "
-        "are null. A prompt with an error in `answers` has none. It stays in the shards: what it "
-        "holds is written as `activations` and safetensors files.",
+        "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
+        "several tokens that the vector averages; for an average `position`, `token`, `segment` "
+        "and `role` are null. A prompt with an error in `answers` has no rows. The table exists "
+        "only in the shards; the run writes its contents as `activations` and safetensors files.",
         *_PLACE,
         column(
             "vector", pa.list_(pa.float32()), "the activation, in the order of its units", _OWN_UNIT
         ),
     ),
     "node_sets": table(
-        "One row per model, pair, direction, ranking and set. The first cells of a ranking are "
+        "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
         "patched from the counterpart at once. Only with `--sets`.",
         MODEL,
         PAIR_ID,
         _DIRECTION,
         column("sites", TEXT, "the sites that the cells belong to, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
-        column("cells", INTEGER, "cells of the set", "cells"),
-        column("of_cells", INTEGER, "cells that can change the answer", "cells"),
+        column("cells", INTEGER, "number of cells in the set", "cells"),
+        column("of_cells", INTEGER, "number of cells that can change the answer", "cells"),
         column(
             "metric", NUMBER, "base prompt's metric under the set", "logits", sign=_FOR_POSITIVE
         ),
         column(
             "normalized",
             NUMBER,
-            "0: the base prompt's metric, 1: the source's; null if alike",
+            "0: the base prompt's metric, 1: the source's; null if nearly equal",
             "share",
             sign=_TO_SOURCE,
         ),
     ),
 }
-"""Of the toolkit's own measurements, by name; those of probes are in `interp_probes.tables`."""
+"""Tables of the toolkit's measurements, by name; those of probes are in `interp_probes.tables`."""
 
 
 def named(*names: str) -> dict[str, pa.Schema]:
-    """Some of these tables, by name."""
+    """The named tables."""
     return {name: SCHEMAS[name] for name in names}
 
 
 FACTOR, START, END = "FACTOR", "SEGMENT_start", "SEGMENT_end"
-"""What stands for the columns of the prompts table whose names the data choose."""
+"""Placeholders for the columns of the prompts table that are named by the data."""
 
 PROMPTS = table(
-    "One row per prompt. Beside the fixed columns there is one for each factor of the data, under "
-    "the factor's name, and two for each segment; a prompt without the factor or segment has null "
-    "there. `weight` describes the sample, not the prompt: a run that grows gets new weights.",
-    column("prompt_id", TEXT, "the prompt; unique"),
-    column("pair_id", TEXT, "shared by the prompts of a pair or group"),
+    "One row per prompt. Besides the fixed columns there is one column for each factor of the "
+    "data, with the factor's name, and two for each segment; they are null for a prompt without "
+    "the factor or segment. `weight` describes the sample, not the prompt: it changes when a run "
+    "grows.",
+    column("prompt_id", TEXT, "id of the prompt; unique"),
+    column("pair_id", TEXT, "id shared by the prompts of a pair or group"),
     column("side", TEXT, "which member of its pair or group it is"),
     column("text", TEXT, "the prompt before any chat template"),
     column("gold", TEXT, "the correct answer"),
-    column("weight", NUMBER, "prompts of the whole data set that it represents", "prompts"),
+    column("weight", NUMBER, "prompts in the whole data set that it represents", "prompts"),
     column(FACTOR, TEXT, "level of a factor that was varied"),
     column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
-    column(END, INTEGER, "where it ends: first character behind it", "characters, from 0"),
+    column(END, INTEGER, "where it ends: the first character after it", "characters, from 0"),
 )
-"""Of every run, beside what is measured."""
+"""The table of prompts that every run writes, next to its measurements."""
 
 
 ACTIVATIONS = table(
     "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
-    "in the safetensors file `file`. A place is a token, or the tokens whose mean the vector is; "
-    "of a mean `position`, `token`, `segment` and `role` are null. There is one more column for "
-    "each factor of the data; a factor that has the name of another column is in the prompts table "
-    "alone.",
+    "in the safetensors file `file`. A place is a token, or several tokens that the vector "
+    "averages; for an average `position`, `token`, `segment` and `role` are null. There is another "
+    "column for each factor of the data; a factor with the name of another column is only in the "
+    "prompts table.",
     *_PLACE,
     column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
     column("tensor", TEXT, "name of the tensor, (vectors, width): site and layer"),
-    column("row", INTEGER, "which row of the tensor", "rows, from 0"),
+    column("row", INTEGER, "index of the row in the tensor", "rows, from 0"),
     PAIR_ID,
     PROMPTS.field("side"),
     PROMPTS.field("gold"),
@@ -420,14 +422,14 @@ ACTIVATIONS = table(
     SCHEMAS["answers"].field("correct"),
     PROMPTS.field(FACTOR),
 )
-"""Which vector is where: of runs that read activations, beside what is measured."""
+"""The index of vectors, written by runs that read activations."""
 
 
 def activations_index(factors: Iterable[str]) -> pa.Schema:
-    """The columns of the index of activations, described.
+    """The columns of the index of activations, with their descriptions.
 
     Args:
-        factors: of the prompts; those with the name of another column are left out.
+        factors: factors of the prompts; those with the name of another column are left out.
     """
     index = ACTIVATIONS.remove(ACTIVATIONS.get_field_index(FACTOR))
     for name in factors:
@@ -437,17 +439,17 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:
-    """The columns of some prompts with their descriptions.
+    """The columns of these prompts, with their descriptions.
 
     Args:
-        found: names and types of their columns.
+        found: names and types of the columns.
     """
     columns = (field.with_metadata(_kind(field).metadata) for field in found)
     return pa.schema(columns, metadata=PROMPTS.metadata)
 
 
 def _kind(field: pa.Field) -> pa.Field:
-    """The described column that one of some prompts is an instance of."""
+    """The described column that a column of a prompts table is an instance of."""
     if field.name in PROMPTS.names:
         return PROMPTS.field(field.name)
     # Factors are texts.

@@ -6,13 +6,13 @@ from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, colu
 
 FAMILIARITY = table(
     "One row per model and fact. Both probabilities are NaN where the model's logits are not "
-    "finite, that of the whole name also for models that are no causal language models.",
+    "finite; `whole_name` also for models that are not causal language models.",
     MODEL,
     PROMPT_ID,
     column("familiarity", NUMBER, "that the answer begins with one of its tokens", "probability"),
-    column("whole_name", NUMBER, "probability of all tokens of its name", "probability"),
-    column("first_token", TEXT, "the first of these, as the tokenizer spells it"),
-    column("first_token_id", INTEGER, "its number in the vocabulary", "token id"),
+    column("whole_name", NUMBER, "probability of all tokens of the answer's name", "probability"),
+    column("first_token", TEXT, "the first of these tokens, as the tokenizer spells it"),
+    column("first_token_id", INTEGER, "its id in the vocabulary", "token id"),
     column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
 )
 
@@ -21,8 +21,8 @@ KNOWLEDGE = table(
     MODEL,
     PROMPT_ID,
     column("completion", TEXT, "how the model completes the fact, greedily"),
-    column("known", BOOLEAN, "whether that names the expected answer"),
-    column("matched", TEXT, "by which of the answer's names; empty if by none"),
+    column("known", BOOLEAN, "whether the completion names the expected answer"),
+    column("matched", TEXT, "the answer's name that was found; empty if none"),
 )
 
 RESIDUALS = table(

@@ -67,11 +67,11 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
     assert described == found
     assert note(described, "description").startswith("One row per prompt.")
     assert [note(field, "description") for field in described] == [
-        "the prompt; unique",
-        "prompts of the whole data set that it represents",
+        "id of the prompt; unique",
+        "prompts in the whole data set that it represents",
         "level of a factor that was varied",
         "where a segment begins in `text`",
-        "where it ends: first character behind it",
+        "where it ends: the first character after it",
     ]
 
 

@@ -15,13 +15,13 @@ WIDTH = 100
 """Columns of a line of text."""
 
 _INTRODUCTION = (
-    "A run's folder holds these tables, each as a Parquet file of its name; which ones depends on "
-    "what was measured.",
-    "The files hold what is said here too: `pyarrow.parquet.read_schema(FILE)` has the description "
-    "of the table and, of each column, `description`, `unit` and `sign`. `python -m interp tables` "
-    "prints this page, `python -m interp tables NAME` one table of it.",
-    "Tables join by `model` and `prompt_id`, or `pair_id`. What is undefined is null, or NaN where "
-    "a table says so. Measurements have the names that `run.json` has.",
+    "A run's folder holds some of these tables, depending on what was measured, each as a Parquet "
+    "file with the table's name.",
+    "The files contain these descriptions too: `pyarrow.parquet.read_schema(FILE)` has the "
+    "description of the table, and `description`, `unit` and `sign` for each column. "
+    "`python -m interp tables` prints this page, `python -m interp tables NAME` one of its tables.",
+    "Tables join by `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN where "
+    "a table says so. Measurements are named as in `run.json`.",
 )
 
 
