@@ -30,7 +30,7 @@ FLOORS = (
     {"reading"},
     {"models", "prompts"},
     {"tables", "files", "console", "texts", "options"},
-    {"choices", "plugins"},
+    {"choices", "plugins", "statistics"},
     {"errors"},
 )
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.clusters import cluster_mean
 from interp.measurements.collect import collect
 from interp.measurements.effects import Effects
 from interp.models.model import Model
@@ -14,6 +13,7 @@ from interp.prompts.donors import DONORS, DonorKind
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.statistics.clusters import cluster_mean
 from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.leanings import PREMISES, Leaning, Rule
 from interp_experiments.rulebreakers.prompts import POSITIVE

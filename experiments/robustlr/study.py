@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from interp.analysis.decisive import SUM, decisive_table
+from interp.analysis.segments import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
 from interp.measurements.attribute import Attribute

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from pydantic import Field
 
 from interp import texts
-from interp.analysis.decisive import SUM, decisive_table
+from interp.analysis.segments import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
 from interp.measurements.attribute import Attribute

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.analysis.proportions import proportions
-from interp.analysis.weighted import weighted_mean
 from interp.errors import UserError
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import weighted_mean
 
 
 def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
@@ -64,7 +64,7 @@ def accuracy_by(
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
     is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs of which
-    every side was answered are counted. The interval is that of `interp.analysis.proportions`:
+    every side was answered are counted. The interval is that of `interp.statistics.proportions`:
     Gaffke's bound over clusters, or Wilson's without any.
 
     Args:

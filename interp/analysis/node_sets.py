@@ -9,10 +9,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.analysis.faithfulness.types import LEAST_EFFECT
-from interp.analysis.groups import grouped
-from interp.analysis.intervals import percentile_interval
 from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED
-from interp.analysis.resampling import bootstrap_sums
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import grouped, percentile_interval
 
 _CURVE = ["model", "direction", "sites", "ranking"]
 """What a curve is of."""

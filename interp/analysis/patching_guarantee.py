@@ -1,14 +1,15 @@
-"""Bounds on effects that were only estimated, from pairs of which all cells were run as well.
+"""Bounds on effects that were only estimated, from pairs whose cells were all run as well.
 
-1. A checked pair has one score, in logits: the most by which the size of an effect exceeds that of
-   its estimate, over some cells.
-2. The conformal limit of these scores, the margin, holds for a pair that was not checked with a
-   probability of at least the level, and then for all of these cells at once:
-   |effect| <= |estimate| + margin.
+1. A checked pair has one score, in logits: the most by which an effect exceeds its estimate in
+   absolute size, over some cells.
+2. The conformal limit of these scores, the margin, holds for an unchecked pair with at least the
+   probability `level`, and then for all of these cells at once: |effect| <= |estimate| + margin.
+   Pairs drawn at random rank in every order with the same probability, whatever the distribution
+   of their scores (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
 
-Which pairs are checked is drawn at random (`interp.patching.sampling`), so that this holds whatever
-the estimates are worth, and however pairs depend on each other. There is no such bound from cells
-that are drawn one by one: the largest effect is among m of N cells with a probability of m / N.
+The checked pairs are drawn at random (`interp.patching.sampling`), so the bound holds however good
+the estimates are, and however pairs depend on each other. Cells drawn one by one give no such
+bound: the largest effect is among m of N cells with a probability of m / N.
 """
 
 import math
@@ -16,10 +17,48 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from scipy.stats import betabinom
 
-from interp.analysis.conformal import conformal_limit, covered_low, fewest
-from interp.analysis.groups import grouped
 from interp.analysis.patching_effects import Parts, in_parts
+from interp.statistics.summaries import LEVEL, grouped
+
+
+def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
+    """The score that one more unit exceeds with a probability of at most 1 - level.
+
+    It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few.
+    """
+    rank = _rank(len(scores), level)
+    return math.inf if rank > len(scores) else float(np.sort(scores)[rank - 1])
+
+
+def fewest(level: float) -> int:
+    """How many scores a finite limit needs: level / (1 - level), rounded up."""
+    return math.ceil(_exact(level / (1 - level)))
+
+
+def covered_low(scored: int, others: int, level: float) -> float:
+    """The share of the other units that the limit holds for, at least, in 95% of all draws.
+
+    `level` is what the limit holds for on average over draws. Of one draw the number of units
+    below it has a beta-binomial distribution, whatever that of the scores (Wilks 1941); where
+    scores tie, it is more. NaN where there is no limit, or no other unit.
+    """
+    rank = _rank(scored, level)
+    if rank > scored or not others:
+        return math.nan
+    return float(betabinom.ppf(1 - LEVEL, others, rank, scored + 1 - rank)) / others
+
+
+def _rank(scored: int, level: float) -> int:
+    return math.ceil(_exact((scored + 1) * level))
+
+
+def _exact(product: float) -> float:
+    """The product without the error of binary fractions, which would be rounded up to one more."""
+    return round(product, 9)
+
 
 SITE = ["model", "direction", "method", "source", "site"]
 """What a guarantee is about: all cells of a site at once."""

@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace) -> None:
     """
     chosen = _chosen(arguments.folders, arguments.models)
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-    from interp.analysis.equivalence import SIGNIFICANT, left_open
     from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
+    from interp.statistics.decisions import SIGNIFICANT, left_open
 
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]

@@ -37,8 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     import pandas as pd
 
-    from interp.analysis.comparison import judged_pairs, measures_of
-    from interp.analysis.seeds import seed_table
+    from interp.analysis.comparison import judged_pairs, measures_of, seed_table
     from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import cluster_factor

@@ -17,7 +17,7 @@ from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
 from interp.report.run_tables import run_ratios
 from interp.runs.folder import RunFolder
-from tests.analysis.test_attribution_table import COLUMNS
+from tests.analysis.test_ratios import COLUMNS
 
 
 def test_the_main_job(tmp_path, capsys):

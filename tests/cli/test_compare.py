@@ -5,10 +5,10 @@ import pytest
 
 import interp
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-from interp.analysis.contrasts import mcnemar
 from interp.cli import main
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.runs.folder import RunFolder
+from interp.statistics.contrasts import mcnemar
 
 MODELS = ("organism/llama-deep", "organism/gemma2")
 EVALUATE = ["evaluate", "--device", "cpu", "--limit"]

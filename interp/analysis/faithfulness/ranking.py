@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.clusters import FEWEST, cluster_mean, too_few
 from interp.analysis.faithfulness import controls, together
 from interp.analysis.faithfulness.metrics import METRICS, Metric
 from interp.analysis.faithfulness.trials import CONTROL, Contender, Judged, Trials, Weights
 from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
+from interp.statistics.clusters import FEWEST, cluster_mean, too_few
 
 RESAMPLES = 999
 """Draws of clusters for intervals of what is no mean of shares."""

@@ -11,14 +11,14 @@ from jaxtyping import Float, Int
 from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata
 
-from interp.analysis.clusters import standard_error
-from interp.analysis.intervals import LEVEL
+from interp.statistics.clusters import standard_error
+from interp.statistics.summaries import LEVEL
 
 DRAWS = 9999
 """Random weights of clusters for intervals, and random signs of clusters for tests."""
 
 ADDED = 0.5
-"""Mean weight of the cluster that is added to a share (`interp.analysis.proportions`)."""
+"""Mean weight of the cluster that is added to a share (`interp.statistics.proportions`)."""
 
 ROUNDING = 1e-9
 
@@ -29,7 +29,7 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     """95% intervals of weighted means of what lies between 0 and 1, for all methods together.
 
-    The bound of Gaffke (2005) with half an added cluster, as in `interp.analysis.proportions`, at
+    The bound of Gaffke (2005) with half an added cluster, as in `interp.statistics.proportions`, at
     the level at which the random weights leave the interval of some method in 5% (Beran 1988, J.
     Am. Stat. Assoc. 83). Clusters have the same weights for every method.
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.analysis.clusters import FEWEST
 from interp.analysis.faithfulness.ranking import COALITIONS, MODEL, league_of
 from interp.analysis.faithfulness.trials import CONTROL
 from interp.choices import LENGTH, POSITION
+from interp.statistics.clusters import FEWEST
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
 """Metrics that advice is given by: the first that ranks what is known."""
