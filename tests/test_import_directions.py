@@ -24,7 +24,6 @@ FLOORS = (
     {"report"},
     {"analysis", "runs"},
     {"measurements"},
-    {"backends"},
     {"attribution", "patching"},
     {"scoring"},
     {"reading"},

@@ -7,7 +7,7 @@
    Pairs drawn at random rank in every order with the same probability, whatever the distribution
    of their scores (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
 
-The checked pairs are drawn at random (`interp.patching.sampling`), so the bound holds however good
+The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds however good
 the estimates are, and however pairs depend on each other. Cells drawn one by one give no such
 bound: the largest effect is among m of N cells with a probability of m / N.
 """

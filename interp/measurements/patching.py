@@ -12,16 +12,13 @@ from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
-from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of
+from interp.patching.cells import Backend, Cell, PatchedMetrics, PatchingPair, cells_of, control_of
 from interp.patching.checks import check_causal, check_passes, check_patterns, check_sums
-from interp.patching.controls import control_of
 from interp.patching.estimates import Estimator
-from interp.patching.pairs import contrast_of
-from interp.patching.rows import ExactRows
-from interp.patching.sampling import is_checked
+from interp.patching.exact import ExactRows, native_grid
+from interp.patching.pairs import contrast_of, is_checked
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
-from interp.patching.whole import native_grid
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -203,11 +200,11 @@ def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
     if spec.backend != "native":
         check_causal(model, f"the backend {spec.backend}")
     if spec.backend == "transformer-lens":
-        from interp.backends.transformer_lens import TransformerLensBackend
+        from interp.patching.transformer_lens import TransformerLensBackend
 
         return TransformerLensBackend(model)
     if spec.backend == "nnsight":
-        from interp.backends.nnsight import NnsightBackend
+        from interp.patching.nnsight import NnsightBackend
 
         return NnsightBackend(model, remote=spec.remote)
     return native_grid(model, budget=budget)

@@ -163,7 +163,7 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
 
 
 def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
-    from interp.patching.grid import Grid
+    from interp.patching.exact import Grid
 
     def never(*arguments, **options):
         raise torch.OutOfMemoryError("CUDA out of memory")

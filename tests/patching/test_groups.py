@@ -1,6 +1,6 @@
 import pytest
 
-from interp.patching.groups import groups
+from interp.patching.cells import groups
 from interp.reading.roles import token_roles
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts

@@ -15,8 +15,8 @@ def test_a_measurement_depends_on_what_it_imports_and_not_on_what_shows_it():
     found = closure([ATTRIBUTE])
     assert {"interp.attribution.targets", "interp.models.model", "interp.tables"} <= found
     assert not [name for name in found if name.startswith(("interp.report", "interp.cli"))]
-    assert "interp.patching.grid" in closure(["interp.measurements.patch"])
-    assert "interp.patching.grid" not in found
+    assert "interp.patching.exact" in closure(["interp.measurements.patch"])
+    assert "interp.patching.exact" not in found
 
 
 def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, monkeypatch):

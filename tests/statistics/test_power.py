@@ -12,7 +12,7 @@ from interp.statistics.power import (
     Expected,
     Planned,
     Trials,
-    _told_apart,
+    _two_differ,
     assumed,
     detectable,
     expected,
@@ -116,7 +116,7 @@ def test_simulated_studies_are_tested_as_reports_are(pairs, contrast):
     trials = Trials.of(pairs, contrast, "entity_b")
     asked = trials.sums(trials.weights * trials.counts)
     hits = simulated(trials, Expected(0.5, (0.6,), 0.3), 0.25, studies=40)
-    told = _told_apart(hits, asked, trials.fewest(), 0.05)
+    told = _two_differ(hits, asked, trials.fewest(), 0.05)
     assert 5 < told.sum() < 35
     permuted = []
     for study in hits:
@@ -170,7 +170,7 @@ def test_a_plan_from_a_pilot_says_what_its_own_report_says(pairs):
     assert ratio.between(0.85, 1.15).all(), ratio
 
 
-def test_extremes_of_phrasings_that_are_alike_are_told_apart_in_a_twentieth(pairs):
+def test_extremes_of_phrasings_that_are_alike_are_two_differ_in_a_twentieth(pairs):
     trials = Trials.of(pairs, PHRASING, "entity_b")
     for awaited in (Expected(0.5, (0.6,), 0.4), Expected(0.5, (0.5,), 0.5)):
         assert power(trials, awaited, 0.0) == pytest.approx(0.05, abs=0.03)

@@ -7,9 +7,9 @@ import torch
 
 import interp
 from interp.models.sites import layer_count
-from interp.patching import rows as rows_module
+from interp.patching import exact
 from interp.patching.cells import patched_positions
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import ContrastTokens
 from tests.support.broken import broken_by
@@ -135,14 +135,14 @@ def test_writing_equal_activations_changes_nothing(kind, monkeypatch):
         ),
     )
     ran = []
-    original = rows_module._rows_to_run
+    original = exact._rows_to_run
 
     def all_rows(pair, key, chosen, differs, layers):
         rows = list(original(pair, key, chosen, torch.ones_like(differs), layers))
         ran.extend(rows)
         return rows
 
-    monkeypatch.setattr(rows_module, "_rows_to_run", all_rows)
+    monkeypatch.setattr(exact, "_rows_to_run", all_rows)
     metrics = patched(model, itself, cells(model, itself, sites_of(model)))
     assert len(ran) > 100
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
@@ -188,7 +188,7 @@ def test_cells_that_nothing_reads_have_no_effect_when_they_are_run(kind, monkeyp
     ]
     assert len(chosen) >= 20
     monkeypatch.setattr(
-        rows_module,
+        exact,
         "patched_positions",
         lambda pair, cell, layers: patched_positions(pair, cell, layers=99),
     )
@@ -247,7 +247,7 @@ def test_no_hook_is_left_after_an_exception(monkeypatch):
         raise RuntimeError("stop")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stop"):
-        patch.setattr("interp.patching.grid.forward", fail)
+        patch.setattr("interp.patching.exact.forward", fail)
         patched(model, pair, chosen)
     assert_no_hooks(model)
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stop"):

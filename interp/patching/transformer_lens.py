@@ -1,4 +1,4 @@
-"""Patching by TransformerLens, on a copy of the model: one forward pass of the prompt a cell.
+"""Patching by TransformerLens, on a copy of the model: one forward pass of the prompt per cell.
 
 TransformerLens rewrites a model in place and computes its attention openly (eager). It reads its
 tokenizer from a saved folder.
@@ -18,6 +18,7 @@ from transformers import AutoTokenizer
 from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -25,8 +26,7 @@ from interp.patching.cells import (
     PatchingPair,
     has_counterpart,
 )
-from interp.patching.metric import logit_difference
-from interp.patching.transfer import bring, bring_pattern
+from interp.patching.passes import logit_difference
 from interp.reading.tokens import TokenizedPrompt
 
 try:
@@ -39,7 +39,7 @@ except ImportError as error:
 
 
 class TransformerLensBackend:
-    """TransformerLens's model and hooks, behind the same cells.
+    """A backend that runs cells by TransformerLens's model and hooks.
 
     Raises:
         UserError: TransformerLens does not take the model, as of an architecture it does not know.
@@ -48,7 +48,7 @@ class TransformerLensBackend:
     def __init__(self, model: Model) -> None:
         self._device = model.device
         copied = copy.deepcopy(model.hf)
-        # A model that was never saved does not say its class, by which TransformerLens knows it.
+        # A model that was never saved does not name its class, which TransformerLens looks up.
         copied.config.architectures = copied.config.architectures or [type(copied).__name__]
         with tempfile.TemporaryDirectory() as folder:
             model.tokenizer.save_pretrained(folder)
@@ -93,7 +93,7 @@ class TransformerLensBackend:
             written = bring(_with_heads(activations), pair.alignment, start=0)
         acts_at = site.name
         if site.beside is not None:
-            # TransformerLens's hook of this name reaches the MLP alone, not the stream beside it.
+            # TransformerLens's hook of this name reaches the MLP alone, not the residual stream.
             written = written - base[hook_name(site.beside, cell.layer)][0][:, None]
             acts_at = site.patched_at
         write = partial(_write, cell=cell, pair=pair, written=written)

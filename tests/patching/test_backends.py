@@ -8,7 +8,7 @@ import torch
 
 import interp
 from interp.models.sites import layer_count
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from tests.patching.test_other_models import resid_mid_and_resid_post
 from tests.support.other_models import other_model
@@ -26,11 +26,11 @@ LIBRARIES = ("transformer-lens", "nnsight")
 def other_backend(library, model):
     if library == "nnsight":
         pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
-        from interp.backends.nnsight import NnsightBackend
+        from interp.patching.nnsight import NnsightBackend
 
         return NnsightBackend(model)
     pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
-    from interp.backends.transformer_lens import TransformerLensBackend
+    from interp.patching.transformer_lens import TransformerLensBackend
 
     return TransformerLensBackend(model)
 
@@ -140,7 +140,7 @@ def test_transformer_lens_says_which_models_it_does_not_know():
 def test_transformer_lens_resid_mid_alone_would_not_reach_the_stream():
     """Why its backend patches attn_out for resid_mid: the hook of that name feeds the MLP only."""
     pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
-    from interp.backends.transformer_lens import TransformerLensBackend, hook_name
+    from interp.patching.transformer_lens import TransformerLensBackend, hook_name
 
     model = make_tiny("llama", byte_level())
     pair = some_pair(model)

@@ -1,7 +1,7 @@
-"""Patching by nnsight: its traces on the unmodified model, many cells a trace.
+"""Patching by nnsight: its traces on the unmodified model, many cells per trace.
 
-Importing nnsight puts a method on every Python object and replaces `Tensor.backward`, so that it is
-imported here alone. Each trace runs the whole prompt. With `remote`, a model from the hub runs on
+Importing nnsight puts a method on every Python object and replaces `Tensor.backward`, so only this
+module imports it. Each trace runs the whole prompt. With `remote`, a model from the hub runs on
 NDIF's servers, and its weights here are not used.
 """
 
@@ -16,6 +16,7 @@ from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import Location, locate, residual_scale
+from interp.patching.alignment import bring
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -23,8 +24,7 @@ from interp.patching.cells import (
     PatchingPair,
     has_counterpart,
 )
-from interp.patching.metric import logit_difference
-from interp.patching.transfer import bring
+from interp.patching.passes import logit_difference
 
 try:
     from nnsight.modeling.transformers import TransformersModel
@@ -38,7 +38,7 @@ TRACE_ROWS = 32
 
 
 class NnsightBackend:
-    """nnsight's traces, behind the same cells."""
+    """A backend that runs cells as nnsight's traces."""
 
     def __init__(self, model: Model, *, remote: bool = False) -> None:
         if remote and model.source.get("kind") != "hub":
