@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import interp
 from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
-from interp.attribution.coalitions import Coalitions
+from interp.attribution.games import Coalitions
 from interp.measurements.attribute import Attribute
 from interp.measurements.effects import Effects
 from interp.measurements.segment_effects import option_logits

@@ -36,7 +36,7 @@ class Effects(Spec):
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors."""
-        from interp.attribution.coalitions import check_segments
+        from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
         arranged = with_donors(prompts, count=self.donors, segments=self.segments)

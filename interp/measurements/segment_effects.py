@@ -16,8 +16,7 @@ from itertools import chain
 import numpy as np
 import torch
 
-from interp.attribution.coalitions import Coalitions
-from interp.attribution.games import Values, interactions, leave_one_out, shapley_values
+from interp.attribution.games import Coalitions, Values, interactions, leave_one_out, shapley_values
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.effects import Effects

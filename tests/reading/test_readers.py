@@ -24,7 +24,7 @@ from interp.reading.options import fixed_answers
 from interp.reading.readers import reader_of
 from interp.reading.target import decoder_prefix, target_tokens
 from interp.reading.tokens import pad, tokenize
-from tests.support import other_kinds
+from tests.support import other_kinds, peers
 from tests.support.answers import accepts, with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
 from tests.support.prompts import some_prompts
@@ -145,8 +145,13 @@ def test_input_gradients_are_captums(kind, few):
         torch.testing.assert_close(scores[prompt.id], expected, **TOLERANCE)
 
 
+@pytest.fixture
+def _peers(monkeypatch):
+    peers.install(monkeypatch)
+
+
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
-def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few):
+def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few, _peers):
     """From token ids, by which a model counts its positions itself."""
     model = model_of(kind)
     scores, predicted = scores_of(model, few, "captum:input_x_gradient")
@@ -171,7 +176,7 @@ def embeddings_read(kind, model):
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
-def test_integrated_gradients_are_captums(kind, few):
+def test_integrated_gradients_are_captums(kind, few, _peers):
     model = model_of(kind)
     scores, predicted = scores_of(model, few[:3], "captum:integrated_gradients")
     mean = model.hf.get_input_embeddings().weight.detach().double().mean(0).float()

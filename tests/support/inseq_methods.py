@@ -12,25 +12,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from inseq.data import BatchEncoding
+from inseq.models.huggingface_model import HuggingfaceDecoderOnlyModel
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
 from interp.attribution.targets import Attributed, values_of
-from interp.errors import UserError
-from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 
-try:
-    from inseq.data import BatchEncoding
-    from inseq.models.huggingface_model import HuggingfaceDecoderOnlyModel
-except ImportError as error:
-    raise UserError(
-        "inseq is not installed, which its methods need; install it without its outdated pins by "
-        "pip install --no-deps inseq (needs also: pip install treescope)"
-    ) from error
 
-
-class _ExactIds(HuggingfaceDecoderOnlyModel):  # type: ignore[misc]  # inseq has no types
+class _ExactIds(HuggingfaceDecoderOnlyModel):
     """inseq's model, encoding each text to the token ids that it was told."""
 
     def __init__(self, model: Model) -> None:
@@ -84,11 +75,6 @@ class _Inseq:
     """inseq's own model around one of ours."""
 
     def __init__(self, model: Model) -> None:
-        if model.kind is not CAUSAL:
-            raise UserError(
-                f"{model.name} is a {model.kind.name}; the methods of inseq take causal language "
-                "models; take input_gradient or attention"
-            )
         with _settings_restored(model):
             # inseq wants a BOS token even where the model has none; it opens empty prompts only.
             if model.hf.config.bos_token_id is None:
