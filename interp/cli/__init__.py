@@ -27,7 +27,6 @@ COMMANDS = (
     "train",
     "report",
     "compare",
-    "seeds",
     "plan",
     "status",
     "validate",
