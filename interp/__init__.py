@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from interp.frames.answers import Attributions, Scores
     from interp.frames.patches import Patches
     from interp.frames.tables import Tables
-    from interp.measurements.attribute import Attribute
-    from interp.measurements.evaluate import Evaluate
-    from interp.measurements.generate import Generate
-    from interp.measurements.patch import Patch
-    from interp.measurements.soft_score import SoftScore
     from interp.measurements.spec import Spec
+    from interp.measurements.specs import Attribute, Evaluate, Generate, Patch, SoftScore
     from interp.models.load import load_model
     from interp.models.model import Model
     from interp.models.organisms import organism_card, organism_names
@@ -33,23 +29,23 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
-    "Attribute": "interp.measurements.attribute",
+    "Attribute": "interp.measurements.specs",
     "Attributions": "interp.frames.answers",
     "Choice": "interp.prompts.answers",
     "Completion": "interp.prompts.answers",
     "Demonstration": "interp.prompts.messages",
-    "Evaluate": "interp.measurements.evaluate",
+    "Evaluate": "interp.measurements.specs",
     "FreeText": "interp.prompts.answers",
-    "Generate": "interp.measurements.generate",
+    "Generate": "interp.measurements.specs",
     "Label": "interp.prompts.answers",
     "Messages": "interp.prompts.messages",
     "Model": "interp.models.model",
-    "Patch": "interp.measurements.patch",
+    "Patch": "interp.measurements.specs",
     "Patches": "interp.frames.patches",
     "Prompt": "interp.prompts.prompt",
     "PromptSet": "interp.prompts.prompt_set",
     "Scores": "interp.frames.answers",
-    "SoftScore": "interp.measurements.soft_score",
+    "SoftScore": "interp.measurements.specs",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",
     "Tables": "interp.frames.tables",
