@@ -15,6 +15,8 @@ from interp.prompts.source import PromptSource
 from interp.runs.running import Execution, Running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interp.jobs import Job
     from interp.measurements.spec import Spec
     from interp.report.results import Results
@@ -133,17 +135,23 @@ def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]
 def measure(
     arguments: argparse.Namespace,
     spec: "type[Spec]",
+    *,
+    check: "Callable[[Job], None] | None" = None,
 ) -> "tuple[Run, Results]":
     """Measure, write the small tables and print them.
 
     Args:
         arguments: the command line.
         spec: what is measured.
+        check: refuses a job that the command cannot use, before anything is measured.
     """
     from interp.jobs import finish
     from interp.report.console import print_table
 
-    _, (run,) = run_job(arguments, job_of(arguments, spec))
+    job = job_of(arguments, spec)
+    if check is not None:
+        check(job)
+    _, (run,) = run_job(arguments, job)
     results = finish(run.folder, spec)
     for title, table in results.shown:
         print_table(table, title=title)

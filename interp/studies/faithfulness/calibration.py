@@ -155,7 +155,7 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
         auc = area_under_curve(*_arrays(pd.concat(parts), "probability"))
         counts = {"organisms": len(parts), "prompts": sum(map(len, parts))}
         floor = noise_floor([probabilities for probabilities, _ in arrays])
-        rows.append(_row(str(method), str(score), counts, error, floor, auc))
+        rows.append({"method": method, "score": score, **counts, **_columns(error, floor, auc)})
     return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
 
 
@@ -188,7 +188,7 @@ def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
             measure(probabilities, decides) for measure in (calibration_error, area_under_curve)
         )
         floor = noise_floor([probabilities])
-        rows.append(_row(str(method), str(score), counts, error, floor, auc))
+        rows.append({"method": method, "score": score, **counts, **_columns(error, floor, auc)})
     return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
 
 
@@ -216,11 +216,8 @@ def _arrays(rows: pd.DataFrame, column: str = "share") -> tuple[np.ndarray, np.n
     return rows[column].to_numpy(float), rows["decides"].to_numpy(bool)
 
 
-def _row(
-    method: str, score: str, counts: dict[str, int], error: float, floor: NoiseFloor, auc: float
-) -> dict[str, object]:
-    named = {"method": method, "score": score, **counts, "error": error}
-    return {**named, "floor": floor.mean, "floor_high": floor.high, "auc": auc}
+def _columns(error: float, floor: NoiseFloor, auc: float) -> dict[str, float]:
+    return {"error": error, "floor": floor.mean, "floor_high": floor.high, "auc": auc}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
