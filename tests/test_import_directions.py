@@ -20,6 +20,7 @@ FLOORS = (
     {"api"},
     {"frames"},
     {"doctor", "export", "jobs", "training"},
+    {"faithfulness"},
     {"studies"},
     {"report"},
     {"analysis", "runs"},

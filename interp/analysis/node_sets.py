@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import grouped, percentile_interval
@@ -17,6 +16,9 @@ _CURVE = ["model", "direction", "sites", "ranking"]
 """What a curve is of."""
 
 _KEY = ["model", "pair_id", "direction"]
+
+LEAST_GAP = 0.1
+"""Logit differences of two prompts below this are too small to be divided by."""
 
 GRID = np.linspace(0, 1, 101)
 """Shares of the cells at which mean curves are read."""
@@ -36,7 +38,7 @@ def node_set_table(
     over the share of the cells that are in the set, by trapezoids; cmd: the area of |1 - NS|
     (Mueller et al. 2025, there with all that is outside a circuit patched); both are means over
     pairs, with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
-    left_out: pairs whose two prompts differ by less than `LEAST_EFFECT`, or in which a set has no
+    left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which a set has no
     finite metric; note: why a number is undefined (NaN).
 
     Args:
@@ -111,7 +113,7 @@ def _curves(
 
 
 def _is_defined(rows: pd.DataFrame) -> bool:
-    return bool((rows["gap"] >= LEAST_EFFECT).all() and rows["normalized"].notna().all())
+    return bool((rows["gap"] >= LEAST_GAP).all() and rows["normalized"].notna().all())
 
 
 def _curve(rows: pd.DataFrame) -> Curve:

@@ -5,12 +5,12 @@ import json
 import pandas as pd
 import pytest
 
-from interp.analysis.faithfulness import ranking
 from interp.cli import main
+from interp.faithfulness import ranking
+from interp.faithfulness.study import METHODS, Faithfulness
 from interp.prompts.own.pairs import EXAMPLE
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor
-from interp.studies.faithfulness.study import METHODS, Faithfulness
 
 METHODS_ASKED = ["input_gradient", "input_x_gradient", "leave_one_out:donor", "captum:kernel_shap"]
 

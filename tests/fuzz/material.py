@@ -10,11 +10,11 @@ from transformers import PreTrainedModel
 
 from interp.cli import main, parse
 from interp.cli.measure import asked
+from interp.faithfulness.study import Faithfulness
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source
 from interp.runs import claims
-from interp.studies.faithfulness.study import Faithfulness
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
 from interp_probes import facts

@@ -1,4 +1,10 @@
-"""Scores and effects of the same prompts, side by side as arrays."""
+"""Scores and effects of the same prompts, side by side as arrays; and controls.
+
+Controls are scores whose faithfulness is known. `oracle` scores each segment by its Shapley value,
+`reversed` the other way round, `random` is what a random order is worth (in closed form,
+`metrics.Metric.chance`), `length` scores a segment by its number of tokens, and `position` by its
+place in the prompt, later ones higher.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +15,31 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.analysis.faithfulness import controls
-from interp.analysis.faithfulness.types import Effects, Scores, Values
 from interp.attribution.games import leave_one_out, shapley_values
 from interp.attribution.registry import find_method
-from interp.choices import ORACLE, REVERSED
+from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
+from interp.faithfulness.agreement import Effects, Scores, Values
+
+CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
+
+Segments = Float[np.ndarray, "prompt segment"]
+
+
+def control_sizes(
+    effects: Effects, tokens: Segments, places: Segments
+) -> Float[np.ndarray, "control prompt segment"]:
+    """How strong each control says that a segment is, in the order of `CONTROLS`."""
+    strength = np.abs(effects)
+    mirrored = strength.max(-1, keepdims=True) + strength.min(-1, keepdims=True) - strength
+    return np.stack([strength, mirrored, np.ones_like(strength), tokens, places])
+
+
+def control_scores(
+    effects: Effects, tokens: Segments, places: Segments
+) -> Float[np.ndarray, "control prompt segment"]:
+    """The scores of each control, in the order of `CONTROLS`."""
+    return np.stack([effects, -effects, np.ones_like(effects), tokens, places])
+
 
 Weights = Float[np.ndarray, " prompt"]
 
@@ -82,8 +108,8 @@ class Trials:
         effects = shapley_values(self.values)
         known = (effects, self.tokens, self.places)
         return Judged(
-            sizes=np.concatenate([np.abs(self.scores), controls.sizes(*known)]),
-            signed=np.concatenate([self.scores, controls.signed(*known)]),
+            sizes=np.concatenate([np.abs(self.scores), control_sizes(*known)]),
+            signed=np.concatenate([self.scores, control_scores(*known)]),
             has_sign=self.has_sign,
             values=self.values,
             compared=self._compared,
@@ -166,7 +192,7 @@ def _of_segments(
     kept = [id_ for id_, is_whole in zip(ids, whole, strict=True) if is_whole]
     if not kept:
         return None
-    contenders = (*scores, *(Contender(name, CONTROL) for name in controls.CONTROLS))
+    contenders = (*scores, *(Contender(name, CONTROL) for name in CONTROLS))
     prompts = tables.prompts.set_index("prompt_id").loc[kept]
     starts = prompts[[f"{name}_start" for name in segments]].to_numpy(float)
     return Trials(

@@ -24,10 +24,10 @@ from jaxtyping import Bool, Float
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from interp.analysis.faithfulness.trials import trials_of
 from interp.errors import UserError
+from interp.faithfulness.results import check_measured, shares_of, tables_of
+from interp.faithfulness.trials import trials_of
 from interp.report.console import print_table
-from interp.studies.faithfulness.results import check_measured, shares_of, tables_of
 from interp.studies.folder import StudyFolder
 
 FEWEST = 10

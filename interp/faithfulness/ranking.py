@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.faithfulness import controls, together
-from interp.analysis.faithfulness.metrics import METRICS, Metric
-from interp.analysis.faithfulness.trials import CONTROL, Contender, Judged, Trials, Weights
-from interp.analysis.faithfulness.types import LEAST_EFFECT
 from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
+from interp.faithfulness import together
+from interp.faithfulness.agreement import LEAST_EFFECT
+from interp.faithfulness.metrics import METRICS, Metric
+from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Trials, Weights
 from interp.statistics.clusters import FEWEST, cluster_mean, too_few
 
 RESAMPLES = 999
@@ -337,7 +337,7 @@ def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
     """One number of each contender; what a random order is worth, in its place."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None:
-        random = len(found) - len(controls.CONTROLS) + controls.CONTROLS.index(RANDOM)
+        random = len(found) - len(CONTROLS) + CONTROLS.index(RANDOM)
         found[random] = metric.chance
     return found
 

@@ -27,6 +27,7 @@ from interp.studies.plan import Study
 if TYPE_CHECKING:
     from interp.report.page import Report
 
+
 ALL = "all"
 
 METHODS = (
@@ -118,6 +119,6 @@ class Faithfulness(Study):
 
     def report(self, folder: StudyFolder) -> "Report":
         """The page: an answer, one table, two figures, and what they are made of."""
-        from interp.studies.faithfulness.report import report_of
+        from interp.faithfulness.page import report_of
 
         return report_of(folder)

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from interp.analysis.faithfulness import agreement, orders
-from interp.analysis.faithfulness.arithmetic import ratio
-from interp.analysis.faithfulness.trials import Judged, Weights
-from interp.analysis.faithfulness.types import LEAST_EFFECT, ByPrompt
+from interp.faithfulness import agreement
+from interp.faithfulness.agreement import LEAST_EFFECT, ByPrompt, ratio
+from interp.faithfulness.trials import Judged, Weights
 
 Parts = tuple[ByPrompt, ...]
 Divides = Literal["each prompt", "the mean"]
@@ -102,7 +101,7 @@ def _planted(judged: Judged) -> Parts:
 
 
 def _recovered(judged: Judged) -> Parts:
-    found = orders.recovered(judged.signed, judged.values)
+    found = agreement.recovered(judged.signed, judged.values)
     return found, np.broadcast_to(judged.values[:, -1] - judged.values[:, 0], found.shape)
 
 
@@ -139,19 +138,19 @@ METRICS = (
     Metric(
         "nc",
         "comprehensiveness of the top segment",
-        partial(_of_values, orders.necessity),
+        partial(_of_values, agreement.necessity),
         divides="each prompt",
     ),
     Metric(
         "ns",
         "sufficiency of the top segment",
-        partial(_of_values, orders.sufficiency),
+        partial(_of_values, agreement.sufficiency),
         divides="each prompt",
     ),
     Metric(
         "cpr",
         "area under sufficiency",
-        partial(_of_values, orders.circuit_performance),
+        partial(_of_values, agreement.circuit_performance),
         divides="each prompt",
     ),
     Metric(
@@ -164,7 +163,7 @@ METRICS = (
     Metric(
         "cmd",
         "distance of sufficiency from 1",
-        partial(_of_values, orders.circuit_distance),
+        partial(_of_values, agreement.circuit_distance),
         lower_is_better=True,
         bounds=(0.0, np.inf),
         divides="each prompt",
@@ -172,7 +171,7 @@ METRICS = (
     Metric(
         "morf_lerf",
         "MoRF minus LeRF",
-        partial(_of_values, orders.morf_minus_lerf),
+        partial(_of_values, agreement.morf_minus_lerf),
         chance=0.0,
         bounds=CORRELATION,
     ),

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.faithfulness_figures import methods_by_metrics, shares_by_method
+from interp.faithfulness.page import methods_by_metrics, shares_by_method
 
 
 def test_every_cell_of_methods_by_metrics_holds_its_value():

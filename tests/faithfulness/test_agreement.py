@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from interp.analysis.faithfulness.agreement import (
+from interp.faithfulness.agreement import (
     kendall_tau,
     linear_datamodeling,
     rank_correlation,

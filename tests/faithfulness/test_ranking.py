@@ -4,15 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.analysis.faithfulness import ranking
-from interp.analysis.faithfulness.ranking import (
+from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
+from interp.faithfulness import ranking
+from interp.faithfulness.page import standings
+from interp.faithfulness.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.analysis.faithfulness.trials import CONTROL, Contender, Tables, trials_of
-from interp.analysis.faithfulness.verdicts import (
+from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
+from interp.faithfulness.verdicts import (
     REFUTED,
     TRUST,
     across_models,
@@ -20,8 +22,6 @@ from interp.analysis.faithfulness.verdicts import (
     of_random_weights,
     verdict_table,
 )
-from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
-from interp.studies.faithfulness.report import standings
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.analysis.faithfulness.ranking import COALITIONS, MODEL, league_of
-from interp.analysis.faithfulness.trials import CONTROL
 from interp.choices import LENGTH, POSITION
+from interp.faithfulness.ranking import COALITIONS, MODEL, league_of
+from interp.faithfulness.trials import CONTROL
 from interp.statistics.clusters import FEWEST
 
 ADVISING = ("top_segment", "lds", "morf_lerf")

@@ -7,22 +7,21 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from interp.analysis.faithfulness.agreement import share
-from interp.analysis.faithfulness.metrics import METRICS
-from interp.analysis.faithfulness.ranking import (
+from interp.errors import UserError
+from interp.faithfulness.agreement import LEAST_EFFECT, share
+from interp.faithfulness.metrics import METRICS
+from interp.faithfulness.ranking import (
     Judgement,
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, trials_of
-from interp.analysis.faithfulness.types import LEAST_EFFECT
-from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
-from interp.errors import UserError
+from interp.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
+from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
+from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.prompts.systems import dependence_factor, planted_second
 from interp.runs.folder import RunFolder
-from interp.studies.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
 from interp.studies.folder import StudyFolder
 
 _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
