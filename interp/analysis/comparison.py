@@ -122,21 +122,21 @@ class SeedComponents:
     mean: float = np.nan
     """Over seeds and clusters."""
     sd_of_mean: float = np.nan
-    """Of the overall accuracy from seed to seed: what another seed would change."""
+    """Of the overall accuracy between seeds: what another seed would change."""
     sd_low: float = np.nan
     """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
     sd_high: float = np.nan
     sd_seed: float = np.nan
-    """What is common to all clusters under one seed."""
+    """Of what all clusters have in common under one seed."""
     sd_cluster: float = np.nan
     """Between clusters, whatever the seed."""
     sd_residual: float = np.nan
-    """Of one cluster from seed to seed beyond that: its own names and wrong answers."""
+    """Of one cluster between seeds beyond that: its names and wrong answers."""
     p: float = np.nan
-    """That seeds have nothing in common over clusters (F test of seeds against the rest)."""
+    """P-value that seeds have no effect common to clusters (F test of seeds against the rest)."""
     seeds: int = 0
     clusters: int = 0
-    """Those that occur under every seed."""
+    """Clusters that occur under every seed."""
     note: str = ""
 
 

@@ -1,4 +1,4 @@
-"""How faithful sets of cells are: areas under and beside the curve over their size."""
+"""How faithful sets of cells are: areas of the faithfulness curve over the size of the set."""
 
 import math
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it fails,
-    the two prompts differ by no more than a remainder, and shares of it may be very large.
+    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it does not
+    recognize a pair, the two prompts hardly differ, and shares of the difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 of no cells. cpr: the area under NS
     over the share of the cells that are in the set, by trapezoids; cmd: the area of |1 - NS|

@@ -34,16 +34,16 @@ def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
 
 
 def fewest(level: float) -> int:
-    """How many scores a finite limit needs: level / (1 - level), rounded up."""
+    """The fewest scores that give a finite limit: level / (1 - level), rounded up."""
     return math.ceil(_exact(level / (1 - level)))
 
 
 def covered_low(scored: int, others: int, level: float) -> float:
-    """The share of the other units that the limit holds for, at least, in 95% of all draws.
+    """The least share of the other units that the limit covers, in 95% of all draws.
 
-    `level` is what the limit holds for on average over draws. Of one draw the number of units
-    below it has a beta-binomial distribution, whatever that of the scores (Wilks 1941); where
-    scores tie, it is more. NaN where there is no limit, or no other unit.
+    On average over draws it covers `level`. In one draw the number of covered units has a
+    beta-binomial distribution, whatever that of the scores (Wilks 1941); ties make it larger. NaN
+    where there is no limit, or no other unit.
     """
     rank = _rank(scored, level)
     if rank > scored or not others:
@@ -56,15 +56,15 @@ def _rank(scored: int, level: float) -> int:
 
 
 def _exact(product: float) -> float:
-    """The product without the error of binary fractions, which would be rounded up to one more."""
+    """The product without the error of binary fractions, which rounding up would make one more."""
     return round(product, 9)
 
 
 SITE = ["model", "direction", "method", "source", "site"]
-"""What a guarantee is about: all cells of a site at once."""
+"""The columns of a guarantee for all cells of a site at once."""
 
 STRATUM = [*SITE, "layer", "head", "role"]
-"""The same for less: the cells of one layer, head and role."""
+"""The same for the cells of one layer, head and role."""
 
 _CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
 
@@ -76,7 +76,7 @@ _SIZES = ["estimate", "effect", "excess"]
 def guarantee_tables(
     patches: Parts, pairs: pd.DataFrame, *, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What is guaranteed of each site, and of each stratum of its cells alone.
+    """The guarantee for each site, and for each stratum of its cells alone.
 
     One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
     the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
@@ -86,8 +86,8 @@ def guarantee_tables(
     effect_limit: the bound that checked pairs give without any estimate, by the conformal limit of
     their largest effects; note: why there is no bound (NaN). All sizes are in logits.
 
-    Every row is a statement of its own: those of several strata do not hold at once with the same
-    probability; those of a site do, for all of its cells.
+    Every row is a separate statement: rows of several strata do not hold at once with the same
+    probability; the row of a site holds for all of its cells.
 
     Args:
         patches: rows of the patches table: estimates of every cell, and exact effects of the
@@ -122,7 +122,7 @@ def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
 def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
     """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
 
-    A cell that was to be run, but has no finite effect, is beyond any bound.
+    A cell that should have been run but has no finite effect is beyond any bound.
     """
     found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:
@@ -138,7 +138,7 @@ def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
-    """What is guaranteed of the cells that the rows, one a pair, sum up."""
+    """The guarantee for the cells that the rows, one per pair, sum up."""
     checked = rows["checked"].astype(bool)
     effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
     unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()

@@ -45,7 +45,7 @@ _ROBUST: Mapping[str, Summary] = {
     "{method}_median": partial(weighted_quantile, share=0.5),
     "{method}_largest_share": largest_share,
 }
-"""Summaries on which no single prompt decides, and whether one decides on the mean."""
+"""Summaries that no single prompt decides, and whether one decides the mean."""
 
 
 def column_name(method: str) -> str:
@@ -67,7 +67,7 @@ def attribution_table(
     Each prompt counts by its weight, so that the numbers are those of the whole data set where a
     sample took more of one stratum than of another. Last come, for each method, {method}_geometric
     and {method}_median of the ratios of means, and {method}_largest_share: the part of their sum
-    that the largest one holds. Where that is more than 0.05, the mean hangs on one prompt, and the
+    that the largest one holds. Where that is more than 0.05, the mean depends on one prompt; the
     other two do not.
 
     Args:

@@ -13,7 +13,7 @@ from interp.prompts.prompt_set import Decisive
 from interp.statistics.proportions import proportions
 
 KEY = ["model", "prompt_id", "method", "target"]
-"""Columns that name what one method says of one prompt."""
+"""Columns that identify the scores of one prompt by one method."""
 
 RATIO_COLUMNS = [*KEY, "segment", "tokens", "share", "error"]
 """Columns of the segment_scores table that `segment_ratios` reads."""
@@ -56,9 +56,9 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 
 
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
-    """How much each segment gets, one row per model, method, target and segment.
+    """How much score each segment has, one row per model, method, target and segment.
 
-    Columns are these four; prompts, that have a score of the segment; tokens, their mean number;
+    Columns are these four; prompts with a score of the segment; tokens, their mean number;
     score and score_sd, mean and sample standard deviation of the summed scores, in the method's
     unit; share and share_sd, the same of the segment's part of the prompt's absolute scores. Each
     prompt counts once, whatever its weight. Segments are in order of appearance.
@@ -134,7 +134,7 @@ SUM, MEAN = "sum over tokens", "mean of a token"
 """How the score of a segment is read; published tables report either."""
 
 LENGTH, POSITION = "control: length", "control: position"
-"""Scores that know nothing of the model: a segment's tokens, and its place, later ones higher."""
+"""Scores that do not depend on the model: a segment's length in tokens, and its place."""
 
 
 def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
         prompts: the prompts table.
-        decisive: where it says which segments decide, and among which.
+        decisive: which segments decide, and among which.
     """
     names = segment_scores["segment"]
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]

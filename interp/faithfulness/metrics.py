@@ -18,7 +18,7 @@ Combine = Callable[..., Float[np.ndarray, " methods"]]
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """The weighted mean over the prompts where it is defined; NaN where it is nowhere."""
+    """The weighted mean over the prompts where it is defined; NaN if it is nowhere."""
     mass = weights * ~np.isnan(by_prompt)
     return ratio((mass * np.nan_to_num(by_prompt)).sum(-1), mass.sum(-1))
 
@@ -47,15 +47,15 @@ class Metric:
     """What tables call it."""
     title: str
     parts: Callable[[Judged], Parts]
-    """What is computed of each prompt."""
+    """What is computed for each prompt."""
     combine: Combine = mean
-    """Makes one number of the parts, over prompts."""
+    """Combines the parts of all prompts into one number."""
     chance: float | None = None
-    """What a random order is worth; if None, what equal scores for all segments are."""
+    """The value of a random order; if None, the value of equal scores for all segments."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None
-    """What is divided by v(N) - v(0)."""
+    """What is divided by v(N) - v(0), if anything."""
 
     @property
     def by_prompt(self) -> bool:

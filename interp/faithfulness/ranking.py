@@ -20,7 +20,7 @@ from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Tri
 from interp.statistics.clusters import FEWEST, cluster_mean, too_few
 
 RESAMPLES = 999
-"""Draws of clusters for intervals of what is no mean of shares."""
+"""Draws of clusters for intervals of metrics that are not means of shares."""
 
 ALIKE = 0.05
 """A method whose corrected p-value is above this may be the best."""
@@ -32,7 +32,7 @@ MODEL, COALITIONS = "model", "coalitions"
 """Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls that have no interval: what they are worth follows from what is measured."""
+"""Controls without an interval: their values follow from what is measured."""
 
 Values = Float[np.ndarray, " contenders"]
 Parts = tuple[np.ndarray, ...]
@@ -65,12 +65,12 @@ class Judgement:
         return -self.values if self.metric.lower_is_better else self.values
 
     def place(self, control: str) -> int:
-        """Where a control is."""
+        """The place of a control."""
         return self.contenders.index(Contender(control, CONTROL))
 
     @property
     def methods(self) -> list[int]:
-        """Where the methods are of which the metric is defined."""
+        """The places of the methods with a defined value."""
         return [
             place
             for place, contender in enumerate(self.contenders)
@@ -80,7 +80,7 @@ class Judgement:
     def problem(self) -> str:
         """Why the metric is not used for advice; empty if it can be.
 
-        What it divides by must not be next to nothing. It must put the oracle above every method,
+        Its divisor must not be close to zero. It must put the oracle above every method,
         the middle one of the methods above a random order, and the reversed oracle below that.
         """
         gains, methods = self.gains, self.methods
@@ -151,7 +151,7 @@ def _judged(
 def _divisor_problems(
     judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
-    """Why v(N) - v(0) is nothing to divide by: in single prompts, and on average."""
+    """Why v(N) - v(0) is too small a divisor: in single prompts, and on average."""
     whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
     effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
     tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
@@ -228,7 +228,7 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The best method of each league against the others in it, on the same prompts.
 
-    Methods that read the coalitions that the truth is made of are a league of their own. One row
+    Methods that read the coalitions that the truth is made of are a separate league. One row
     per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
     league), best, best_score, corrected (the best value without what it owes to having been
     chosen), method, score; difference (best minus method, positive if the best is better), low,
@@ -308,7 +308,7 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
 def _grouped(
     by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
 ) -> Float[np.ndarray, "prompt clusters"]:
-    """1 where a prompt is of a cluster; of the clusters in which anything is defined."""
+    """1 where a prompt belongs to a cluster, for the clusters with any defined value."""
     names = np.array(clusters, dtype=str)
     known = np.unique(names[~np.isnan(by_prompt).all(0)])
     return np.asarray(names[:, None] == known, dtype=float)
@@ -334,7 +334,7 @@ def _intervals(
 
 
 def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
-    """One number of each contender; what a random order is worth, in its place."""
+    """One number per contender; for the random control, what a random order is worth."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None:
         random = len(found) - len(CONTROLS) + CONTROLS.index(RANDOM)

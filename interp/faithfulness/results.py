@@ -1,4 +1,4 @@
-"""What the study has measured of each model, judged."""
+"""What the study measured for each model, judged."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
 _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
-"""What scores of random weights are judged by."""
+"""The metric that judges scores of random weights."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
 
 
 def read_results(folder: StudyFolder) -> list[ModelResults]:
-    """Every model of which effects and scores are there.
+    """Every model with effects and scores.
 
     Raises:
         UserError: nothing has been measured yet.
@@ -174,22 +174,22 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     trials = trials_of(tables)
     if not trials:
         return
-    anew: list[Judgement] = []
+    random_weights: list[Judgement] = []
     if _has_tables(folder, REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
-        anew = judge(random, _FIRST) if random else []
+        random_weights = judge(random, _FIRST) if random else []
     yield ModelResults(
         model=model,
         cluster=tables.cluster,
         trials=tuple(trials),
         asked=tables.coalition_values["prompt_id"].nunique(),
         judgements=tuple(judge(trials)),
-        reinitialized=tuple(anew),
+        reinitialized=tuple(random_weights),
     )
 
 
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
-    """The effects of a model beside the scores of a stage, on the prompts of that stage."""
+    """The effects of a model and the scores of a stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
     prompts = scores.table("prompts")
     system = effects.record.run.system

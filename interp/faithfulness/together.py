@@ -1,9 +1,9 @@
 """Intervals and tests that hold for all methods of a model together, so also for the best of them.
 
-The method with the highest value is chosen on the prompts that it is judged on. What is said of it
-holds in spite of that, since it is said of all methods at once. The unit is the cluster of prompts:
-what differs between the donors of prompts is in what differs between clusters, because every
-prompt has donors of its own.
+The method with the highest value is chosen on the same prompts that it is judged on. Statements
+about it hold all the same, since they hold for all methods at once. The unit is the cluster of
+prompts; variation between donors is part of the variation between clusters, because every prompt
+has its own donors.
 """
 
 import numpy as np
@@ -146,10 +146,10 @@ def _around(
 
 
 def optimism(sums: ByCluster, masses: ByCluster) -> float:
-    """How much the highest of several means is above the mean of the same method over all clusters.
+    """How far the highest of several means exceeds the same method's mean over all clusters.
 
-    On average over bootstrap resamples of the clusters, in each of which another method may be the
-    highest (Efron and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
+    The average over bootstrap resamples of the clusters, where the highest method may differ (Efron
+    and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
     Args:
         sums: as in `share_intervals`, higher is better.

@@ -28,7 +28,7 @@ Segments = Float[np.ndarray, "prompt segment"]
 def control_sizes(
     effects: Effects, tokens: Segments, places: Segments
 ) -> Float[np.ndarray, "control prompt segment"]:
-    """How strong each control says that a segment is, in the order of `CONTROLS`."""
+    """How strong each segment is by each control, in the order of `CONTROLS`."""
     strength = np.abs(effects)
     mirrored = strength.max(-1, keepdims=True) + strength.min(-1, keepdims=True) - strength
     return np.stack([strength, mirrored, np.ones_like(strength), tokens, places])
@@ -54,14 +54,14 @@ class Contender(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """What metrics see: scores and values of prompts with the same segments."""
+    """What metrics read: scores and values of prompts with the same segments."""
 
     sizes: Scores
-    """How strong each contender says that a segment is, never negative."""
+    """How strong each segment is by each contender, never negative."""
     signed: Scores
     """Its scores as they are."""
     has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender says what speaks against the answer."""
+    """Whether a contender's scores can be negative, for what speaks against the answer."""
     values: Values
     compared: tuple[int, int] | None
     """The places of two segments that are compared, the second over the first."""
@@ -104,7 +104,7 @@ class Trials:
     """As in `Judged`."""
 
     def judged(self) -> Judged:
-        """What metrics see."""
+        """What metrics read."""
         effects = shapley_values(self.values)
         known = (effects, self.tokens, self.places)
         return Judged(
@@ -145,9 +145,9 @@ class Tables:
 
 
 def trials_of(tables: Tables) -> list[Trials]:
-    """The prompts that have effects, and scores by every method, by what segments they have.
+    """The prompts that have effects, and scores by every method, grouped by their segments.
 
-    A method without any score is left out; then a prompt that some method has no score for.
+    A method without any score is left out; then prompts that lack a score by some method.
     """
     scores = _by_contender(tables.segment_scores)
     if not scores:

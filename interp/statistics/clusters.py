@@ -1,7 +1,7 @@
 """Trials in clusters, such as prompts about one city: what is tested, and how.
 
-The unit of every test here is the cluster. A test over trials takes the many prompts about one city
-for as many cities, and finds differences where there are none.
+The unit of every test here is the cluster. A test over trials would count many prompts about one
+city as many cities, and find differences where there are none.
 """
 
 from collections.abc import Hashable
@@ -35,14 +35,14 @@ LEAST_ERROR = 0.2
 leave out all clusters that differ would be 0, and its mean infinitely many errors away."""
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
-"""The note of what has no standard error."""
+"""The note of a mean without a standard error."""
 
 NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class ClusterMean:
-    """A weighted mean over trials, held against zero; NaN where undefined, and `note` says why."""
+    """A weighted mean over trials, tested against zero; NaN where undefined, with a note."""
 
     mean: float
     low: float = NAN
@@ -96,9 +96,9 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
     linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it
-    follows skewed clusters. How often the 95% interval held the true mean, of 1,000 simulated
-    samples; one less this is how often p was at most 0.05. In brackets Student's interval; unequal:
-    clusters of 1 to 30 trials of weight 1 or 6::
+    follows skewed clusters. The share of 1,000 simulated samples in which the 95%
+    interval held the true mean; p was at most 0.05 in all others. In brackets Student's interval;
+    unequal: clusters of 1 to 30 trials of weight 1 or 6::
 
         clusters             10             30             100
         normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
@@ -169,7 +169,7 @@ def cluster_contrast(
     cluster: str,
     weight: str,
 ) -> ClusterContrast:
-    """Whether clusters of high value have more of their trials in one group than in the other.
+    """Whether clusters with high values have more of their trials in one group than in the other.
 
     Missing values are left out. There is no interval and no test where fewer than `FEWEST` clusters
     have a trial in either group.
@@ -241,7 +241,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def too_few(clusters: int, what: str = "there are") -> str:
-    """Why nothing is tested."""
+    """The note that says why nothing is tested."""
     return f"not tested: {what} {clusters:,} clusters, at least {FEWEST} needed"
 
 
@@ -268,7 +268,7 @@ def _intervals(
     """The intervals of both means and of the difference."""
     columns = np.column_stack([values[:, None] * weights, weights])
     means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
-    # A resample without any trial of a group has no mean; with `FEWEST` clusters hardly any is.
+    # A resample without trials of a group has no mean; with `FEWEST` clusters that is rare.
     means = means[~np.isnan(means).any(axis=1)]
     return [percentile_interval(column) for column in means.T]
 

@@ -6,8 +6,8 @@
 3. Interval: as that of one share, by random weights of the clusters and an added one, so that it
    lies between -1 and 1 and has a width where no cluster differs
    (`interp.statistics.proportions.difference_interval`).
-4. Test: random signs of the clusters' contributions where clusters have both levels; where each
-   cluster has one level, random orders of the clusters' shares, with the difference over its
+4. Test: random signs of the clusters' contributions where clusters have both levels; random orders
+   of the clusters' shares where each cluster has one level, with the difference over its
    standard error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: of a factor with many levels, best minus worst, against that of levels in random order
    within clusters; the interval holds for every pair of levels at once.
@@ -54,7 +54,7 @@ SHUFFLES = 999
 """Random orders of the levels within clusters, for the test of a spread."""
 
 MODEL = "model"
-"""The factor of contrasts between models."""
+"""The factor of a contrast between models."""
 
 CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 """Whether a contrast was named before the data were seen."""
@@ -122,7 +122,7 @@ def contrast_table(
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
             and `paired`, whether all its sides are answered correctly.
         named: the contrasts that the system fixes before the data are seen.
-        exploratory: others that are worth a look.
+        exploratory: further contrasts.
         cluster: the column of the clusters within which outcomes are correlated.
         weight: the column that says how many pairs of the population each represents.
     """
@@ -150,7 +150,7 @@ def contrast_table(
 def _rows(
     pairs: pd.DataFrame, contrast: Contrast, cluster: str
 ) -> Iterator[tuple[dict[str, str], Difference]]:
-    """What is compared, and the difference."""
+    """Each comparison: what is compared, and the difference."""
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {
@@ -208,7 +208,7 @@ def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
 
 
 def _power(clusters: int) -> float:
-    """What a power of 80% asks of a difference beyond half of its interval, as a share of this."""
+    """How far beyond half its interval a difference has a power of 80%, as a share of it."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
@@ -217,7 +217,7 @@ def _share(sums: pd.DataFrame) -> float:
 
 
 def _added(sums: pd.DataFrame, share: float) -> pd.Series:
-    """What each cluster adds to the distance of the share from another one."""
+    """What each cluster contributes to the difference of the share from another."""
     return (sums["hits"] - share * sums["trials"]) / sums["trials"].sum()
 
 
@@ -231,9 +231,9 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """The clusters' shares in random order over the clusters, which keep their level and trials.
 
-    Trials may weigh more at one level than at the other: were they to change levels with their
-    shares, a share at the lighter level would hardly ever count as much again. Shares may vary more
-    at one level than at the other, too: differences count by their standard errors.
+    Trials may weigh more at one level than at the other: if they changed levels with their shares,
+    a share at the lighter level would hardly ever count as much again. Shares may also vary more at
+    one level, so differences are divided by their standard errors.
     """
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
@@ -271,7 +271,7 @@ def _over_errors(
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)
     away = means[:, 0] - means[:, 1]
-    # What cancels to less is 0 but for rounding.
+    # Smaller results of cancellation are rounding.
     variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
     away[np.abs(away) <= ROUNDING] = 0.0
     errors = np.sqrt(variance)
@@ -282,9 +282,9 @@ def _over_errors(
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """The best level minus the worst, by name, and the difference; at least two levels.
 
-    Choosing extremes makes their difference large by itself: p is the share of random orders of the
+    Extremes differ much merely because they were chosen. So p is the share of random orders of the
     levels within clusters whose extremes are as far apart, and the interval extends to either side
-    by the 95% quantile of these distances, so that it holds for all pairs of levels together.
+    by the 95% quantile of these distances: it holds for all pairs of levels together.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
@@ -297,7 +297,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     half, half_of_limits = (
         float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1)
     )
-    # Where all answers are alike, orders of levels have no width, but further clusters may differ.
+    # Where all answers agree, random orders have no width, but further clusters may differ.
     low = min(plain.difference - half, plain.low)
     high = max(plain.difference + half, plain.high)
     below = min(plain.difference - half_of_limits, plain.excluded_below)
@@ -316,7 +316,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
 
 
 def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]:
-    """How far apart the extremes are where levels are in random order within clusters."""
+    """How far apart the extremes are with levels in random order within clusters."""
     clusters = list(dict.fromkeys(name for table in of_level.values() for name in table.index))
     sums = np.stack(
         [t.reindex(clusters, fill_value=0.0).to_numpy(float) for t in of_level.values()]

@@ -18,15 +18,15 @@ from scipy.special import stdtrit
 
 
 def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
-    """The table with p_holm beside p, family and family_size: its rows are one family of tests.
+    """The table with p_holm after p, family and family_size; its rows are one family of tests.
 
     p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the chance of any
-    false finding in the family. A row whose p-value is undefined was no test: it stays undefined
+    false finding in the family. A row with an undefined p-value is not a test: it stays undefined
     and does not count in family_size.
 
     Args:
         table: one row per test, with p.
-        family: what the tests have in common, for the reader.
+        family: a label for what the tests have in common.
     """
     # statsmodels takes a second to import, which commands without a test need not wait for.
     from statsmodels.stats.multitest import multipletests
@@ -60,7 +60,7 @@ shown, and they are not excluded; there was no test."""
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
-    """The differences below and above which all are excluded, by one-sided t-tests.
+    """The limits below and above which all differences are excluded, by one-sided t-tests.
 
     Args:
         estimate: the difference.
@@ -94,13 +94,13 @@ def verdicts(table: pd.DataFrame, *, p: str = "p_holm", smallest: float = SMALLE
 
 
 def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SMALLEST) -> str:
-    """What to say of comparisons in which no difference is shown; empty where there is none.
+    """A sentence about comparisons where no difference is shown; empty if there are none.
 
     Such as "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of 0.1
-    or more is not excluded for b (−0.150 to +0.210)": in brackets what is left.
+    or more is not excluded for b (−0.150 to +0.210)": the differences left are in brackets.
 
     Args:
-        found: of each comparison its name, and the differences below and above which all are
+        found: for each comparison its name, and the limits below and above which differences are
             excluded; NaN where none is.
         smallest: the smallest difference of interest.
     """

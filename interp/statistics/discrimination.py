@@ -1,8 +1,8 @@
-"""How well two sides of a pair are told apart, whatever the model's inclination to one answer.
+"""How well two sides of a pair are distinguished, whatever the model's inclination to one answer.
 
-Paired accuracy needs the one answer to be given on one side and withheld on the other, so that it
-depends on where a model draws the line between them. What is computed here separates the two: how
-far apart the sides lie, and where the line is drawn.
+Paired accuracy needs an answer to be given on one side and withheld on the other, so it depends on
+where a model draws the line between them. These measures separate the two: how far apart the sides
+lie, and where the line is drawn.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well positive prompts are told from negative ones; NaN where undefined, with a note."""
+    """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
 
     auroc: float
     """The probability that a positive prompt has a higher score than a negative one, ties counting
@@ -58,7 +58,7 @@ class Discrimination:
 def discrimination(
     trials: pd.DataFrame, *, score: str, yes: str, positive: str, cluster: str, weight: str
 ) -> Discrimination:
-    """How well positive prompts are told from negative ones by a score and by the answers.
+    """How well a score and the answers distinguish positive from negative prompts.
 
     Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so that
     d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
@@ -122,7 +122,7 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """Of each pair, 1 where the positive side has the higher score, 0 where the other, else 1/2.
+    """For each pair 1 if the positive side has the higher score, 0 if the other has, else 1/2.
 
     Its mean is the probability that a pair is put in the right order; missing where a score is.
     """
@@ -138,7 +138,7 @@ def _auroc(
     cluster: str,
     weight: str,
 ) -> tuple[float, float, float, str]:
-    """The area, its interval, and why there is none."""
+    """The area, its interval, and a note where there is none."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
     weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
     weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
@@ -164,7 +164,7 @@ def _below(
     others: Float[np.ndarray, " m"],
     weights: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " n"]:
-    """The weight of the others that each value is above, half of those that it equals."""
+    """The weight of the others below each value, plus half of those that it equals."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
     places = (np.searchsorted(others[order], values, side) for side in ("left", "right"))
@@ -175,7 +175,7 @@ def _below(
 def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
-    """By cluster, of negative and positive prompts: weight of Yes, of all, and their number."""
+    """By cluster, for negative and positive prompts: weight of Yes, of all, and their number."""
     weights = trials[weight].to_numpy(dtype=float)
     said = trials[yes].to_numpy(dtype=float)
     columns = {}

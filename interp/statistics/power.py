@@ -1,7 +1,7 @@
 """The smallest differences that a set of prompts can show, by simulated studies.
 
-1. Expect: a share of right answers, and how two answers about one cluster are correlated, at one
-   level of the factor and at two: from a pilot's answers, or assumed.
+1. Expect: a share of right answers, and the correlations of two answers about one cluster, at one
+   level of the factor and at two levels: from a pilot's answers, or assumed.
 2. Simulate: studies of the prompts at hand, with a difference between the levels and with these
    correlations: each cluster has a chance of a right answer at each level, from a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10), where its rank is the same at all levels
@@ -30,7 +30,7 @@ STUDIES = 500
 """Simulated studies of each difference."""
 
 RANKS = 2000
-"""Different chances of clusters, at most."""
+"""Most distinct chances of clusters."""
 
 FINEST = 0.002
 """Difference at which the search ends."""
@@ -41,9 +41,9 @@ class Expected:
     """What is expected of answers, for one contrast."""
 
     share: float
-    """Of right answers, at all levels; differences are hardest to find at 0.5."""
+    """Share of right answers, at all levels; differences are hardest to find at 0.5."""
     within: tuple[float, ...]
-    """Correlation of two answers about one cluster at one level: by level, or one for all."""
+    """Correlation of two answers about one cluster at the same level: by level, or one for all."""
     across: float
     """Correlation of two answers about one cluster at different levels."""
 
@@ -58,11 +58,11 @@ class Trials:
     counts: Int[np.ndarray, " groups"]
     """Pairs of each group."""
     names: tuple[str, ...]
-    """Of the levels."""
+    """The names of the levels."""
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
-        """Those of the contrast's levels; two models answer all pairs."""
+        """The trials at the contrast's levels; two models answer all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
@@ -94,7 +94,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """Clusters that a test counts, as `contrasts.difference` does; the least of all levels."""
+        """The clusters that a test counts, as in `contrasts.difference`; the fewest of all pairs."""
         has = self.sums(self.counts.astype(float)) > 0
         sizes = has.sum(axis=0)
         return min(
@@ -106,7 +106,7 @@ class Trials:
 
 
 def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected:
-    """What a pilot's answers make one expect: its share, and its intraclass correlations.
+    """The share and the intraclass correlations of a pilot's answers.
 
     A correlation is the mean product of two answers' standardized deviations from their level's
     share, by weight. Levels of a spread, which have few answers each, have one for all.
@@ -118,7 +118,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
         cluster: the column of the clusters.
 
     Raises:
-        UserError: a pilot without one of the levels.
+        UserError: the pilot lacks one of the levels.
     """
     names = list(contrast.levels or answered[contrast.factor].astype(str).unique())
     rows = answered[answered[contrast.factor].astype(str).isin(names)]
@@ -153,12 +153,12 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
 
 
 def _correlation(products: float, mass: float, *, unknown: float) -> float:
-    """From sums of products and of their weights; `unknown` where no two answers are to compare."""
+    """From sums of products and of their weights; `unknown` without two answers to compare."""
     return float(np.clip(products / mass, 0.0, 1.0)) if mass > ROUNDING else unknown
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """The share at which means over clusters vary as much as at these: on the side where most are.
+    """The share with as much variance of means over clusters as these, on the side of most.
 
     Correlated answers make up most of a mean's variance, so levels count by their correlation.
     """
@@ -169,12 +169,12 @@ def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) 
 
 @dataclass(frozen=True)
 class Planned:
-    """A comparison that is to be made."""
+    """A planned comparison."""
 
     model: str
-    """Whose answers are compared; empty where it may be any model, or where models are compared."""
+    """Whose answers are compared; empty for any model, and where models are compared."""
     contrast: Contrast
-    """With the levels of models, where models are compared."""
+    """Where models are compared, its levels are models."""
     awaited: Expected
 
 
@@ -200,7 +200,7 @@ def of_pilot(
 
 
 def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast]]:
-    """The contrast of each model; of models, each two that it compares."""
+    """The contrast within each model; a contrast of models for each two that it compares."""
     if contrast.factor != MODEL:
         return [(model, contrast) for model in models]
     compared = [contrast.levels] if contrast.levels else combinations(models, 2)
@@ -208,10 +208,10 @@ def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast
 
 
 def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
-    """The contrasts of a model, and of two, about which no pilot says what to expect.
+    """The contrasts within a model and between two, without a pilot.
 
-    Two answers about one cluster have the correlation at one level, half of it at two levels of a
-    factor, and none where they are two models'.
+    Two answers about one cluster have this correlation at one level, half of it at two levels of a
+    factor, and none if they are by two models.
     """
     return [
         Planned(
@@ -226,7 +226,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
-    """How many tests of so many models Holm's method corrects together."""
+    """How many tests Holm's method corrects together, for this number of models."""
     pairs = models * (models - 1) // 2
     return sum(
         models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
@@ -237,19 +237,19 @@ def family_size(contrasts: Sequence[Contrast], models: int) -> int:
 def plan_table(
     pairs: pd.DataFrame, planned: Sequence[Planned], *, cluster: str, tests: int
 ) -> pd.DataFrame:
-    """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters and what it finds.
+    """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
     detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
-    80%, as the column of that name in a report; detectable_holm is found where it is the only one
-    in its family, of which Holm's method tests the first at 5% divided by the number of tests. Both
-    are text, since they say "none" where no difference is found, be it for want of ten clusters.
-    The column model is there if any of the contrasts is of a model.
+    80%, like the column of that name in a report; detectable_holm is the same where it is the only
+    difference in its family, where Holm's method tests the first at 5% over the number of tests.
+    Both are text, "none" where no difference can be found, for instance below ten clusters. The
+    column model is left out where no contrast is within a named model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
-        planned: what is to be compared; without two levels in the pairs, it is left out.
+        planned: the comparisons; one without two levels in the pairs is left out.
         cluster: the column of the clusters within which outcomes are correlated.
-        tests: how many are corrected together.
+        tests: the number of tests corrected together.
     """
     found = (_row(pairs, one, cluster, tests) for one in planned)
     table = pd.DataFrame([row for row in found if row])
@@ -258,7 +258,7 @@ def plan_table(
 
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
-    """The row of a contrast; empty where the pairs have one level only."""
+    """The row of a contrast; empty where the pairs have only one level."""
     trials = Trials.of(pairs, one.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():
@@ -284,9 +284,9 @@ def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
     """The smallest difference that is found with a power of 80%; NaN if there is none.
 
     Args:
-        trials: what is asked.
+        trials: the pairs of the study.
         awaited: what is expected of the answers.
-        tests: by how many the level of 5% is divided.
+        tests: the number of tests by which the level of 5% is divided.
     """
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
@@ -352,7 +352,7 @@ def _two_differ(
 def simulated(
     trials: Trials, awaited: Expected, difference: float, *, studies: int = STUDIES, seed: int = 0
 ) -> Float[np.ndarray, "studies clusters levels"]:
-    """Weighted sums of right answers by cluster and level, of studies with this difference.
+    """Weighted sums of right answers by cluster and level, in studies with this difference.
 
     The first level has the highest share and the last the lowest; others have the expected one.
     """
@@ -373,7 +373,7 @@ def simulated(
 def _chances(
     shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
 ) -> Float[np.ndarray, "levels ranks"]:
-    """By level, quantiles of clusters' chances: of this mean, and this correlation of answers."""
+    """By level, quantiles of clusters' chances with this mean and this correlation of answers."""
     ranks = (np.arange(RANKS) + 0.5) / RANKS
     both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
     a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))

@@ -132,7 +132,7 @@ def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
 def _clustered(
     hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"]
 ) -> tuple[float, float]:
-    """The ends of the interval, from the hits and trials of each cluster."""
+    """Both ends of the interval, from the hits and trials of each cluster."""
     weights, (added, _) = _weights(len(hits))
     # As many trials as the cluster of the average trial has.
     added = added * (trials**2).sum() / trials.sum()
@@ -195,10 +195,9 @@ def wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """The interval of a share of so many trials (Wilson, 1927), with the quantile of its level.
+    """Wilson's interval (1927) of a share of this many trials, for the quantile of its level.
 
-    Not statsmodels' `proportion_confint`: that takes a level, not the quantile, and only the
-    normal's quantile of it.
+    statsmodels' `proportion_confint` takes a level, not a quantile, and uses the normal's.
     """
     shrink = quantile**2 / trials
     centre = (share + shrink / 2) / (1 + shrink)
@@ -288,7 +287,7 @@ def within_cells(
 def between_groups(
     deviations: Float[np.ndarray, " groups"], sampling: Float[np.ndarray, " groups"]
 ) -> float:
-    """The variance between groups beyond their sampling variances; 0 where it is no larger."""
+    """The variance between groups beyond their sampling variances, at least 0."""
     known = sampling > 0
     if known.sum() < 2:
         return 0.0

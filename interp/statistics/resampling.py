@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
-Rows are the units that are drawn whole, such as pairs or clusters. The draws depend on the number
-of rows and the seed alone, so that statistics of the same rows are resampled together.
+Rows are the units that are drawn whole, such as pairs or clusters. The draws depend only on the
+number of rows and the seed, so that statistics of the same rows are resampled together.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 ROUNDING = 1e-12
-"""Share of two sums by which they may differ through rounding alone."""
+"""Relative difference of two sums that rounding alone can cause."""
 
 _ROUNDING = 1e-9
-"""Share of a statistic that rounding may change."""
+"""Relative change of a statistic that rounding can cause."""
 
 _DRAWN_AT_ONCE = 200
-"""Resamples that are in memory as 64-bit numbers at a time."""
+"""Resamples held in memory as 64-bit numbers at a time."""
 
 
 def apart(a: float, b: float) -> float:
-    """The difference a - b, exactly 0 where only rounding sets the two sums apart."""
+    """The difference a - b, exactly 0 where the two sums differ only by rounding."""
     return 0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b
 
 
@@ -46,7 +46,7 @@ def permutation_sums(
     resamples: int,
     seed: int = 0,
 ) -> Float[np.ndarray, "resamples columns"]:
-    """The sum of values times weights of each column, the values in a random order each time."""
+    """The sum of values times weights for each column, with the values in random order."""
     chance = np.random.default_rng(seed)
     parts = [
         chance.permuted(np.tile(values, (size, 1)), axis=1) @ weights for size in _sizes(resamples)
@@ -65,8 +65,9 @@ def share_as_far(
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: what rounding alone may give where nothing differs, in the statistic's unit: sums
-            of shares in another order differ by 1e-17. Zero where values may be as small as that.
+        rounding: the size that rounding alone may give where nothing differs, in the statistic's
+            unit: sums of shares in another order differ by 1e-17. Zero where values may be as
+            small as that.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -101,5 +102,5 @@ def _signs(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples r
 
 
 def _in_bytes(draw: Callable[[int], np.ndarray], resamples: int) -> Int[np.ndarray, "resamples n"]:
-    """All draws, a few at a time: as 64-bit numbers they would be the largest array in memory."""
+    """All draws, a few at a time; as 64-bit numbers they would be the largest array in memory."""
     return np.concatenate([draw(size).astype(np.int8) for size in _sizes(resamples)])

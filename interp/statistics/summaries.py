@@ -20,7 +20,7 @@ Z = float(ndtri(UPPER))
 
 
 def percentile_interval(resampled: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
-    """Lower and upper end of the percentile bootstrap interval of a resampled statistic."""
+    """Both ends of the percentile bootstrap interval of a resampled statistic."""
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, UPPER])
     return float(low), float(high)
 
@@ -47,13 +47,13 @@ def table_by(
     *,
     constant: Mapping[str, object] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by, the constant columns, the fields of a dataclass.
+    """One row per combination of `by`. Columns: `by`, the constants, the fields of a dataclass.
 
     Args:
-        frame: what is grouped.
-        by: the columns whose combinations have a row each.
-        kind: the dataclass, whose fields are columns even where there is no row.
-        of: computes an object of it from the rows of a combination.
+        frame: the rows to group.
+        by: the columns whose combinations of values are the groups.
+        kind: the dataclass; its fields are columns even where there are no rows.
+        of: computes an instance of it from the rows of a group.
         constant: columns of one value each.
     """
     rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
@@ -64,7 +64,7 @@ Values = Float[np.ndarray, " n"]
 
 
 def weighted_mean(values: Values, weights: Values) -> float:
-    """The mean; NaN of nothing."""
+    """The weighted mean; NaN for no values."""
     return float(np.average(values, weights=weights)) if len(values) else float("nan")
 
 
@@ -85,12 +85,12 @@ def weighted_quantile(values: Values, weights: Values, share: float) -> float:
 
 
 def geometric_mean(values: Values, weights: Values) -> float:
-    """The geometric mean, which is 0 where a value is."""
+    """The geometric mean; 0 where any value is 0."""
     with np.errstate(divide="ignore"):
         return float(np.exp(weighted_mean(np.log(values), weights)))
 
 
 def largest_share(values: Values, weights: Values) -> float:
-    """The largest part of the weighted sum of values that one of them holds; NaN of a sum of 0."""
+    """The largest part of the weighted sum that one value holds; NaN where the sum is 0."""
     parts = values * weights
     return float(parts.max() / parts.sum()) if parts.sum() > 0 else float("nan")

@@ -147,7 +147,7 @@ def fit_mixed_model(
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which models with different fixed effects can be compared by.
-        cluster: column of what rows have in common beside their group, such as the words of a
+        cluster: column of what rows have in common besides their group, such as the words of a
             question.
 
     Raises:

@@ -30,7 +30,7 @@ from interp.statistics.mixed.linear import MixedModel
 from interp.statistics.summaries import UPPER, table_by
 
 ROUNDING = 1e-12
-"""Differences and errors up to this share of the response are none but for rounding."""
+"""Differences and errors up to this share of the response are rounding."""
 
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
@@ -134,7 +134,7 @@ def _standard_errors(
 
 
 MIN_STUDIES = 2
-"""Estimates below which nothing is pooled: one has no spread."""
+"""Fewest estimates that are pooled: one has no spread."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ class Pooled:
     """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
     Thompson, 2002, Statistics in Medicine 21)."""
     predicted_low: float
-    """Lower end of the interval in which the true value of a further model lies, with a
-    probability of at least about 95%: Student's for a further estimate. It counts errors of
-    measurement, and is wide where models differ less than these."""
+    """Lower end of the interval that holds the true value of a further model with a probability of
+    at least about 95%: Student's for a further estimate. It includes errors of measurement, and is
+    wide where models differ less than these."""
     predicted_high: float
     same_sign: int
     """Models whose own estimate has the sign of the pooled one."""
@@ -170,7 +170,7 @@ class Pooled:
 
 
 def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
-    """The mean of estimates that were made on one model each, for models in general.
+    """The mean of estimates from one model each, for models in general.
 
     Args:
         estimates: one for each model.
