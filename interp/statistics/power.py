@@ -94,7 +94,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """The clusters that a test counts, as in `contrasts.difference`; the fewest of all pairs."""
+        """The clusters that a test counts, as in `contrasts.difference`; fewest of all pairs."""
         has = self.sums(self.counts.astype(float)) > 0
         sizes = has.sum(axis=0)
         return min(
