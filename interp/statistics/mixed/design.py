@@ -30,8 +30,8 @@ class MixedFormula:
     """Covariate whose slope varies by group; intercepts only if None."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each of their levels deviates in each group, with one
-    variance a factor. Without them the groups count as alike in these effects, and a test of one
-    says nothing of groups that were not measured (Barr et al., 2013, Journal of Memory and
+    variance per factor. Without them the groups count as alike in these effects, and a test of one
+    says nothing about groups that were not measured (Barr et al., 2013, Journal of Memory and
     Language 68)."""
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class MixedFormula:
 
 @dataclass(frozen=True)
 class Design:
-    """What a mixed model is fitted to, and how further rows are written in its columns."""
+    """The matrices of a mixed model, and how further rows are written in its columns."""
 
     response: Float[np.ndarray, " rows"]
     fixed: Float[np.ndarray, "rows columns"]
@@ -78,7 +78,7 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """How many random effects, the last ones, share one variance each: levels of a factor."""
+    """Sizes of the blocks of random effects, at the end, that share a variance: levels of factors."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
     """Factors among the terms to their levels, the reference first."""

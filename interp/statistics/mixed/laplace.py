@@ -9,7 +9,7 @@
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
 of Statistical Software 67(1)), and the tests hold the two together. It is even in each sigma, so a
-sigma of zero needs no bound: there the gradient vanishes and the curvature says whether it is a
+sigma of zero needs no bound: there the gradient vanishes and the curvature shows whether it is a
 maximum.
 """
 
@@ -126,8 +126,8 @@ def _inverse(
 class _Likelihood:
     """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient.
 
-    The mode of the last point is where the search for the next one begins: the points that a
-    search visits are near each other, and the loss has one minimum, whatever the beginning.
+    Each search for a mode starts from the mode of the last point: the points that a search visits
+    are close to each other, and the loss has one minimum, whatever the start.
     """
 
     design: Float[np.ndarray, "rows terms"]

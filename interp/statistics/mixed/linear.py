@@ -14,8 +14,8 @@ and the tests hold the two together. Unlike statsmodels' `MixedLM` the search ma
 of zero, where a model with few groups often belongs. With fewer than `MIN_GROUPS` groups their
 spread cannot be estimated, and the groups become fixed effects.
 
-What is said of groups in general has as many observations as there are groups, whatever the number
-of rows: estimates are held against Student's t with one degree of freedom less than there are
+Statements about groups in general have as many observations as there are groups, whatever the
+number of rows: estimates are tested by Student's t with one degree of freedom less than there are
 groups.
 """
 
@@ -146,7 +146,7 @@ def fit_mixed_model(
         frame: one row per observation; rows that lack a value are left out, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
-            which models with different fixed effects can be compared by.
+            which can compare models with different fixed effects.
         cluster: column of what rows have in common besides their group, such as the words of a
             question.
 

@@ -1,8 +1,8 @@
-"""What goes with an outcome: a mixed-effects logistic regression, or a stated fallback.
+"""What an outcome depends on: a mixed-effects logistic regression, or a stated fallback.
 
 1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
 2. Leave out what cannot be estimated, with a note: constant terms, groupings of one level.
-3. Give up, and say why, where no estimate exists: a constant outcome, terms that depend on each
+3. Stop with a note where no estimate exists: a constant outcome, terms that depend on each
    other, terms that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. What is the same within every level of a
    grouping has as many observations as there are levels: its errors and its test have their degrees
@@ -340,7 +340,7 @@ def _constant_within(
 def _both_outcomes(
     hits: Float[np.ndarray, " levels"], sizes: Int[np.ndarray, " levels"]
 ) -> Float[np.ndarray, " rows"]:
-    """Two rows a level: its outcomes, which differ where it has both."""
+    """Two rows per level: its outcomes, which differ where it has both."""
     return np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
 
 

@@ -148,7 +148,7 @@ def _sums(
 def _factor(
     values: Float[np.ndarray, " elements"], correlated: int, blocks: tuple[int, ...]
 ) -> Float[np.ndarray, "effects effects"]:
-    """The lower triangle that the first elements fill, and a diagonal of one value a block."""
+    """The lower triangle that the first elements fill, and a diagonal of one value per block."""
     triangle = np.zeros((correlated, correlated))
     triangle[np.tril_indices(correlated)] = values[: len(values) - len(blocks)]
     shared = np.repeat(values[len(values) - len(blocks) :], blocks)
