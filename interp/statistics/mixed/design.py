@@ -78,7 +78,7 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """Sizes of the blocks of random effects, at the end, that share a variance: levels of factors."""
+    """How many random effects, at the end, share one variance each: the levels of a factor."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
     """Factors among the terms to their levels, the reference first."""
