@@ -142,9 +142,11 @@ def test_maps_are_tried_on_organisms_that_they_have_not_seen():
 def test_an_organism_unlike_the_others_has_a_large_error():
     turned = shares()
     last = turned["model"] == "organism/2"
-    alike = held_out_table(turned)["error"][0]
     turned["decides"] = turned["decides"].mask(last, 1 - turned["decides"])
-    assert held_out_table(turned)["error"][0] > alike + 0.3
+    (row,) = sealed_table(turned[~last], turned[last]).to_dict("records")
+    assert row["error"] > 0.4
+    assert row["auc"] < 0.2
+    assert held_out_table(turned)["error"][0] > row["error"] / 3
 
 
 def test_prompts_in_which_nothing_decides_and_small_organisms_are_left_out():
