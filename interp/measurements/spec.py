@@ -42,8 +42,9 @@ class Spec(Options):
     """One line on the command; without it there is none of this name."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Command lines, without the program's name."""
-    written: ClassVar[str] = "written to {folder}: {tables}"
-    """What the command says at its end: the run folder, its small tables, the {program}."""
+    written: ClassVar[str] = "written to {folder}"
+    """What the command says at its end; {tables} are its small tables, {program} is how it was
+    started."""
     group: ClassVar[str] = ""
     """The command that its own is a part of, as `probe` is of `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()

@@ -94,6 +94,7 @@ class Attribute(Spec):
         "attribute --model organism/llama-shallow organism/gemma2",
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
+    written: ClassVar[str] = "written to {folder}: {tables}"
     measures: ClassVar[str] = "interp.measurements.attribution:attribution"
     fills: ClassVar[tuple[str, ...]] = (
         "answers",
