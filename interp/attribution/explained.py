@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.attribution.games import Coalitions, Values
+from interp.attribution.games import Coalitions
+from interp.attribution.games import Values as GameValues
 from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
@@ -41,14 +42,14 @@ class SegmentGame:
         """The players, in the order of the bits of a coalition."""
         return self._coalitions.segments
 
-    def values(self, coalitions: Sequence[int] | None = None) -> Values:
+    def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
         """The values of coalitions, of all 2^k if not given."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
         new = {p.text: p for row in prompts for p in row if p.text not in self._known}
         self._known |= zip(new, self._read(list(new.values())), strict=True)
         rows = [[self._known[p.text] for p in row] for row in prompts]
-        mean: Values = np.array(rows, dtype=np.float64).mean(0)
+        mean: GameValues = np.array(rows, dtype=np.float64).mean(0)
         return mean
 
 

@@ -54,7 +54,7 @@ def compare(library, model, pair, chosen):
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_site_of_every_layer_agrees(library, kind):
-    model = tiny_model(kind)
+    model = make_tiny(kind, byte_level())
     pair = some_pair(model, UNEQUAL if kind in ("llama", "gemma2") else EQUAL, policy="mean")
     sites = [s for s in sites_of(model) if not (library == "nnsight" and s == "pattern")]
     chosen = [
@@ -73,7 +73,7 @@ def test_every_site_of_every_layer_agrees(library, kind):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_grid_by_position_agrees(library):
-    model = tiny_model("llama")
+    model = make_tiny("llama", byte_level())
     pair = some_pair(model, EQUAL)
     chosen = cells(model, pair, ["resid_pre"], "position")[::2]
     differences, effects = compare(library, model, pair, chosen)
