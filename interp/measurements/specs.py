@@ -204,7 +204,7 @@ class Patch(Spec):
     fills: ClassVar[tuple[str, ...]] = ("pairs", "patches", "node_sets")
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts: ClassVar[int] = 60
-    numberless: ClassVar[frozenset[str]] = frozenset({"remote"})
+    excluded_from_identity: ClassVar[frozenset[str]] = frozenset({"remote"})
     results: ClassVar[str] = "interp.report.results_of_patches:of_patches"
     report: ClassVar[str] = "interp.report.patching_report:report_of_patching"
 
