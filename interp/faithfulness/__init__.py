@@ -4,3 +4,6 @@ What segments do is the value function v(S) of `interp effects`: the logit of th
 over the other, where the segments of S are kept and all others come from donors. Metrics are
 functions of scores and of these values alone (docs/faithfulness.md).
 """
+
+EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"
+"""The stages of the study."""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import UserError
+from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
 from interp.faithfulness.agreement import LEAST_EFFECT, share
 from interp.faithfulness.metrics import METRICS
 from interp.faithfulness.ranking import (
@@ -17,7 +18,6 @@ from interp.faithfulness.ranking import (
     judge,
     metric_table,
 )
-from interp.faithfulness.study import EFFECTS, REINITIALIZED, SCORES
 from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
 from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.prompts.systems import dependence_factor, planted_second

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from interp import texts
 from interp.attribution.registry import check_methods, find_method, method_names
+from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
 from interp.measurements.specs import Attribute, Effects, Reinitialized
 from interp.options import FromText
 from interp.prompts.donors import DONORS
@@ -48,9 +49,6 @@ METHODS = (
 )
 """All methods that any causal model takes, without duplicates among them. `shapley` is what they
 are held against."""
-
-EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"
-"""The stages."""
 
 REINITIALIZED_PAIRS = 24
 """Most pairs that the re-initialised model is asked."""
