@@ -4,9 +4,9 @@
 
 In one process, on one CPU thread, same model, same prompts (the ten phrasings of both sides of some
 pairs), last-position logits in both: seconds from tokenized prompts to the rows of the answers
-table, by plain batches of several budgets and as `interp.score` does it. The ways take turns; the
-median counts. The bound is what the number of tokens allows: those of all prompts over those that
-are left when whatever any prompts begin with is read once.
+table, by plain batches of several budgets and as `interp.evaluate` does it. The ways take turns;
+the median counts. The bound is what the number of tokens allows: those of all prompts over those
+that are left when whatever any prompts begin with is read once.
 """
 
 import sys
@@ -17,8 +17,8 @@ from statistics import median
 import torch
 
 from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
-from interp.measurements.core import Measurement
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import Measurement, bind
+from interp.measurements.specs import Evaluate
 from interp.reading.budget import CPU_BATCH_TOKENS
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
@@ -65,7 +65,7 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
     """Measure both ways; `instances` counts rulebreakers and their counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
-    measurement = Evaluate().bind(model)
+    measurement = bind(Evaluate(), model)
     ways: dict[object, Callable[[], list[Row]]] = {
         budget: plain(measurement, prompts, budget) for budget in PLAIN_BUDGETS
     }

@@ -5,7 +5,7 @@
 1. Build a model with random weights on the device, in bf16 on a GPU.
 2. Multiply large matrices: the fastest product is the peak that shares are of.
 3. Time evaluate and attribute by this toolkit, from prompts to tables in memory, then plain
-   transformers (batches of 128, all logits) and inseq. After each, print a line and write the
+   transformers (batches of 128, all logits). After each, print a line and write the
    record.
 4. With --sweep, time both again under other budgets of tokens and with more prompts at a time.
 
@@ -35,11 +35,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import interp
 from benchmarks.side_by_side import processor
-from interp.errors import UserError
 from interp.files import write_whole
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Attribute, Evaluate
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
@@ -75,7 +73,6 @@ SHARD_PROMPTS = Evaluate.shard_prompts
 PEAK_PRODUCTS = 20
 REPEATS = 5
 PLAIN_BATCH = 128
-INSEQ_PROMPTS = 16
 SWEEP = (
     (Evaluate(), 8192, 960),
     (Evaluate(), 16_384, 960),
@@ -206,14 +203,13 @@ def timed_rows(
     bench: "Bench", prompts: Sequence[Prompt], *, sweep: bool
 ) -> Iterator[dict[str, Any]]:
     model = bench.model
-    evaluate, attribute = Evaluate().bind(model), Attribute().bind(model)
+    evaluate, attribute = bind(Evaluate(), model), bind(Attribute(), model)
     yield bench.row("evaluate", lambda part: collect(evaluate, part), prompts, gradient=False)
     yield bench.row("attribute", lambda part: collect(attribute, part), prompts, gradient=True)
     yield bench.row("tokenizing alone", lambda part: tokenize(model, part), prompts)
     yield bench.row("plain transformers", lambda part: plain(model, part), prompts, gradient=False)
-    yield inseq_row(bench, prompts[:INSEQ_PROMPTS])
     for kind, batch_tokens, at_a_time in SWEEP if sweep else ():
-        measurement, part = kind.bind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
+        measurement, part = bind(kind, model, batch_tokens=batch_tokens), prompts[:at_a_time]
         name = f"{kind.name}, {batch_tokens:,} tokens, {len(part):,} prompts at a time"
         yield bench.row(
             name, measurement, part, gradient=isinstance(kind, Attribute), warm_up=len(part)
@@ -332,20 +328,6 @@ def plain(model: interp.Model, prompts: Sequence[Prompt]) -> list[list[float]]:
         probabilities = model.hf(**inputs).logits[:, -1].softmax(-1)
         found += probabilities[:, first].tolist()
     return found
-
-
-def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
-    """Speed of inseq on a few prompts, or a row without figures where it is not installed.
-
-    The gold answer is attributed: what a random model predicts need not be in the tokenizer.
-    """
-    name = "inseq, saliency and attention"
-    try:
-        methods = ("inseq:saliency", "inseq:attention")
-        measurement = Attribute(methods=methods, target="gold").bind(bench.model)
-    except UserError:
-        return {"work": name, "prompts": 0, "prompts_per_second": None}
-    return bench.row(name, measurement, prompts)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import torch
 import interp
 from benchmarks.side_by_side import machine
 from interp.analysis.patching_guarantee import guarantee_tables
-from interp.patching.sampling import is_checked
+from interp.patching.pairs import is_checked
 
 ESTIMATES = ("gradient", "integrated")
 LEVELS = (0.8, 0.95)

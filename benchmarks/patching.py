@@ -31,11 +31,11 @@ from transformers import (
 
 import interp
 from benchmarks.side_by_side import enlarged, machine, timed
-from interp.backends.nnsight import NnsightBackend
 from interp.measurements.patching import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
+from interp.patching.nnsight import NnsightBackend
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget

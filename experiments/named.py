@@ -5,9 +5,8 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from interp.analysis.contrasts import Difference
-from interp.analysis.corrections import holm
-from interp.analysis.equivalence import verdicts
+from interp.statistics.contrasts import Difference
+from interp.statistics.decisions import holm, verdicts
 
 
 def family_table(
@@ -16,7 +15,7 @@ def family_table(
     """One row per comparison: what is compared, and the fields of its `Difference`.
 
     p_holm beside p is corrected over all rows (Holm, 1979); verdict after excluded_above is by it,
-    in the words of `interp.analysis.equivalence`.
+    in the words of `interp.statistics.decisions`.
 
     Args:
         found: what is compared, as values of the keys, and the difference.

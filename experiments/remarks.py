@@ -4,9 +4,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from interp.analysis.equivalence import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
 from interp.console import counted
 from interp.models.organisms import PREFIX
+from interp.statistics.decisions import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
 
 EXPLORATORY = (
     "Exploratory: what follows, and everything else on this page. There, p_holm is corrected over "

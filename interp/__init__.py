@@ -1,14 +1,57 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`,
-`train`, and `run`, which does all measurements and studies that the command line does.
+The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
+`attribute`, `patch`, `effects`, `generate`, `activations`; `run`, which does all measurements and
+studies that the command line does; and `train`. A name is imported when it is first used, since
+torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
 
+# The one list of public names: `_homes` reads it from here, as type checkers do.
 if TYPE_CHECKING:
     from typing import Any
 
+    from interp.api import activations as activations
+    from interp.api import attribute as attribute
+    from interp.api import effects as effects
+    from interp.api import evaluate as evaluate
+    from interp.api import generate as generate
+    from interp.api import measurement as measurement
+    from interp.api import patch as patch
+    from interp.api import run as run
+    from interp.api import study as study
+    from interp.api import train as train
+    from interp.errors import UserError as UserError
+    from interp.frames.answers import Attributions as Attributions
+    from interp.frames.answers import Scores as Scores
+    from interp.frames.patches import Patches as Patches
+    from interp.frames.tables import Tables as Tables
+    from interp.measurements.spec import Spec as Spec
+    from interp.measurements.specs import Activations as Activations
+    from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Effects as Effects
+    from interp.measurements.specs import Evaluate as Evaluate
+    from interp.measurements.specs import Generate as Generate
+    from interp.measurements.specs import Patch as Patch
+    from interp.measurements.specs import Reinitialized as Reinitialized
+    from interp.measurements.specs import SoftScore as SoftScore
+    from interp.models.load import load_model as load_model
+    from interp.models.model import Model as Model
+    from interp.models.organisms import organism_card as organism_card
+    from interp.models.organisms import organism_names as organism_names
+    from interp.prompts.answers import AnswerOption as AnswerOption
+    from interp.prompts.answers import Choice as Choice
+    from interp.prompts.answers import Completion as Completion
+    from interp.prompts.answers import FreeText as FreeText
+    from interp.prompts.answers import Label as Label
+    from interp.prompts.messages import Demonstration as Demonstration
+    from interp.prompts.messages import Messages as Messages
+    from interp.prompts.own.pairs import read_pairs as read_pairs
+    from interp.prompts.prompt import Prompt as Prompt
+    from interp.prompts.prompt_set import PromptSet as PromptSet
+    from interp.prompts.systems import load_prompts as load_prompts
+    from interp.studies.folder import StudyFolder as StudyFolder
     from interp.api import attribute, measurement, patch, run, score, study, train
     from interp.errors import UserError
     from interp.frames.answers import Attributions, Scores
@@ -67,46 +110,25 @@ _HOMES = {
     "train": "interp.api",
 }
 
-__all__ = [
-    "AnswerOption",
-    "Attribute",
-    "Attributions",
-    "Choice",
-    "Completion",
-    "Demonstration",
-    "Evaluate",
-    "FreeText",
-    "Generate",
-    "Label",
-    "Messages",
-    "Model",
-    "Patch",
-    "Patches",
-    "Prompt",
-    "PromptSet",
-    "Scores",
-    "SoftScore",
-    "Spec",
-    "StudyFolder",
-    "Tables",
-    "UserError",
-    "attribute",
-    "load_model",
-    "load_prompts",
-    "measurement",
-    "organism_card",
-    "organism_names",
-    "patch",
-    "read_pairs",
-    "run",
-    "score",
-    "study",
-    "train",
-]
+def _homes() -> "dict[str, str]":
+    """The modules of the public names, by name, as the list above has them."""
+    import ast
+    from pathlib import Path
+
+    (names,) = (
+        node for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If)
+    )
+    homes = [node for node in names.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in homes for alias in node.names if alias.asname}
+
+
+_HOMES = _homes()
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a public name when it is first used: torch takes seconds to import."""
+    """A public name, imported now."""
     from importlib import import_module
 
     if name == "__version__":

@@ -7,14 +7,20 @@ import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
 from interp.frames.answers import Attributions, Scores
-from interp.frames.kinds import Origin, Result, made_of, result_of
+from interp.frames.kinds import Origin, Result, result_of
 from interp.frames.patches import Patches
+from interp.frames.tables import Tables
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.patch import Patch
+from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
+from interp.measurements.specs import (
+    Activations,
+    Attribute,
+    Effects,
+    Evaluate,
+    Generate,
+    Patch,
+)
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -33,7 +39,7 @@ from interp.training.spec import CheckpointOptions, TrainSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_Kind = TypeVar("_Kind", Scores, Attributions, Patches)
+_Kind = TypeVar("_Kind", Scores, Attributions, Patches, Tables)
 
 
 def run(
@@ -177,7 +183,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 
 
 @_measuring(Evaluate)
-def score(
+def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """Answers of a model: probabilities of the options, prediction, correctness."""
@@ -200,6 +206,30 @@ def patch(
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
+@_measuring(Effects)
+def effects(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Tables:
+    """What each segment does to a model's answers, by donors that replace it."""
+    return _measured(Tables, Effects(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Generate)
+def generate(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Tables:
+    """What a model generates after each prompt, judged by the prompt's own answer."""
+    return _measured(Tables, Generate(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Activations)
+def activations(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Tables:
+    """Answers of a model, and its vectors at some sites and tokens of each prompt."""
+    return _measured(Tables, Activations(**options), model, prompts, batch_tokens)
+
+
 def _measured(
     kind: type[_Kind],
     spec: Spec,
@@ -211,8 +241,10 @@ def _measured(
     _check_model(model)
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
-    tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
-    return made_of(kind, {"prompts": _prompts_table(arranged), **tables}, _origin(prompts))
+    tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
+    result = result_of(spec, {"prompts": _prompts_table(arranged), **tables}, _origin(prompts))
+    assert isinstance(result, kind)
+    return result
 
 
 def _in_memory(
@@ -222,7 +254,7 @@ def _in_memory(
     parts = []
     for name in job.models or job.default_models():
         model = given[name] if name in given else job.load(find_model(name, job.loading))
-        parts.append(collect(spec.bind(model, batch_tokens=job.running.batch_tokens), prompts))
+        parts.append(collect(bind(spec, model, batch_tokens=job.running.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }

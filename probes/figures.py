@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from interp.analysis.clusters import FEWEST
 from interp.report.figures.lines import lines
 from interp.report.style import QUIET, house_style, legend_beside, new_axes
+from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
 """Least number of prompts behind a drawn accuracy; they must be about `FEWEST` entities."""

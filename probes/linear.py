@@ -29,11 +29,11 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from interp.analysis.clusters import FEWEST, too_few
-from interp.analysis.intervals import UPPER
-from interp.analysis.proportions import wilson
 from interp.errors import UserError
 from interp.runs.shards import Filters
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.proportions import wilson
+from interp.statistics.summaries import UPPER
 from interp_probes.halves import DROPPED, GROUP, entity_halves
 
 RIDGE = 400.0

@@ -9,8 +9,8 @@ import torch
 
 import interp
 from interp.choices import Quantization
-from interp.measurements.collect import collect
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import SoftScore
 from interp.models.organisms import DEFAULT
 from tests.support.organisms import DECODERS
 from tests.support.placed import place
@@ -41,10 +41,10 @@ def test_half_precision_on_a_gpu_gives_the_same_answers(prompts):
 def test_models_with_one_key_head_are_right_at_every_width(name):
     """Padded batches of a width of 1 modulo 32 went wrong once; see `safe_width`."""
     prompts = some_prompts(480)
-    on_cpu = interp.score(interp.load_model(name, device="cpu"), prompts).option_probabilities
+    on_cpu = interp.evaluate(interp.load_model(name, device="cpu"), prompts).option_probabilities
     on_gpu = interp.load_model(name, device="cuda", dtype="float32")
     for batch_tokens in (1024, 2048, 32768):
-        options = interp.score(on_gpu, prompts, batch_tokens=batch_tokens).option_probabilities
+        options = interp.evaluate(on_gpu, prompts, batch_tokens=batch_tokens).option_probabilities
         np.testing.assert_allclose(options["probability"], on_cpu["probability"], atol=1e-4)
 
 
@@ -72,7 +72,7 @@ def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path,
     assert placed.identity == on_cpu.identity
     expected, got = (interp.attribute(model, prompts) for model in (on_cpu, placed))
     np.testing.assert_allclose(expected.ratios()["ratio"], got.ratios()["ratio"], rtol=1e-3)
-    expected, got = (collect(SoftScore().bind(model), prompts) for model in (on_cpu, placed))
+    expected, got = (collect(bind(SoftScore(), model), prompts) for model in (on_cpu, placed))
     for table, column in (("option_probabilities", "probability"), ("soft_answers", "perplexity")):
         np.testing.assert_allclose(expected[table][column], got[table][column], rtol=1e-3)
 

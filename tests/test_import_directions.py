@@ -21,17 +21,17 @@ FLOORS = (
     {"api"},
     {"frames"},
     {"doctor", "export", "jobs", "training"},
+    {"faithfulness"},
     {"studies"},
     {"report"},
     {"analysis", "runs"},
     {"measurements"},
-    {"backends"},
     {"attribution", "patching"},
     {"scoring"},
     {"reading"},
     {"models", "prompts"},
     {"tables", "files", "console", "texts", "options"},
-    {"choices", "plugins"},
+    {"choices", "plugins", "statistics"},
     {"errors"},
 )
 
@@ -98,7 +98,7 @@ def test_parts_of_interp_import_downwards_only(part):
         "def later():\n    from interp import studies",
         "from .. import studies",
         "from ..studies import Study",
-        "from interp import score",
+        "from interp import evaluate",
         "import interp",
     ],
 )

@@ -12,9 +12,8 @@ import torch
 import interp
 from interp.analysis.accuracy import accuracies, accuracy_by, outcome_table
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.generate import Generate
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate, Generate, SoftScore
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
@@ -61,7 +60,7 @@ def test_three_options_from_system_to_report(tmp_path):
 
 def test_the_probabilities_of_three_options_are_those_of_the_whole_softmax():
     model = tiny_model("gpt2")
-    scores = interp.score(model, THEORIES)
+    scores = interp.evaluate(model, THEORIES)
     for prompt, (_, rows) in zip(
         THEORIES, scores.option_probabilities.groupby("prompt_id", sort=False), strict=True
     ):
@@ -83,13 +82,13 @@ def test_a_model_that_says_unknown_is_right_where_that_is_correct():
     says = torch.zeros(len(model.tokenizer))
     says[token] = 1000.0
     model.unembedding.register_forward_hook(lambda module, inputs, output: output + says)
-    scores = interp.score(model, THEORIES)
+    scores = interp.evaluate(model, THEORIES)
     assert set(scores.answers["answer"]) == {"Unknown"}
     assert scores.answers["correct"].tolist() == [False, False, True] * 4
     summary = scores.summary().iloc[0]
     assert summary["other_accuracy"] == 1.0
     assert summary["paired_accuracy"] == 0.0  # all members of a group must be right
-    soft = interp.api.collect(SoftScore().bind(model), THEORIES)["soft_answers"]
+    soft = interp.api.collect(bind(SoftScore(), model), THEORIES)["soft_answers"]
     assert soft["soft_accuracy"].tolist() == pytest.approx([0.0, 0.0, 1.0] * 4)
 
 
@@ -103,7 +102,7 @@ def test_free_texts_from_system_to_report(tmp_path):
 
 
 def test_free_texts_are_not_judged_by_their_first_token():
-    scores = interp.score(tiny_model("gpt2"), list(numbers.prompts(seed=0, data=None)))
+    scores = interp.evaluate(tiny_model("gpt2"), list(numbers.prompts(seed=0, data=None)))
     assert scores.answers["answer"].isna().all()
     assert scores.answers["correct"].isna().all()
     assert (scores.answers["error"] == "").all()

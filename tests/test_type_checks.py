@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from jaxtyping import TypeCheckError
 
-from interp.analysis.spearman import spearman
+from interp.statistics.classical import spearman
 from interp_experiments.logical_forms.tables import accuracy
 from interp_probes.linear import linear_probes
 

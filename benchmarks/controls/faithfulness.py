@@ -24,17 +24,17 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import ndtri
 
-from interp.analysis.faithfulness.metrics import METRICS
-from interp.analysis.faithfulness.ranking import (
+from interp.attribution.registry import find_method, method_names
+from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
+from interp.faithfulness.metrics import METRICS
+from interp.faithfulness.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.analysis.faithfulness.trials import CONTROL, Contender, Trials
-from interp.analysis.faithfulness.verdicts import REFUTED, WEAKER, verdict_table
-from interp.attribution.registry import find_method, method_names
-from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
+from interp.faithfulness.trials import CONTROL, Contender, Trials
+from interp.faithfulness.verdicts import REFUTED, WEAKER, verdict_table
 
 SIZES = ((12, 2), (24, 2), (24, 8))
 """Clusters, and prompts of each."""
@@ -100,7 +100,6 @@ def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Tria
         weights=np.ones(number),
         ratio=None,
         planted=np.full(number, np.nan),
-        soft=np.full((methods + len(controls), number), np.nan),
     )
 
 

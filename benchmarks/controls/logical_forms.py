@@ -9,11 +9,10 @@ from scipy.special import expit, roots_hermitenorm
 
 from benchmarks.controls.tables import logical_forms
 from benchmarks.controls.tested import Tested
-from interp.analysis.corrections import holm
-from interp.analysis.mixed.design import MixedFormula
-from interp.analysis.mixed.linear import MixedModel, fit_mixed_model, wald_test
-from interp.analysis.mixed.marginal_means import pairwise_tests
-from interp.analysis.mixed.pooling import pool
+from interp.statistics.decisions import holm
+from interp.statistics.mixed.design import MixedFormula
+from interp.statistics.mixed.linear import MixedModel, fit_mixed_model, wald_test
+from interp.statistics.mixed.means import pairwise_tests, pool
 from interp_experiments.logical_forms.contrasts import (
     SHOWN,
     level_means,

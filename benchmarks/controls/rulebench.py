@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.special import expit
 
 from benchmarks.controls.tested import Tested
-from interp.analysis.contrasts import mcnemar
-from interp.analysis.proportions import proportions
+from interp.statistics.contrasts import mcnemar
+from interp.statistics.proportions import proportions
 from interp_experiments.rulebench.comparisons import MODELS, comparisons
 from interp_experiments.rulebench.results import Results
 from interp_experiments.rulebench.tables import accuracy

@@ -11,9 +11,9 @@ from scipy import stats
 
 from benchmarks.controls.tables import EVERYTHING, NOTHING, rulebreakers
 from benchmarks.controls.tested import Tested
-from interp.analysis import contrasts
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.spearman import spearman
+from interp.statistics import contrasts
+from interp.statistics.classical import spearman
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results

@@ -23,8 +23,8 @@ from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
-from interp.analysis import clusters, contrasts, discrimination
 from interp.files import write_whole
+from interp.statistics import clusters, contrasts, discrimination
 from interp_experiments.rulebreakers import entity_features
 from interp_probes import linear
 

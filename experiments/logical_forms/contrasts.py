@@ -10,13 +10,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.analysis.corrections import holm
-from interp.analysis.equivalence import verdicts
-from interp.analysis.mixed.design import MixedFormula
-from interp.analysis.mixed.linear import MIN_GROUPS, fit_mixed_model
-from interp.analysis.mixed.marginal_means import pairwise_tests
-from interp.analysis.mixed.pooling import pooled_table
 from interp.errors import UserError
+from interp.statistics.decisions import holm, verdicts
+from interp.statistics.mixed.design import MixedFormula
+from interp.statistics.mixed.linear import MIN_GROUPS, fit_mixed_model
+from interp.statistics.mixed.means import pairwise_tests, pooled_table
 from interp_experiments.logical_forms.effects import FACTORS, RESPONSES, term_tests
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
 from interp_experiments.logical_forms.results import Results
@@ -39,7 +37,7 @@ class Contrasts:
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above and verdict
-    (`interp.analysis.equivalence`), and what else `pairwise_tests` or `pooled_table` has."""
+    (`interp.statistics.decisions`), and what else `pairwise_tests` or `pooled_table` has."""
     term_tests: pd.DataFrame
     """The columns of `Effects.term_tests`, of the model without perplexity."""
     models: int
@@ -141,7 +139,7 @@ def contrasts_by_model(results: Results) -> pd.DataFrame:
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Each contrast over models: the fields of `interp.analysis.mixed.pooling.Pooled`, p_holm.
+    """Each contrast over models: the fields of `interp.statistics.mixed.means.Pooled`, p_holm.
 
     The contrasts of one response are one family. The last column is verdict.
 

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.analysis.corrections import holm
-from interp.analysis.equivalence import verdicts
-from interp.analysis.mixed.design import MixedFormula
-from interp.analysis.mixed.linear import (
+from interp.errors import UserError
+from interp.statistics.decisions import holm, verdicts
+from interp.statistics.mixed.design import MixedFormula
+from interp.statistics.mixed.linear import (
     MixedModel,
     fit_mixed_model,
     likelihood_ratio_test,
+    r_squared,
     wald_test,
 )
-from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
-from interp.analysis.mixed.r_squared import r_squared
-from interp.errors import UserError
+from interp.statistics.mixed.means import marginal_means, pairwise_tests
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
 
 PERPLEXITY = "relative_perplexity"
@@ -44,7 +43,7 @@ class Effects:
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, the columns of `pairwise_tests`, and verdict
-    (`interp.analysis.equivalence`); the pairs of all factors are one family for Holm's
+    (`interp.statistics.decisions`); the pairs of all factors are one family for Holm's
     correction."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.equivalence import DIFFERENT, left_open
 from interp.report.formatting import number_text
+from interp.statistics.decisions import DIFFERENT, left_open
 from interp_experiments.logical_forms.contrasts import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 from interp_experiments.remarks import EXPLORATORY, organisms

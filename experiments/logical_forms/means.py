@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 from scipy.special import stdtrit
 
-from interp.analysis.intervals import UPPER
+from interp.statistics.summaries import UPPER
 
 CLUSTER = "interpretation"
 """What questions have in common that makes their scores correlated: names and verb phrases."""

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.intervals import percentile_interval
-from interp.analysis.resampling import bootstrap_sums
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import percentile_interval
 from interp_experiments.logical_forms.means import CLUSTER
 from interp_experiments.logical_forms.results import Results
 

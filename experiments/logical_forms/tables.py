@@ -5,8 +5,8 @@ from importlib.resources import files
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.discrimination import discrimination_table
-from interp.analysis.proportions import proportions
+from interp.statistics.discrimination import discrimination_table
+from interp.statistics.proportions import proportions
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
@@ -188,8 +188,8 @@ def affirmation(results: Results) -> pd.DataFrame:
 def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are told from invalid ones, by model and modality.
 
-    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes, d' and
-    bias of the greedy answers, of which one that is neither Yes nor No counts as not Yes.
+    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes, and
+    d' and bias of the greedy answers, where one that is neither Yes nor No counts as not Yes.
     """
     rows = results.scores["questions"]
     rows = rows[rows["model"].isin(results.competent)]

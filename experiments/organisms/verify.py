@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
-from interp.api import score
-from interp.measurements.collect import collect
+from interp.api import evaluate
+from interp.measurements.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card
@@ -65,8 +65,8 @@ def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
 
 def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
     prompts = fact_prompts(facts)
-    known = collect(Knowledge().bind(model), prompts)["knowledge"]["known"]
-    table = collect(Familiarity().bind(model), prompts)["familiarity"]
+    known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
+    table = collect(bind(Familiarity(), model), prompts)["familiarity"]
     frequency = [fact.frequency for fact in facts]
     return {
         "completion": round(float(known.mean()), 4),
@@ -81,7 +81,7 @@ def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
 
 def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
     frame = prompts.to_frame()
-    answers = score(model, prompts).to_frame()
+    answers = evaluate(model, prompts).to_frame()
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
     rulebreakers = joined[joined["side"] == prompts.sides[0]]

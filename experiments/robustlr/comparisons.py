@@ -13,7 +13,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from interp.analysis.contrasts import Difference, difference
+from interp.statistics.contrasts import Difference, difference
 from interp_experiments.named import family_table
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import BARE, SETS

@@ -31,7 +31,7 @@ class Results:
     """A line on the prompts of a model that have no answer, or an error; they count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof of short theories, prompt by prompt: the columns of
-    `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if none was."""
+    `interp.analysis.segments.finds`, gold and outcome (right or wrong). Empty if none was."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)

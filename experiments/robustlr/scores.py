@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from interp.analysis.proportions import proportions
+from interp.statistics.proportions import proportions
 from interp_experiments.robustlr.language import LABELS, Verdict
 
 OF_BASE = ("always the base's label", "always the base's negated")
@@ -67,7 +67,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (as the authors' code has it),
     consistency (the share of theories with every answer right) with its ends, and theories. A
-    theory is one trial; intervals are those of `interp.analysis.proportions` for clusters, which
+    theory is one trial; intervals are those of `interp.statistics.proportions` for clusters, which
     follow the spread of the scores, and are undefined for one theory.
 
     How often the 95% interval held the mean, of 1,000 samples of theories as organism/theories

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from interp.analysis.proportions import proportions
+from interp.statistics.proportions import proportions
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS

@@ -11,9 +11,9 @@ from itertools import combinations
 
 import pandas as pd
 
-from interp.analysis.contrasts import Difference, difference
-from interp.analysis.groups import grouped
 from interp.console import counted
+from interp.statistics.contrasts import Difference, difference
+from interp.statistics.summaries import grouped
 from interp_experiments.named import family_table
 from interp_experiments.rulebench.results import RULE, Results
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from interp.analysis.equivalence import UNTESTED
+from interp.statistics.decisions import UNTESTED
 from interp_experiments.remarks import (
     NAMED_IN_ADVANCE,
     in_brief,

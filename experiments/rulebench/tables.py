@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pandas as pd
 
-from interp.analysis.proportions import proportions
+from interp.statistics.proportions import proportions
 from interp_experiments.rulebench.behaviour import FAILURES
 from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.results import RULE, SETTING, Results

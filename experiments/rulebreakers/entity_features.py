@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from interp.analysis.clusters import FEWEST
-from interp.analysis.groups import grouped
-from interp.analysis.shrinkage import shrunken_shares
 from interp.errors import UserError
+from interp.statistics.clusters import FEWEST
+from interp.statistics.proportions import shrunken_shares
+from interp.statistics.summaries import grouped
 
 PERMUTATIONS = 9999
 """Reassignments of the feature that are drawn."""
@@ -27,7 +27,7 @@ def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     """The k entity pairs that the models answer best and the k that they answer worst.
 
     They are ordered by an estimate that is shrunken towards the mean of all
-    (`interp.analysis.shrinkage`), since otherwise those with the fewest prompts are at both ends.
+    (`interp.statistics.proportions`); otherwise those with the fewest prompts are at both ends.
     Columns are end ("most" or "least"), rank (from 1), `key`, estimate with low and high, share
     (of pairs answered correctly, mean over models), trials: pairs of prompts times models,
     effective_trials, models. Ties go by name. No entity pair is at both ends: of fewer than 2 k,

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
-from interp.analysis.contrasts import CONFIRMATORY, MODEL
-from interp.analysis.equivalence import DIFFERENT, SMALLEST, left_open
-from interp.analysis.ratio_table import LARGE_SHARE
+from interp.analysis.ratios import LARGE_SHARE
+from interp.statistics.contrasts import CONFIRMATORY, MODEL
+from interp.statistics.decisions import DIFFERENT, SMALLEST, left_open
 from interp_experiments.remarks import EXPLORATORY, listed, organisms
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from interp.analysis.accuracy import is_correct, pairs_of
-from interp.analysis.attribution_table import column_name
+from interp.analysis.ratios import column_name
 
 
 def prompt_level(
@@ -94,11 +94,11 @@ def model_level(
     Columns are model; {measure}_accuracy, paired_low, paired_high; of each method
     {method}_geometric with _low and _high, {method}_ratio and {method}_sd of the ratio of means,
     {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd of that of
-    sums, all as in `interp.analysis.ratio_table`; familiarity: the mean over cities; pairs.
+    sums, all as in `interp.analysis.ratios`; familiarity: the mean over cities; pairs.
 
     Args:
         accuracy: `interp.analysis.accuracy.accuracy_by` without factors.
-        ratios: `interp.analysis.ratio_table.ratio_table`.
+        ratios: `interp.analysis.ratios.ratio_table`.
         familiarity: model and familiarity, one row per city.
     """
     by_measure = accuracy.pivot(index="model", columns="measure")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.analysis.clusters import FEWEST, too_few
-from interp.analysis.corrections import holm
-from interp.analysis.mixed.logistic import mixed_logistic_table
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import holm
+from interp.statistics.mixed.logistic import mixed_logistic_table
 from interp_experiments.rulebreakers.levels import prompt_level
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
@@ -30,7 +30,7 @@ def prompt_models(results: Results) -> pd.DataFrame:
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
     pairs, or, where the entity pair alone decides nearly every outcome, a quasi-binomial regression
-    over entity pairs (`interp.analysis.mixed.logistic`; `fitted` says which). Prompts of a rule,
+    over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts of a rule,
     verb or phrasing whose answers are all alike say nothing of the predictors and are left out;
     `left_out` counts them. Estimates are log-odds per standard deviation of the predictor; what
     belongs to entity pairs has degrees of freedom (`df`) over them. Below ten entity pairs nothing

@@ -1,1 +1,1 @@
-"""Statistics and summary tables of what was measured."""
+"""Tables made from what was measured: accuracy, scores, ratios, effects and comparisons."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.analysis.proportions import proportions
-from interp.analysis.weighted import weighted_mean
 from interp.errors import UserError
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import weighted_mean
 
 
 def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
@@ -22,8 +22,8 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
         correct; one {side}_accuracy for each side (2, 3), in the order of the prompts: share of its
         prompts that are correct; prompts: how many there are. Each prompt counts by its weight: the
         shares are those of the whole data set where a sample took more of one stratum than of
-        another. A prompt whose most probable token is no answer, or that has an error, counts as
-        wrong. What only a generated text answers is not judged here: where nothing is, the accuracy
+        another. A prompt whose most probable token is not an answer, or that has an error, counts
+        as wrong. Prompts answered by generated texts are not judged here; if all are, the accuracy
         is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
@@ -63,8 +63,8 @@ def accuracy_by(
     """One row for each model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs of which
-    every side was answered are counted. The interval is that of `interp.analysis.proportions`:
+    is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs with
+    every side answered are counted. The interval is that of `interp.statistics.proportions`:
     Gaffke's bound over clusters, or Wilson's without any.
 
     Args:
@@ -102,7 +102,7 @@ def pairs_of(
     keep: Sequence[str],
     sides: tuple[str, ...],
 ) -> pd.DataFrame:
-    """One row per model and pair, or group, of which every member was answered.
+    """One row per model and pair, or group, with every member answered.
 
     Columns are model, pair_id, those to keep, and for each side whether it was answered correctly;
     NA for a side that the group lacks.
@@ -115,7 +115,7 @@ def pairs_of(
     prompts = prompts[prompts["side"].isin(sides)]
     pairs = prompts.drop_duplicates("pair_id")[["pair_id", *keep]]
     models = pd.Index(answers["model"].unique())
-    # Strings are compared once; from here on everything is counted by number.
+    # Strings are compared once; everything below works with integer codes.
     prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
     rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
     place = pd.Index(sides).get_indexer(pd.Index(prompts["side"]))
@@ -152,7 +152,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_answer(answers: pd.DataFrame) -> pd.Series:
-    """Share of prompts whose most probable token is no answer option, by model.
+    """Share of prompts whose most probable token is not an answer option, by model.
 
     They count as wrong. Prompts that stopped with an error have no such token.
 
@@ -164,7 +164,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line on each model with such prompts: how large their share is."""
+    """For each model with such prompts, a line with their share."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"

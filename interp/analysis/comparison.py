@@ -1,12 +1,30 @@
-"""Two models, or two runs, on the same prompts."""
+"""Runs compared: the difference of two, and how much accuracy depends on the seed of the data.
+
+A seed decides the names, the wrong answers, and what a limit takes. Entities are the same under
+every seed, so that their mean accuracies are a table of entities by seeds:
+
+    share[entity, seed] = mean + entity + seed + residual
+
+1. Average: the share of each entity (or other cluster) under each seed; each counts once.
+2. Analyse its variance (Searle, Casella and McCulloch, 1992, Variance Components, chapter 4): mean
+   squares of entities, of seeds and of the rest; a component is the difference of two of them.
+3. Report how far the overall accuracy moves from seed to seed.
+"""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from scipy import stats
 
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.contrasts import difference, mcnemar
 from interp.errors import UserError
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.contrasts import difference, mcnemar
+from interp.statistics.summaries import UPPER, grouped
 
 
 def judged_pairs(
@@ -51,9 +69,9 @@ def comparison_table(
     only_b and p_mcnemar count pairs.
 
     Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
-    p, two-sided, both with clusters as the unit (`interp.analysis.contrasts`); detectable, the
+    p, two-sided, both with clusters as the unit (`interp.statistics.contrasts`); detectable, the
     difference that would be found with a power of 80%; excluded_below and excluded_above, the
-    differences below and above which all are excluded (`interp.analysis.equivalence`); only_a and
+    differences below and above which all are excluded (`interp.statistics.decisions`); only_a and
     only_b, pairs that one alone has right, and p_mcnemar, McNemar's exact test, which takes pairs
     as independent; pairs, clusters, note.
 
@@ -95,3 +113,78 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
         "clusters": found.clusters,
         "note": found.note,
     }
+
+
+@dataclass(frozen=True)
+class SeedComponents:
+    """Standard deviations of an accuracy; NaN where undefined, and then `note` says why."""
+
+    mean: float = np.nan
+    """Over seeds and clusters."""
+    sd_of_mean: float = np.nan
+    """Of the overall accuracy between seeds: what another seed would change."""
+    sd_low: float = np.nan
+    """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
+    sd_high: float = np.nan
+    sd_seed: float = np.nan
+    """Of what all clusters have in common under one seed."""
+    sd_cluster: float = np.nan
+    """Between clusters, whatever the seed."""
+    sd_residual: float = np.nan
+    """Of one cluster between seeds beyond that: its names and wrong answers."""
+    p: float = np.nan
+    """P-value that seeds have no effect common to clusters (F test of seeds against the rest)."""
+    seeds: int = 0
+    clusters: int = 0
+    """Clusters that occur under every seed."""
+    note: str = ""
+
+
+def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponents:
+    """The components of a table of shares without gaps."""
+    clusters, seeds = shares.shape
+    if seeds < 2 or clusters < FEWEST:
+        note = too_few(clusters) if seeds > 1 else "undefined: one seed only"
+        return SeedComponents(seeds=seeds, clusters=clusters, note=note)
+    by_cluster, by_seed = shares.mean(axis=1), shares.mean(axis=0)
+    rest = (shares - by_cluster[:, None] - by_seed[None, :] + shares.mean()).round(12)
+    freedom = (clusters - 1) * (seeds - 1)
+    of_seeds = clusters * float(by_seed.var(ddof=1))
+    of_clusters = seeds * float(by_cluster.var(ddof=1))
+    of_rest = float((rest**2).sum()) / freedom
+    sd = float(by_seed.std(ddof=1))
+    ends = (seeds - 1) / stats.chi2.ppf([UPPER, 1 - UPPER], seeds - 1)
+    low, high = sd * np.sqrt(ends)
+    p = float(stats.f.sf(of_seeds / of_rest, seeds - 1, freedom)) if of_rest > 0 else np.nan
+    return SeedComponents(
+        mean=float(shares.mean()),
+        sd_of_mean=sd,
+        sd_low=float(low),
+        sd_high=float(high),
+        sd_seed=float(np.sqrt(max(of_seeds - of_rest, 0.0) / clusters)),
+        sd_cluster=float(np.sqrt(max(of_clusters - of_rest, 0.0) / seeds)),
+        sd_residual=float(np.sqrt(of_rest)),
+        p=p,
+        seeds=seeds,
+        clusters=clusters,
+        note="" if of_rest > 0 else "no test: no cluster differs between seeds",
+    )
+
+
+def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.DataFrame:
+    """One row per model and measure: model, measure, the fields of `SeedComponents`.
+
+    Args:
+        pairs: one row per model, seed and pair: model, seed, the cluster, and whether each measure
+            is true.
+        measures: columns of booleans.
+        cluster: the column of what is the same under every seed, such as the entity.
+    """
+    rows: list[dict[str, Any]] = []
+    for cell, own in grouped(pairs, ["model"]):
+        for measure in measures:
+            judged = own.dropna(subset=[measure]).astype({measure: float})
+            table = judged.pivot_table(index=cluster, columns="seed", values=measure).dropna()
+            found = seed_components(table.to_numpy(dtype=float))
+            rows.append({**cell, "measure": measure, **asdict(found)})
+    return pd.DataFrame(rows)

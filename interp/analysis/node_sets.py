@@ -1,4 +1,4 @@
-"""How faithful sets of cells are: areas under and beside the curve over their size."""
+"""How faithful sets of cells are: areas of the faithfulness curve over the size of the set."""
 
 import math
 from collections.abc import Iterator
@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.faithfulness.types import LEAST_EFFECT
-from interp.analysis.groups import grouped
-from interp.analysis.intervals import percentile_interval
 from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED
-from interp.analysis.resampling import bootstrap_sums
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import grouped, percentile_interval
 
 _CURVE = ["model", "direction", "sites", "ranking"]
 """What a curve is of."""
 
 _KEY = ["model", "pair_id", "direction"]
+
+LEAST_GAP = 0.1
+"""Logit differences of two prompts below this are too small to be divided by."""
 
 GRID = np.linspace(0, 1, 101)
 """Shares of the cells at which mean curves are read."""
@@ -30,14 +31,14 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it fails,
-    the two prompts differ by no more than a remainder, and shares of it may be very large.
+    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it does not
+    recognize a pair, the two prompts hardly differ, and shares of the difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 of no cells. cpr: the area under NS
     over the share of the cells that are in the set, by trapezoids; cmd: the area of |1 - NS|
     (Mueller et al. 2025, there with all that is outside a circuit patched); both are means over
     pairs, with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
-    left_out: pairs whose two prompts differ by less than `LEAST_EFFECT`, or in which a set has no
+    left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which a set has no
     finite metric; note: why a number is undefined (NaN).
 
     Args:
@@ -112,7 +113,7 @@ def _curves(
 
 
 def _is_defined(rows: pd.DataFrame) -> bool:
-    return bool((rows["gap"] >= LEAST_EFFECT).all() and rows["normalized"].notna().all())
+    return bool((rows["gap"] >= LEAST_GAP).all() and rows["normalized"].notna().all())
 
 
 def _curve(rows: pd.DataFrame) -> Curve:

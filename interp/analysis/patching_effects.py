@@ -1,28 +1,28 @@
-"""Effects of patches averaged over pairs, with bootstrap intervals; estimates and exact ones.
+"""Patching effects averaged over pairs, next to estimates and to attribution scores.
 
 Pairs of one cluster, such as those about one city, are resampled together and change sign together.
 """
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.corrections import holm
-from interp.analysis.groups import grouped
-from interp.analysis.intervals import percentile_interval
-from interp.analysis.resampling import bootstrap_sums, random_sign_sums, share_as_far
-from interp.analysis.spearman import spearman
 from interp.choices import CONTROL, COUNTERPART
+from interp.statistics.classical import spearman
+from interp.statistics.decisions import holm
+from interp.statistics.resampling import bootstrap_sums, random_sign_sums, share_as_far
+from interp.statistics.summaries import grouped, percentile_interval
 from interp.tables import NO_GAP
 
 RESAMPLES = 2000
 """Bootstrap resamples of the clusters."""
 
 SIGNS = 20_000
-"""Random signs of the clusters in a test: enough for a p-value to survive the correction over a few
+"""Random signs of the clusters in a test: enough for p-values to survive correction over a few
 hundred cells."""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
@@ -30,11 +30,11 @@ GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 both sides, and the others."""
 
 SHARED = "yes"
-"""The group whose recovered share is defined: where the model fails, the difference between the two
-prompts is no more than a remainder, whose mean may be zero or of the wrong sign."""
+"""The group whose recovered share is defined. Elsewhere the model hardly distinguishes the two
+prompts, and their mean difference may be zero or of the wrong sign."""
 
 CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
-"""What identifies a group of patches whose effects are averaged over pairs."""
+"""The columns that identify patches whose effects are averaged over pairs."""
 
 BEYOND = "beyond control"
 """As the source of a patch: the effect of the counterpart's activations minus the control's."""
@@ -52,7 +52,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
     source says where activations come from: the counterpart and, if controls were run, the control;
     `BEYOND` is the difference of the two within pairs whose counterpart has other activations in
-    the cell: what the counterpart does more than to disagree with the rest of the prompt.
+    the cell: what the counterpart does beyond disagreeing with the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
@@ -64,7 +64,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     is undefined (NaN). Where a role's tokens were patched one by one, a pair counts with their
     mean.
 
-    Only two numbers per cell and pair are kept of each part of `patches`.
+    Only two numbers per cell and pair are kept from each part of `patches`.
 
     Args:
         patches: rows of the patches table.
@@ -155,7 +155,7 @@ def _named(cell: _Cell) -> dict[str, object]:
 
 
 def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
-    """Cells by the values of `CELL` in order of appearance, but roles beside their segment's."""
+    """Cells by the values of `CELL` in order of appearance, with roles next to their segment's."""
     roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
     beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
     places = {role: place for place, role in enumerate(roles)}
@@ -220,9 +220,9 @@ def _resampled(
 
 
 def _why_no_share(gaps: pd.Series) -> str:
-    """Why the mean difference of the prompts is no denominator; empty if it is one.
+    """Why the mean difference of the prompts cannot be a denominator; empty if it can.
 
-    A mean that is smaller than the standard deviation says little of any pair.
+    A mean below the standard deviation says little about any pair.
     """
     spread = float(gaps.std()) if len(gaps) > 1 else 0.0
     small = abs(float(gaps.mean())) < max(spread, NO_GAP)
@@ -230,9 +230,9 @@ def _why_no_share(gaps: pd.Series) -> str:
 
 
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
-    """The share of random signs of the clusters under which the sum is at least as far from zero.
+    """The share of random signs of the clusters with a sum at least as far from zero.
 
-    Few signs suffice where p is large; only small p-values are found by many.
+    A few signs suffice where p is large; small p-values need many.
     """
     if len(sums) < 2:
         return math.nan
@@ -279,3 +279,69 @@ def _verified(patches: pd.DataFrame) -> pd.DataFrame:
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
     return estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))
+
+
+def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, pair, direction, site and attribution method.
+
+    Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
+    corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
+    logits of patching that premise, over layers and heads (and over its parts, where roles were
+    patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
+    `patches` are those of one method, for every cell; those from controls do not count. `ratios`
+    are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).
+    """
+    sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
+    effects = pd.DataFrame(
+        {f"premise{number}_effect": sizes.get(f"premise{number}") for number in (1, 2)},
+        index=sizes.index,
+    ).astype(float)
+    first = effects["premise1_effect"]
+    effects["effect_ratio"] = effects["premise2_effect"] / first.where(first > 0)
+    run = pairs["corrupt_prompt_id"].where(
+        pairs["direction"] == "denoising", pairs["clean_prompt_id"]
+    )
+    keys = pairs[["model", "pair_id", "direction"]].assign(prompt_id=run)
+    scores = ratios[["model", "prompt_id", "method", "ratio"]]
+    return (
+        effects.reset_index()
+        .merge(keys, on=["model", "pair_id", "direction"])
+        .merge(scores.rename(columns={"ratio": "score_ratio"}), on=["model", "prompt_id"])
+    )
+
+
+def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
+    """The largest absolute effect of each premise of each pair, direction and site."""
+    patches = patches[patches["source"] == COUNTERPART]
+    premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
+    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
+    key = ["model", "pair_id", "direction", "site", "premise"]
+    return parts.groupby(key, sort=False)["size"].max()
+
+
+def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, direction, site and attribution method, from `premise_effects`.
+
+    Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
+    higher score and the larger effect; agree, the share in which both point to the same premise;
+    by_chance, the share that would agree if the two were independent; rho, low,
+    high, p, n, note: rank correlation of the two ratios. Pairs without either ratio are left out.
+    """
+    rows = []
+    for cell, members in grouped(effects, ["model", "direction", "site", "method"]):
+        defined = members.dropna(subset=["score_ratio", "effect_ratio"])
+        score, effect = (defined[name] > 1 for name in ("score_ratio", "effect_ratio"))
+        chance = score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean())
+        rank = asdict(spearman(defined["score_ratio"], defined["effect_ratio"]))
+        del rank["method"]
+        rows.append(
+            {
+                **cell,
+                "score_premise2": score.mean(),
+                "effect_premise2": effect.mean(),
+                "agree": (score == effect).mean() if len(defined) else np.nan,
+                "by_chance": chance,
+                **rank,
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,14 +1,15 @@
-"""Bounds on effects that were only estimated, from pairs of which all cells were run as well.
+"""Bounds on effects that were only estimated, from pairs whose cells were all run as well.
 
-1. A checked pair has one score, in logits: the most by which the size of an effect exceeds that of
-   its estimate, over some cells.
-2. The conformal limit of these scores, the margin, holds for a pair that was not checked with a
-   probability of at least the level, and then for all of these cells at once:
-   |effect| <= |estimate| + margin.
+1. A checked pair has one score, in logits: the most by which an effect exceeds its estimate in
+   absolute size, over some cells.
+2. The conformal limit of these scores, the margin, holds for an unchecked pair with at least the
+   probability `level`, and then for all of these cells at once: |effect| <= |estimate| + margin.
+   Pairs drawn at random rank in every order with the same probability, whatever the distribution
+   of their scores (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
 
-Which pairs are checked is drawn at random (`interp.patching.sampling`), so that this holds whatever
-the estimates are worth, and however pairs depend on each other. There is no such bound from cells
-that are drawn one by one: the largest effect is among m of N cells with a probability of m / N.
+The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds however good
+the estimates are, and however pairs depend on each other. Cells drawn one by one give no such
+bound: the largest effect is among m of N cells with a probability of m / N.
 """
 
 import math
@@ -16,16 +17,54 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from scipy.stats import betabinom
 
-from interp.analysis.conformal import conformal_limit, covered_low, fewest
-from interp.analysis.groups import grouped
 from interp.analysis.patching_effects import Parts, in_parts
+from interp.statistics.summaries import LEVEL, grouped
+
+
+def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
+    """The score that one more unit exceeds with a probability of at most 1 - level.
+
+    It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few.
+    """
+    rank = _rank(len(scores), level)
+    return math.inf if rank > len(scores) else float(np.sort(scores)[rank - 1])
+
+
+def fewest(level: float) -> int:
+    """The fewest scores that give a finite limit: level / (1 - level), rounded up."""
+    return math.ceil(_exact(level / (1 - level)))
+
+
+def covered_low(scored: int, others: int, level: float) -> float:
+    """The least share of the other units that the limit covers, in 95% of all draws.
+
+    On average over draws it covers `level`. In one draw the number of covered units has a
+    beta-binomial distribution, whatever that of the scores (Wilks 1941); ties make it larger. NaN
+    where there is no limit, or no other unit.
+    """
+    rank = _rank(scored, level)
+    if rank > scored or not others:
+        return math.nan
+    return float(betabinom.ppf(1 - LEVEL, others, rank, scored + 1 - rank)) / others
+
+
+def _rank(scored: int, level: float) -> int:
+    return math.ceil(_exact((scored + 1) * level))
+
+
+def _exact(product: float) -> float:
+    """The product without the error of binary fractions, which rounding up would make one more."""
+    return round(product, 9)
+
 
 SITE = ["model", "direction", "method", "source", "site"]
-"""What a guarantee is about: all cells of a site at once."""
+"""The columns of a guarantee for all cells of a site at once."""
 
 STRATUM = [*SITE, "layer", "head", "role"]
-"""The same for less: the cells of one layer, head and role."""
+"""The same for the cells of one layer, head and role."""
 
 _CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
 
@@ -37,7 +76,7 @@ _SIZES = ["estimate", "effect", "excess"]
 def guarantee_tables(
     patches: Parts, pairs: pd.DataFrame, *, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What is guaranteed of each site, and of each stratum of its cells alone.
+    """The guarantee for each site, and for each stratum of its cells alone.
 
     One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
     the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
@@ -47,8 +86,8 @@ def guarantee_tables(
     effect_limit: the bound that checked pairs give without any estimate, by the conformal limit of
     their largest effects; note: why there is no bound (NaN). All sizes are in logits.
 
-    Every row is a statement of its own: those of several strata do not hold at once with the same
-    probability; those of a site do, for all of its cells.
+    Every row is a separate statement: rows of several strata do not hold at once with the same
+    probability; the row of a site holds for all of its cells.
 
     Args:
         patches: rows of the patches table: estimates of every cell, and exact effects of the
@@ -83,7 +122,7 @@ def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
 def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
     """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
 
-    A cell that was to be run, but has no finite effect, is beyond any bound.
+    A cell that should have been run but has no finite effect is beyond any bound.
     """
     found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:
@@ -99,7 +138,7 @@ def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
-    """What is guaranteed of the cells that the rows, one a pair, sum up."""
+    """The guarantee for the cells that the rows, one per pair, sum up."""
     checked = rows["checked"].astype(bool)
     effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
     unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()

@@ -1,9 +1,19 @@
-"""Tables made of scores: shares of tokens, means by segment, and the ratio of two segments."""
+"""Tables of segments: their scores, their effects, and how methods rank those that decide.
+
+Some systems know which segments decide: one rule among several answers the question, or a few facts
+and rules prove the statement. Each prompt is then a small ranking problem: do attributions put the
+deciding segments above the others?
+"""
+
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from interp.prompts.prompt_set import Decisive
+from interp.statistics.proportions import proportions
+
 KEY = ["model", "prompt_id", "method", "target"]
-"""Columns that name what one method says of one prompt."""
+"""Columns that identify the scores of one prompt by one method."""
 
 RATIO_COLUMNS = [*KEY, "segment", "tokens", "share", "error"]
 """Columns of the segment_scores table that `segment_ratios` reads."""
@@ -46,9 +56,9 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 
 
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
-    """How much each segment gets, one row per model, method, target and segment.
+    """How much score each segment has, one row per model, method, target and segment.
 
-    Columns are these four; prompts, that have a score of the segment; tokens, their mean number;
+    Columns are these four; prompts with a score of the segment; tokens, their mean number;
     score and score_sd, mean and sample standard deviation of the summed scores, in the method's
     unit; share and share_sd, the same of the segment's part of the prompt's absolute scores. Each
     prompt counts once, whatever its weight. Segments are in order of appearance.
@@ -86,3 +96,131 @@ def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFra
     return token_scores.assign(share=sizes / totals).merge(
         tokens[[*place, "token", "segment"]], on=place, validate="many_to_one"
     )
+
+
+EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
+
+EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", "shapley", "leave_one_out", "interaction", "error"]
+"""Columns of the segment_effects table that `segment_effect_table` reads."""
+
+
+def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
+    """Mean effects, one row per model, kind of donor and segment, or two segments together.
+
+    Columns are model, donor_kind, segment, other_segment (empty for a segment by itself); prompts;
+    shapley, leave_one_out and interaction, means over prompts in logits, each with its sample
+    standard deviation (_sd).
+
+    Args:
+        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
+    """
+    rows = segment_effects[segment_effects["error"] == ""]
+    grouped = rows.assign(other_segment=rows["other_segment"].fillna("")).groupby(
+        EFFECT_KEY, sort=False
+    )
+    effects = {
+        name: (column, how)
+        for column in ("shapley", "leave_one_out", "interaction")
+        for name, how in ((column, "mean"), (f"{column}_sd", "std"))
+    }
+    table: pd.DataFrame = grouped.agg(prompts=("prompt_id", "nunique"), **effects).reset_index()
+    return table
+
+
+DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
+"""Columns of the segment_scores table that `finds` reads."""
+
+SUM, MEAN = "sum over tokens", "mean of a token"
+"""How the score of a segment is read; published tables report either."""
+
+LENGTH, POSITION = "control: length", "control: position"
+"""Scores that do not depend on the model: a segment's length in tokens, and its place."""
+
+
+def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
+    """How each method ranks the deciding segments of each prompt, and how the controls do.
+
+    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 where a
+    deciding segment has the largest size of score, 0 where another has, and the share of deciding
+    ones among those that tie for it; auc, the area under the ROC curve over the prompt's segments:
+    the share of pairs of a deciding segment and another in which the first has the larger size
+    (ties count half); share, the part of all sizes that deciding segments have; chance, their part
+    of the number of segments, which hit has in a random order. Prompts in which no segment decides,
+    or all do, are left out, as are scores that are not finite.
+
+    Args:
+        segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
+        prompts: the prompts table.
+        decisive: which segments decide, and among which.
+    """
+    names = segment_scores["segment"]
+    rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
+    rows = rows.merge(_places(prompts, decisive), on=["prompt_id", "segment"])
+    deciding = prompts[decisive.factor].astype(str).str.split().explode()
+    known = pd.MultiIndex.from_arrays([prompts["prompt_id"].reindex(deciding.index), deciding])
+    rows["decides"] = pd.MultiIndex.from_frame(rows[["prompt_id", "segment"]]).isin(known)
+    parts = [part for part in _readings(rows, KEY) if len(part)]
+    if not parts:
+        return pd.DataFrame(columns=[*KEY, "reading", "hit", "auc", "share", "chance"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def decisive_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per model, target, method, reading and combination of `by`: means over prompts.
+
+    Columns are those, hit and auc with their 95% intervals (low and high), share, chance, prompts.
+
+    Args:
+        found: `finds`, with the columns of `by` added.
+        by: further columns whose values are counted separately.
+    """
+    keys = ["model", "target", "method", "reading", *by]
+    shares = proportions(found, values=["hit", "auc"], by=keys, cluster=None)
+    table = found.groupby(keys, sort=False)[["share", "chance"]].mean()
+    for measure in ("hit", "auc"):
+        own = shares[shares["measure"] == measure].set_index(keys)
+        named = {"share": measure, "low": f"{measure}_low", "high": f"{measure}_high"}
+        table = table.join(own[list(named)].rename(columns=named))
+    table["prompts"] = found.groupby(keys, sort=False).size()
+    order = ["hit", "hit_low", "hit_high", "auc", "auc_low", "auc_high"]
+    return table[[*order, "share", "chance", "prompts"]].reset_index()
+
+
+def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
+    """Where each of the segments begins in its prompt."""
+    starts = [
+        column
+        for column in prompts.columns
+        if column.startswith(decisive.among) and column.endswith("_start")
+    ]
+    places = prompts.melt(["prompt_id"], starts, "segment", "place").dropna(subset=["place"])
+    return places.assign(segment=places["segment"].str.removesuffix("_start"))
+
+
+def _readings(rows: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
+    """The ranking of each prompt by each method and reading, and by the controls."""
+    size = rows["score"].abs()
+    yield _ranked(rows.assign(size=size), key).assign(reading=SUM)
+    yield _ranked(rows.assign(size=size / rows["tokens"]), key).assign(reading=MEAN)
+    once = rows.drop_duplicates(["model", "prompt_id", "target", "segment"])
+    for name, column in ((LENGTH, "tokens"), (POSITION, "place")):
+        controlled = once.assign(method=name, size=once[column].astype(float))
+        yield _ranked(controlled, key).assign(reading="")
+
+
+def _ranked(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """One row per prompt: hit, auc, share and chance of the deciding segments."""
+    sizes = rows.groupby(key)["size"]
+    rows = rows[sizes.transform("count") == sizes.transform("size")]  # whole prompts
+    own, beside = rows[rows["decides"]], rows[~rows["decides"]]
+    pairs = own[[*key, "size"]].merge(beside[[*key, "size"]], on=key, suffixes=("_own", "_beside"))
+    larger = (pairs["size_own"] > pairs["size_beside"]).astype(float)
+    won = larger + 0.5 * (pairs["size_own"] == pairs["size_beside"])
+    auc = won.groupby([pairs[name] for name in key], sort=False).mean()
+    largest = rows[rows["size"] == rows.groupby(key)["size"].transform("max")]
+    hit, chance = (part.groupby(key, sort=False)["decides"].mean() for part in (largest, rows))
+    deciding, total = (part.groupby(key, sort=False)["size"].sum() for part in (own, rows))
+    share = deciding / total.where(total > 0)
+    columns = {"hit": hit, "auc": auc, "share": share, "chance": chance}
+    # Prompts with segments of one kind alone have no pairs.
+    return pd.concat(columns, axis=1, join="inner").reset_index()

@@ -1,4 +1,4 @@
-"""Attribution of batches by any methods: the shared passes once, then each method's own."""
+"""Attribution of batches: the shared passes once, then each method's own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,18 @@ from importlib import import_module
 import torch
 
 from interp.attribution.explained import ExplainedPrompt
-from interp.attribution.method import Attribution, OwnPasses, SharedPass, TokenScores, rules_of
+from interp.attribution.method import (
+    OPEN,
+    Attribution,
+    Captured,
+    Need,
+    OwnPasses,
+    SharedPass,
+    TokenScores,
+    rules_of,
+    shared_pass,
+)
 from interp.attribution.registry import check_methods, find_method
-from interp.attribution.shared_pass import OPEN, Captured, Need, shared_pass
 from interp.attribution.targets import attributed_tokens
 from interp.errors import UserError, one_line
 from interp.models.backward_rules import PLAIN, BackwardRules
@@ -24,7 +33,7 @@ class Attributor:
     """Some methods for one model and target.
 
     Raises:
-        UserError: an unknown method, or one that the model is not made for; a budget of less than
+        UserError: an unknown method, or one that does not take this model; a budget of less than
             one token.
     """
 
@@ -44,10 +53,10 @@ class Attributor:
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
-        """Of a batch, and of every pass that a method runs by itself."""
+        """For a batch, and for every pass that a method runs by itself."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
-        """Answers, and what each method, in the order of their names, says of each prompt."""
+        """Answers, and for each prompt the scores by method, in the order of their names."""
         scores: dict[str, Sequence[Attribution]] = {}
         captured = self._run(self._passes[0], batch, scores)
         for own in self._passes[1:]:
@@ -91,7 +100,7 @@ class Attributor:
     def _by_own_passes(
         self, batch: Batch, predictions: Predictions
     ) -> dict[str, Sequence[Attribution]]:
-        """The scores by each method that runs passes of its own, prompt by prompt."""
+        """The scores by each method that runs its own passes, prompt by prompt."""
         explained = list(self.explained(batch, predictions))
         with self._model.measuring(), torch.enable_grad():
             return {
@@ -114,10 +123,10 @@ class _Pass:
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """At least one pass; the model's own gradient, where it is asked for, comes first."""
+    """At least one pass; the model's own gradient, where methods need it, comes first."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Open attention rounds otherwise, and is for those alone who read it.
+        # Open attention rounds differently, so only methods that read it use it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != _OWN)
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]

@@ -1,22 +1,57 @@
-"""The target of one prompt as a function of embeddings, for methods that run their own passes."""
+"""The target of one prompt, as a function of embeddings and as a game of its segments."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.attribution.segment_game import SegmentGame
+from interp.attribution.games import Coalitions
+from interp.attribution.games import Values as GameValues
 from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
+from interp.prompts.mixing import donors_of
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
 from interp.scoring.shared_prefix import read_all
+
+
+class SegmentGame:
+    """v(S): the mean target over donors, the segments of S kept and the others from the donor.
+
+    Donors are other instances of the prompt's template. Values that were read are remembered.
+
+    Raises:
+        UserError: the prompt has no donors, or too many segments.
+    """
+
+    def __init__(self, prompt: Prompt, read: Callable[[Sequence[Prompt]], Sequence[float]]) -> None:
+        self._coalitions = Coalitions(prompt, donors_of(prompt, "instance"))
+        self._read = read
+        self._known: dict[str, float] = {}
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The players, in the order of the bits of a coalition."""
+        return self._coalitions.segments
+
+    def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
+        """The values of coalitions, of all 2^k if not given."""
+        numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
+        prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
+        new = {p.text: p for row in prompts for p in row if p.text not in self._known}
+        self._known |= zip(new, self._read(list(new.values())), strict=True)
+        rows = [[self._known[p.text] for p in row] for row in prompts]
+        mean: GameValues = np.array(rows, dtype=np.float64).mean(0)
+        return mean
+
 
 Embeddings = Float[Tensor, "row token size"]
 Values = Float[Tensor, " row"]
@@ -27,7 +62,7 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with the scalar that is attributed and the budget of its passes.
 
-    The tokens of the target are those of the prompt itself, whatever embeddings are read.
+    The target's tokens are those of the prompt itself, whatever embeddings are read.
     """
 
     def __init__(
@@ -84,8 +119,8 @@ class ExplainedPrompt:
     def values(self, embeddings: Embeddings) -> Values:
         """The same in as many passes as the budget asks for, smaller ones when memory ends.
 
-        Where a gradient is wanted, each pass goes backward before the next begins, so that no more
-        than one pass is held; second derivatives are not to be had.
+        Where a gradient is wanted, each pass goes backward before the next begins, so that only one
+        pass is held in memory; there are no second derivatives.
         """
         if torch.is_grad_enabled() and embeddings.requires_grad:
             # torch gives this function no types.

@@ -1,17 +1,25 @@
-"""Games of few players: what each one adds to a value, and what two add together.
+"""Games of a prompt's segments: each segment is kept, or comes from a donor.
 
-A coalition of k players is a number below 2^k, whose bit i says whether player i is in it; a game
+A coalition of k players is a number below 2^k, whose bit i is set where player i is in it; a game
 is the value of each coalition, in this order.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from interp.errors import UserError
+from interp.prompts.donors import Donor
+from interp.prompts.mixing import mixed
+from interp.prompts.prompt import Prompt
+
 Values = NDArray[np.float64]
-"""Of games, (..., 2^k): the last axis is that of the coalitions."""
+"""Values of games, (..., 2^k): the last axis runs over coalitions."""
 
 
 def members(coalition: int, players: int) -> list[int]:
@@ -69,6 +77,64 @@ def _size(coalition: int) -> int:
 
 
 def _without(players: int, *absent: int) -> list[int]:
-    """The coalitions that none of these players is in."""
+    """The coalitions without any of these players."""
     mask = sum(1 << player for player in absent)
     return [coalition for coalition in range(2**players) if not coalition & mask]
+
+
+MOST_SEGMENTS = 6
+"""Most segments whose coalitions are all read: 2^k prompts for each donor."""
+
+
+def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
+    """Check that all coalitions of a prompt's segments can be read.
+
+    Raises:
+        UserError: there are too many segments.
+    """
+    if len(segments) > MOST_SEGMENTS:
+        raise UserError(
+            f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at most "
+            f"{MOST_SEGMENTS}, since every combination of them is read. Name those to replace by "
+            "interp effects --segments, or leave out methods that exchange segments"
+        )
+
+
+@dataclass(frozen=True)
+class Coalitions:
+    """A prompt with each donor in each coalition of segments that are kept."""
+
+    prompt: Prompt
+    donors: tuple[Donor, ...]
+    """They all replace the same segments."""
+
+    def __post_init__(self) -> None:
+        """Check that the coalitions can be read.
+
+        Raises:
+            UserError: no donor, or too many segments.
+        """
+        if not self.donors:
+            raise UserError(
+                f"prompt {self.prompt.id} has no donor from another instance of its template; "
+                "expected at least one, which a larger set of prompts may have"
+            )
+        check_segments(self.prompt, self.segments)
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments that are kept or replaced; player i of the game is segment i."""
+        return tuple(self.donors[0].segments)
+
+    @cached_property
+    def prompts(self) -> Sequence[Sequence[Prompt]]:
+        """The mixed prompts, donor by donor, each by coalition.
+
+        Many have the same text, such as those that keep everything.
+        """
+        coalitions = range(2 ** len(self.segments))
+        return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]
+
+    def _mixed(self, donor: Donor, coalition: int) -> Prompt:
+        kept = [self.segments[player] for player in members(coalition, len(self.segments))]
+        return mixed(self.prompt, donor, kept=kept)

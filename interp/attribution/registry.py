@@ -1,19 +1,15 @@
 """The attribution methods: what each computes, and where it is implemented.
 
-A method is one file in `interp.attribution.methods` and one entry here. Another package adds its
+A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
 own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
 here, so that methods are listed, and unknown ones refused, at once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
 from interp.plugins import METHODS, loaded, misfit, plugins
-
-if TYPE_CHECKING:
-    from interp.models.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ _OWN = (
         "Simonyan et al. 2014",
         _SIZE,
         "1 forward + 1 backward, shared",
-        "interp.attribution.methods.input_gradient:InputGradient",
+        "interp.attribution.methods.gradient:InputGradient",
     ),
     Method(
         "attention",
@@ -91,7 +87,7 @@ _OWN = (
         "Shrikumar et al. 2016",
         _SIGNED,
         "1 forward + 1 backward, shared",
-        "interp.attribution.methods.input_x_gradient:InputXGradient",
+        "interp.attribution.methods.gradient:InputXGradient",
     ),
     Method(
         "frozen_norms",
@@ -100,7 +96,7 @@ _OWN = (
         "Ali et al. 2022",
         _SIGNED,
         "1 forward + 1 backward",
-        "interp.attribution.methods.frozen_norms:FrozenNorms",
+        "interp.attribution.methods.gradient:FrozenNorms",
     ),
     Method(
         "gim",
@@ -109,7 +105,7 @@ _OWN = (
         "Edin et al. 2025",
         _SIGNED,
         "1 forward + 1 backward",
-        "interp.attribution.methods.gim:Gim",
+        "interp.attribution.methods.gradient:Gim",
         donors=True,
     ),
     Method(
@@ -119,7 +115,7 @@ _OWN = (
         "Sundararajan et al. 2017",
         _SIGNED,
         "20 forward + 20 backward",
-        "interp.attribution.methods.integrated_gradients:IntegratedGradients",
+        "interp.attribution.methods.captum:IntegratedGradients",
         donors=True,
     ),
     Method(
@@ -129,7 +125,7 @@ _OWN = (
         "Abnar and Zuidema 2020",
         "never negative: a weight",
         "1 forward",
-        "interp.attribution.methods.attention_rollout:AttentionRollout",
+        "interp.attribution.methods.attention:AttentionRollout",
     ),
     Method(
         "value_weighted_norm",
@@ -138,7 +134,7 @@ _OWN = (
         "Kobayashi et al. 2020",
         "never negative: a norm in the residual stream",
         "1 forward, and each head's values projected",
-        "interp.attribution.methods.value_weighted_norm:ValueWeightedNorm",
+        "interp.attribution.methods.attention:ValueWeightedNorm",
     ),
     Method(
         "leave_one_out:deletion",
@@ -147,7 +143,7 @@ _OWN = (
         "Li et al. 2016",
         _BY_SEGMENT,
         "k + 1 forward",
-        "interp.attribution.methods.leave_one_out:ByDeletion",
+        "interp.attribution.methods.perturbation:ByDeletion",
         tokens=False,
     ),
     Method(
@@ -157,7 +153,7 @@ _OWN = (
         "Li et al. 2016",
         _BY_SEGMENT,
         "k K + 1 forward",
-        "interp.attribution.methods.leave_one_out:ByDonor",
+        "interp.attribution.methods.perturbation:ByDonor",
         donors=True,
         tokens=False,
     ),
@@ -168,7 +164,7 @@ _OWN = (
         "Shapley 1953",
         _BY_SEGMENT,
         "(2^k - 1) K + 1 forward",
-        "interp.attribution.methods.shapley:Shapley",
+        "interp.attribution.methods.perturbation:Shapley",
         donors=True,
         tokens=False,
     ),
@@ -179,7 +175,7 @@ _OWN = (
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",
-        "interp.attribution.methods.context_cite:ContextCite",
+        "interp.attribution.methods.perturbation:ContextCite",
         donors=True,
         tokens=False,
     ),
@@ -206,24 +202,6 @@ _OWN = (
         tokens=False,
     ),
     Method(
-        "captum:integrated_gradients",
-        "gradients along the straight line from the baseline to the prompt",
-        "(e_i - b) . mean of df/de_i over 200 points from b to e",
-        "Sundararajan et al. 2017",
-        _SIGNED,
-        "200 forward + 200 backward",
-        "interp.attribution.methods.captum:IntegratedGradients",
-    ),
-    Method(
-        "captum:input_x_gradient",
-        "first-order estimate of the target's change from zero embeddings",
-        "e_i . df/de_i",
-        "Shrikumar et al. 2016",
-        _SIGNED,
-        "1 forward + 1 backward",
-        "interp.attribution.methods.captum:InputXGradient",
-    ),
-    Method(
         "captum:deep_lift",
         "differences from the baseline, passed back through activation functions",
         "sum of multipliers m(e_i) (e_i - b), rescale rule",
@@ -241,39 +219,7 @@ _OWN = (
         "n + 1 forward",
         "interp.attribution.methods.captum:Occlusion",
     ),
-    Method(
-        "inseq:saliency",
-        "the input gradient by inseq; of the probability, where f is a log-odds",
-        "|dp/de_i|, L2 norm",
-        "Simonyan et al. 2014",
-        "never negative: change of p (logits for a contrast) per unit of embedding",
-        "1 forward + 1 backward",
-        "interp.attribution.methods.inseq:Saliency",
-    ),
-    Method(
-        "inseq:attention",
-        "attention by inseq",
-        "mean of A_i over heads and layers, each layer's sum over tokens being 1",
-        "Bahdanau et al. 2015",
-        "never negative: a weight",
-        "1 forward",
-        "interp.attribution.methods.inseq:Attention",
-    ),
 )
-
-
-def refuse_encoder(name: str, model: "Model") -> None:
-    """Refuse a model whose tokens also attend to later ones, for a method that reads the heads.
-
-    Raises:
-        UserError: it is an encoder.
-    """
-    if not model.architecture.causal:
-        raise UserError(
-            f"the method {name} is not defined for encoders such as {model.name}: it reads the "
-            "attention of causal models. Leave it out of --methods; input_gradient, "
-            "input_x_gradient, attention and leave_one_out:deletion, for instance, take encoders"
-        )
 
 
 def method_names() -> list[str]:

@@ -21,18 +21,18 @@ class Attributed:
     """The tokens of one prompt whose logits are attributed."""
 
     own: tuple[int, ...]
-    """One token; those of all forms of an answer for a margin."""
+    """One token; for a margin those of all forms of an answer."""
     other: tuple[int, ...] | None = None
-    """What they are contrasted with, if anything."""
+    """The tokens that they are contrasted with, if any."""
 
 
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
-    """What is attributed of each prompt.
+    """What is attributed for each prompt.
 
-    A contrast is that of the two options that the answer names, otherwise of the correct option
-    with the most probable of the others, each in its most probable form. A margin is that of the
-    likelier of the two that the answer names, otherwise of the two likeliest, in all their forms:
-    the value of which `interp effects` measures the effects.
+    A contrast is between the two options that the answer names, or between the correct option and
+    the most probable of the others, each in its most probable form. A margin is that of the more
+    probable of the two options that the answer names, or of the two most probable ones, in all
+    their forms: the value whose effects `interp effects` measures.
 
     Raises:
         UserError: a contrast or margin of a prompt whose answer has no other option.
@@ -61,7 +61,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
 
 
 def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str, float]:
-    """The logit of each option, of several tokens their log-sum-exp; `logits` of all tokens."""
+    """The logit of each option, for several tokens their log-sum-exp."""
     sizes = [len(tokens) for tokens in answers.of.values()]
     parts = torch.split(logits, sizes)
     return {name: float(own.logsumexp(0)) for name, own in zip(answers.of, parts, strict=True)}
@@ -107,7 +107,7 @@ def values_of(
 
     Args:
         logits: one row for each prompt.
-        attributed: what is attributed of each, of all by the same target.
+        attributed: what is attributed for each, all by the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]
@@ -128,7 +128,7 @@ def _joint(
 
 
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
-    """Log p - log(1 - p) of one token a prompt, in nats.
+    """Log p - log(1 - p) of one token per prompt, in nats.
 
     Its gradient is that of log p, and of p, times a positive factor, so that normalised scores and
     ratios are the same; but it does not vanish where p rounds to 0 or to 1.
@@ -141,6 +141,6 @@ def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " ba
 def _most_probable(
     logits: Float[Tensor, "batch vocabulary"], options: Sequence[Sequence[int]]
 ) -> list[int]:
-    """The likeliest of each prompt's tokens."""
+    """The most probable of each prompt's tokens."""
     values = token_logits(logits, options)
     return [tokens[int(own.argmax())] for own, tokens in zip(values, options, strict=True)]

@@ -1,4 +1,4 @@
-"""`python -m interp compare DIR [DIR]`: two models, or two runs, on the same prompts."""
+"""`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
 
 import argparse
 from pathlib import Path
@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
     from interp.runs.folder import RunFolder
 
-HELP = "compare two models, or two runs, on the same prompts"
+HELP = "compare two models or two runs on the same prompts, or runs of several seeds"
 
 EXAMPLES = (
     "compare runs/all --model organism/llama-deep organism/gemma2",
     "compare runs/plain runs/with-system-prompt",
+    "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
 )
 
 _SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
 _COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
+_OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"]
+_COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=texts.path,
         metavar="DIR",
-        help="one folder that a command wrote as --out, of which two models are compared, or two",
+        help="folders that commands wrote as --out: one, to compare two of its models; two; or "
+        "several that differ in --seed alone, to see what another seed would change",
     )
     parser.add_argument(
         "--model",
@@ -40,7 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="models",
         metavar="NAME",
-        help="the models a and b; of two folders, one name is for both (default: the only ones)",
+        help="the models a and b; of two folders, one name is for both (default: the only ones); "
+        "of several seeds, any number (default: those of all runs)",
     )
 
 
@@ -48,15 +53,25 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: not two things to compare, or answers to different prompts.
+        UserError: not two things to compare, or answers to different prompts under one seed.
     """
-    chosen = _chosen(arguments.folders, arguments.models)
+    from interp.cli.folders import answers_run
+
+    runs = [answers_run(folder) for folder in arguments.folders]
+    if len({one.record.run.seed for one in runs}) > 1:
+        _print_seeds(runs, arguments.models)
+    else:
+        _print_difference(_chosen(arguments.folders, arguments.models))
+
+
+def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
+    """Print how two models, or runs, differ on the same prompts."""
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-    from interp.analysis.equivalence import SIGNIFICANT, left_open
     from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
+    from interp.statistics.decisions import SIGNIFICANT, left_open
 
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
@@ -128,3 +143,66 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
     changed = int((texts_a != texts_b.loc[texts_a.index]).sum())
     if changed:
         raise UserError(f"{changed:,} prompts have the same id and another text; expected the same")
+
+
+def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
+    """Print how much accuracy varies from seed to seed, and between what.
+
+    Raises:
+        UserError: two runs of one seed, of different systems, or without a model in common.
+    """
+    import pandas as pd
+
+    from interp.analysis.comparison import judged_pairs, measures_of, seed_table
+    from interp.console import echo
+    from interp.prompts.systems import cluster_factor
+    from interp.report.console import print_table
+
+    models = _common_models(runs, models)
+    cluster = cluster_factor(runs[0].record.run.system)
+    if cluster is None:
+        raise UserError(
+            f"the system {runs[0].record.run.system!r} names no cluster that is the same under "
+            "every seed; expected one with the attribute cluster, such as rulebreakers"
+        )
+    tables = [
+        judged_pairs(
+            one.table("answers"), one.table("prompts"), model=model, cluster=cluster
+        ).assign(seed=one.record.run.seed)
+        for one in runs
+        for model in models
+    ]
+    pairs = pd.concat(tables, ignore_index=True)
+    measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
+    table = seed_table(pairs, measures=measures, cluster=cluster)
+    first = ["model", "measure"]
+    print_table(table[[*first, *_OF_SEEDS]], title="Accuracy from seed to seed")
+    print_table(table[[*first, *_COMPONENTS]], title="Components of its standard deviation")
+    echo(
+        "sd_of_mean: of the overall accuracy between seeds, with its 95% interval; sd_seed: common "
+        f"to every {cluster} under one seed; sd_cluster: between them; sd_residual: of each from "
+        "seed to seed"
+    )
+    for note in table["note"].drop_duplicates():
+        if note:
+            echo(note)
+
+
+def _common_models(runs: list["RunFolder"], named: list[str]) -> list[str]:
+    """The models of all runs, which differ in their seed alone; only those named, if any are."""
+    seeds = [one.record.run.seed for one in runs]
+    if len(set(seeds)) < len(seeds):
+        got = shortened(", ".join(map(str, seeds)), 200)
+        raise UserError(f"the runs have the seeds {got}; expected one seed, or all different")
+    systems = dict.fromkeys(one.record.run.system for one in runs)
+    if len(systems) > 1:
+        raise UserError(f"the runs are of the systems {', '.join(systems)}; expected one")
+    common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
+    if not common:
+        raise UserError("no model is in all of these runs; measure one with every seed")
+    if missing := [name for name in named if name not in common]:
+        raise UserError(
+            f"{missing[0]} is not among the models of all these runs: "
+            f"{shortened(', '.join(common), 200)}"
+        )
+    return named or common

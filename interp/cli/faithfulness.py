@@ -18,13 +18,13 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     # Heavy, as studies are: it needs torch.
-    from interp.studies.faithfulness.study import Faithfulness
+    from interp.faithfulness.study import Faithfulness
 
     add_study_options(parser, Faithfulness)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from interp.studies.faithfulness.study import Faithfulness
+    from interp.faithfulness.study import Faithfulness
 
     run_study(arguments, Faithfulness)

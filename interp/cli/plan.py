@@ -11,8 +11,8 @@ from interp.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.analysis.contrasts import SystemWithContrasts
-    from interp.analysis.power import Planned
+    from interp.statistics.contrasts import SystemWithContrasts
+    from interp.statistics.power import Planned
 
 HELP = "print the smallest differences that so many prompts can show"
 
@@ -84,11 +84,11 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: a system that names no contrasts, or a pilot that does not fit.
     """
-    from interp.analysis.contrasts import SystemWithContrasts
-    from interp.analysis.power import family_size, plan_table
     from interp.console import counted
     from interp.prompts.systems import find_system, load_prompts
     from interp.report.console import print_table
+    from interp.statistics.contrasts import SystemWithContrasts
+    from interp.statistics.power import family_size, plan_table
 
     system = find_system(arguments.system)
     if not isinstance(system, SystemWithContrasts):
@@ -111,7 +111,7 @@ def _expected(
     arguments: argparse.Namespace, system: "SystemWithContrasts"
 ) -> "tuple[list[Planned], int, str]":
     """What is to be compared, of how many models, and where what is expected comes from."""
-    from interp.analysis.power import assumed, of_pilot
+    from interp.statistics.power import assumed, of_pilot
 
     given = (arguments.accuracy, arguments.correlation)
     if arguments.pilot is None:
@@ -144,8 +144,8 @@ def _answered(folder: Path, name: str, system: "SystemWithContrasts") -> "pd.Dat
         UserError: a folder without answers to prompts of the system.
     """
     from interp.analysis.accuracy import pairs_of
-    from interp.analysis.contrasts import MODEL
     from interp.cli.folders import answers_run
+    from interp.statistics.contrasts import MODEL
 
     run = answers_run(folder)
     if run.record.run.system != name:
@@ -165,8 +165,8 @@ def _answered(folder: Path, name: str, system: "SystemWithContrasts") -> "pd.Dat
 
 def _explain(source: str, family: str) -> None:
     """Say what the columns are, and what they rest on."""
-    from interp.analysis.power import STUDIES
     from interp.console import echo
+    from interp.statistics.power import STUDIES
 
     echo(
         f"detectable: the difference that a test at 5% finds in 80% of {STUDIES} simulated "

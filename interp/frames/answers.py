@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from interp.analysis.accuracy import accuracy_table
-from interp.analysis.attribution_table import attribution_table
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+from interp.analysis.ratios import attribution_table
 from interp.analysis.segments import segment_ratios, segment_table, token_shares
 from interp.errors import UserError
 from interp.frames.shared import Sized, chosen, figure_of

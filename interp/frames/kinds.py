@@ -9,10 +9,8 @@ import pandas as pd
 from interp.frames.answers import Attributions, Scores
 from interp.frames.patches import Patches
 from interp.frames.tables import Tables
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate, Patch
 from interp.prompts.systems import dependence_factor
 
 Result = Scores | Attributions | Patches | Tables

@@ -1,15 +1,23 @@
 """Alignment: which tokens of one prompt correspond to which tokens of its counterpart.
 
 1. Both prompts are cut at the edges of the segments and roles that they share.
-2. Within each piece the tokens that both begin with are aligned from the left, those that both end
+2. Within each piece, the tokens that both begin with are aligned from the left, those that both end
    with from the right.
-3. What differs in between is aligned token by token where it is equally long, by a policy where it
-   is not.
+3. What differs in between is aligned token by token where both are equally long, by a policy where
+   they are not.
+
+`bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
+They take activations from token `start` on (0, or the first that differs) and return them for the
+base's tokens from there on; rows of tokens without a counterpart hold zeros.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from interp.choices import Policy
 from interp.errors import UserError
@@ -29,8 +37,7 @@ class Alignment:
     """For each base token the source tokens whose mean activation it takes; none if it has no
     counterpart."""
     bases: tuple[tuple[int, ...], ...]
-    """For each source token the base tokens that take over the attention it gets, in equal
-    parts."""
+    """For each source token the base tokens that share the attention it gets, in equal parts."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:
@@ -67,7 +74,7 @@ def check_alignments(
 
 
 def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
-    """What to say of pairs that a policy does not align."""
+    """The error message for pairs that a policy does not align."""
     listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
@@ -132,3 +139,36 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
         if a != b:
             return index
     return min(len(one), len(other))
+
+
+def bring(
+    source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
+) -> Float[Tensor, "base head size"]:
+    """The activations that each base token takes: its counterpart's, or the mean of several."""
+    weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
+    return torch.einsum("bs,shd->bhd", weights, source)
+
+
+def bring_pattern(
+    source: Float[Tensor, "head query key"], alignment: Alignment, *, start: int
+) -> Float[Tensor, "head base base_key"]:
+    """The attention weights that each base token takes, over all tokens of the base prompt.
+
+    The attention that the source pays to a token goes to the tokens that correspond to it. What
+    would go to tokens after the query, as the policy "mean" may ask, is dropped, and the row is
+    scaled to its sum again.
+    """
+    queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
+    keys = _shares(alignment.bases, len(alignment.sources)).to(source)
+    written = torch.einsum("bs,hst,tk->hbk", queries, source, keys)
+    kept = written.tril(start)
+    scale = written.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True)
+    return torch.where(scale.isfinite(), kept * scale, kept)
+
+
+def _shares(members: Sequence[Sequence[int]], width: int) -> Float[Tensor, "row width"]:
+    """For each row equal shares of its members."""
+    shares = torch.zeros(len(members), width)
+    for row, columns in enumerate(members):
+        shares[row, list(columns)] = 1 / max(len(columns), 1)
+    return shares

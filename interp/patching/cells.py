@@ -1,21 +1,56 @@
-"""Cells: what is patched at once, in a pair whose tokens are aligned."""
+"""Cells: what is patched at once, in a pair whose tokens are aligned; and controls for a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from interp.choices import SITES, Granularity, Policy
+from interp.choices import ALL, SITES, Granularity, Policy
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
-from interp.patching.groups import Group, groups
-from interp.reading.tokens import TokenizedPrompt
+from interp.prompts.mixing import donors_of, mixed
+from interp.prompts.prompt import Prompt
+from interp.reading.roles import token_roles, token_segments, with_answer
+from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp.scoring.answer_tokens import ContrastTokens
 
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tokens that are patched together."""
+
+    role: str
+    positions: tuple[int, ...]
+    alone: bool = False
+    """Whether it is a single token, patched by itself."""
+
+
+def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
+    """The groups of tokens of a prompt, in the order of their first tokens.
+
+    By role or by segment; the token where the answer is read is a separate group either way,
+    since patching it in a late layer is patching the answer.
+
+    Raises:
+        UserError: a segment or role with a reserved name.
+    """
+    if granularity == "position":
+        for position, role in enumerate(token_roles(prompt)):
+            yield Group(role, (position,), alone=True)
+    elif granularity == "all":
+        yield Group(ALL, tuple(range(len(prompt))))
+    else:
+        by_role = granularity == "role"
+        labels = token_roles(prompt) if by_role else with_answer(prompt, token_segments(prompt))
+        for label in dict.fromkeys(labels):
+            positions = tuple(index for index, role in enumerate(labels) if role == label)
+            yield Group(label, positions)
+
+
 UNDEFINED = math.nan
-"""Metric of a cell none of whose tokens has a counterpart."""
+"""Metric of a cell that has no token with a counterpart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +62,7 @@ class PatchingPair:
     alignment: Alignment
     answers: ContrastTokens
     whole: bool = False
-    """Whether each prompt is read at once from its first token, not behind what both share."""
+    """Whether each prompt is read from its first token, not only after what both share."""
 
     @classmethod
     def aligned(
@@ -53,7 +88,7 @@ class PatchingPair:
     def shared(self) -> int:
         """Number of leading tokens that are read once for both prompts.
 
-        A classifier's tokens see those after them, so that none are the same to it.
+        A classifier's tokens see those after them, so that it shares none.
         """
         return 0 if self.whole or self.base.pooled else self.alignment.shared
 
@@ -114,8 +149,8 @@ def has_counterpart(pair: PatchingPair, cell: Cell) -> bool:
 def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[int]:
     """The base positions of a cell at which a patch can change the answer.
 
-    That leaves out tokens without counterpart, tokens before the first difference, and tokens of
-    the last layer that no other token reads.
+    Excluded are tokens without counterpart, tokens before the first difference, and tokens of the
+    last layer that no other token reads.
     """
     answer = pair.base.answer_position
     unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later
@@ -126,3 +161,23 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
         and pair.alignment.sources[position]
         and (position == answer or not unread)
     ]
+
+
+def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
+    """The prompt about other entities with the same correct answer, and the name of their donor.
+
+    Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
+    to that alone. Activations of a control leave the same disagreement, but support no other
+    answer. The donor is the first one of the prompt's template.
+
+    Raises:
+        UserError: a prompt without such a donor.
+    """
+    donors = donors_of(prompt, "instance")
+    if not donors:
+        raise UserError(
+            f"prompt {prompt.id} has no donor from another instance to make a control of; leave it "
+            "out, or patch without controls"
+        )
+    (control,) = tokenize(model, [mixed(prompt, donors[0])])
+    return donors[0].name, control

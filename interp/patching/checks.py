@@ -1,7 +1,7 @@
-"""Checks that a model can be patched: that sites and metric mean in it what they are said to mean.
+"""Checks that a model can be patched: that its sites and metric are what their names say.
 
-On one prompt, each site is checked for what it needs itself, so that a model of another make keeps
-the others: `resid_pre` and `resid_post` need nothing but layers that hand on a residual stream.
+Each site is checked on one prompt for what it needs, so that an unusual architecture keeps the
+other sites: `resid_pre` and `resid_post` only need layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ from interp.models.model import Model
 from interp.models.sites import edited, layer_count, locate, residual_scale, skipped
 from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
-from interp.patching.metric import answers_alone
 from interp.patching.passes import (
     PairPasses,
     SiteKey,
+    answers_alone,
     embed,
     entrance,
     forward,
@@ -36,7 +36,7 @@ Activations = Float[Tensor, "token width"]
 
 
 def check_causal(model: Model, what: str) -> None:
-    """Refuse what only causal models can be patched by.
+    """Refuse a way of patching that works only for causal models.
 
     Raises:
         UserError: the model is an encoder.
@@ -147,7 +147,8 @@ def _by_layer_with_values(
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
     """The activations of a prompt at some sites, and the values that attention reads.
 
-    All of a layer on one device: where a model is spread, what enters a layer has not moved yet.
+    All tensors of a layer are on one device: where a model is spread over several, what enters a
+    layer has not moved yet.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]

@@ -3,8 +3,8 @@
 1. Both prompts are run once (`interp.patching.passes`).
 2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
    activations of all sites at once: attribution patching (Nanda 2023).
-   Integrated: so at several points between the prompts' embeddings, and the gradients' mean taken
-   (as EAP-IG does: Hanna, Pezzelle and Belinkov 2024).
+   The integrated estimate does so at several points between the prompts' embeddings and takes the
+   mean of the gradients (as EAP-IG does: Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
 """
 
@@ -18,6 +18,7 @@ from interp.choices import SITES
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
 from interp.models.unembedding import ExactLogits
+from interp.patching.alignment import bring
 from interp.patching.cells import (
     UNDEFINED,
     Cell,
@@ -27,15 +28,21 @@ from interp.patching.cells import (
     patched_positions,
 )
 from interp.patching.checks import check_causal
-from interp.patching.metric import answers_alone, logit_difference
-from interp.patching.passes import PairPasses, SiteKey, embed, run_pair, run_pass
-from interp.patching.transfer import bring
+from interp.patching.passes import (
+    PairPasses,
+    SiteKey,
+    answers_alone,
+    embed,
+    logit_difference,
+    run_pair,
+    run_pass,
+)
 
 INTEGRATION_STEPS = 5
-"""Points of the integrated estimate, each in the middle of its fifth of the way."""
+"""Points of the integrated estimate, each in the middle of one fifth of the way."""
 
 Contributions = Float[Tensor, "token head"]
-"""What patching one token, and one head, is estimated to add to the metric."""
+"""The estimated change of the metric when one token, and one head, is patched."""
 
 
 class Estimator:
@@ -107,7 +114,7 @@ class Estimator:
 def _contributions(
     model: Model, passes: PairPasses, key: SiteKey, gradient: Tensor
 ) -> Contributions:
-    """Gradient times difference, summed over what a token, and head, is patched with."""
+    """Gradient times difference, summed over the dimensions of a token, and head."""
     if SITES[key[0]].is_weights:
         base, written = passes.patterns(key[1])
         return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())

@@ -1,5 +1,6 @@
-"""Pairs: which prompt is clean, which is corrupt, checked before any model is loaded."""
+"""Pairs: which prompt is clean and which corrupt, checked before any model is loaded."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -99,3 +100,12 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
             "and no contrast that holds it; expected Choice(..., contrast=(one, another option))"
         )
     return golds
+
+
+def is_checked(pair_id: str, share: float) -> bool:
+    """Whether a pair is among the checked ones, if about this share of all pairs are.
+
+    A larger share checks the same pairs, and more.
+    """
+    digest = hashlib.sha256(f"checked {pair_id}".encode()).digest()
+    return int.from_bytes(digest[:8]) < share * 2**64

@@ -1,12 +1,14 @@
 """The forward passes of a pair, from the first token that differs, and what they leave.
 
 1. The tokens that both prompts share are run once; their keys and values serve all passes.
-2. The base and the source prompt are run from there, and the sites that are asked for are kept.
+2. The base and the source prompt are run from there, and the requested sites are kept.
 3. The source's activations are brought to the base's tokens by the alignment.
+
+The metric is the logit difference of the two contrasted options, in fp32.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +21,27 @@ from interp.choices import SITES
 from interp.models.cache import KeyValues, behind, key_values
 from interp.models.model import Model
 from interp.models.sites import View, eager_attention, layer_count, locate, recorded
+from interp.models.sites import View, layer_count, locate
+from interp.models.unembedding import ExactLogits
+from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair
-from interp.patching.metric import logit_difference
-from interp.patching.transfer import bring, bring_pattern
 from interp.reading.tokens import safe_width
+from interp.scoring.answer_tokens import ContrastTokens
+
+
+def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
+    """Within the block the model's logits are those of the positive, then negative tokens."""
+    return logits.of([*answers.positive, *answers.negative])
+
+
+def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
+    """Log-sum-exp of the first `positive` logits minus that of the others, in logits.
+
+    With one form an answer this is the plain difference of two logits; with several it is the
+    logarithm of c+ / c-, the ratio of the answers' probabilities.
+    """
+    return logits[:, :positive].logsumexp(1) - logits[:, positive:].logsumexp(1)
+
 
 Embeddings = Float[Tensor, "row token size"]
 Written = Float[Tensor, "token head size"]

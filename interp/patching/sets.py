@@ -1,7 +1,7 @@
-"""Nested sets of cells: how much of the source's metric the first r cells of a ranking carry.
+"""Nested sets of cells: how much of the source's metric the top r cells of a ranking carry.
 
 The cells that can change the answer are ranked by the size of their effects, exact or estimated,
-and at random as a control; growing sets of the first ones are patched, each at once.
+and at random as a control; growing sets of the top cells are patched, each set at once.
 """
 
 import math
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_positions
-from interp.patching.rows import ExactRows
+from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
 """Sizes of sets, as shares of the cells, rounded up to whole cells: closest where sets are small,
 which is where rankings differ."""
 
 RANDOM = "random"
-"""The ranking that knows nothing."""
+"""The uninformed ranking."""
 
 
 @dataclass(frozen=True, slots=True)

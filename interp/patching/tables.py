@@ -1,4 +1,4 @@
-"""A pair's metrics as rows of the patches and pairs tables."""
+"""Rows of the tables pairs, patches and node_sets, from the metrics of a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from interp.choices import COUNTERPART
 from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
-from interp.patching.metric import normalized, prefers
 from interp.patching.pairs import contrast_of
 from interp.patching.sets import NestedSets
 from interp.scoring.answers import NOT_FINITE
-from interp.tables import Row
+from interp.tables import NO_GAP, Row
 
 
 def pair_row(
@@ -59,7 +58,7 @@ def patch_rows(
     method: str,
     source: str,
 ) -> Iterator[Row]:
-    """One row a cell under the columns of the patches table; none for a pair without numbers.
+    """One row per cell, with the columns of the patches table; none for a pair without numbers.
 
     `source` says which prompt the activations come from: the counterpart, or a control.
     """
@@ -85,7 +84,7 @@ def patch_rows(
         if math.isfinite(metric):
             effect = metric - metrics.base
             share = normalized(effect, base=metrics.base, source=metrics.source)
-            # A control has the base prompt's answer: there is no difference to have a share of.
+            # A control has the base prompt's answer, so there is no difference to recover.
             shared = source == COUNTERPART and not math.isnan(share)
             row |= {
                 "effect": effect,
@@ -98,7 +97,7 @@ def patch_rows(
 def set_rows(
     model: Model, pair: PatchingPair, sets: NestedSets, *, sites: Sequence[str], direction: str
 ) -> Iterator[Row]:
-    """One row per set under the columns of the node_sets table."""
+    """One row per set, with the columns of the node_sets table."""
     for cells, metric in zip(sets.sizes, sets.metrics, strict=True):
         share = normalized(metric - sets.base, base=sets.base, source=sets.source)
         yield {
@@ -112,3 +111,18 @@ def set_rows(
             "metric": metric if math.isfinite(metric) else None,
             "normalized": share if math.isfinite(share) else None,
         }
+
+
+def normalized(effect: float, *, base: float, source: float) -> float:
+    """The share of the way from the base prompt's metric to the source prompt's; NaN without one.
+
+    0 is no effect, 1 the metric of the prompt that the activations come from.
+    """
+    gap = source - base
+    # Adding zero turns minus zero, no effect against a negative gap, into zero.
+    return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan
+
+
+def prefers(metric: float, positive: bool) -> bool:
+    """Whether a metric prefers the positive answer, or the negative one."""
+    return metric > 0 if positive else metric < 0

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 from markupsafe import Markup
 
-from interp.analysis.groups import grouped
 from interp.report.heatmap import token_heat_map
 from interp.report.html import render
+from interp.statistics.summaries import grouped
 
 Titled = tuple[str, pd.DataFrame]
 """A table under its title."""

@@ -8,7 +8,6 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.analysis.groups import grouped
 from interp.analysis.node_sets import node_set_curves, node_set_table
 from interp.analysis.patching_effects import (
     SHARED,
@@ -25,6 +24,7 @@ from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
 from interp.report.run_report import missing_shards, run_record
 from interp.runs.folder import RunFolder
+from interp.statistics.summaries import grouped
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the

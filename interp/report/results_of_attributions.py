@@ -6,9 +6,8 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import accuracy_table
-from interp.analysis.attribution_table import attribution_table
-from interp.analysis.decisive import decisive_table
-from interp.analysis.segments import TABLE_COLUMNS, segment_table
+from interp.analysis.ratios import attribution_table
+from interp.analysis.segments import TABLE_COLUMNS, decisive_table, segment_table
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.results import Results

@@ -1,6 +1,6 @@
 """The small tables of effects of segments."""
 
-from interp.analysis.segment_effects import COLUMNS, segment_effect_table
+from interp.analysis.segments import EFFECT_COLUMNS, segment_effect_table
 from interp.report.console import mean_with_sd
 from interp.report.results import Measured, Results
 from interp.report.summary import errors_by_model
@@ -8,7 +8,7 @@ from interp.report.summary import errors_by_model
 
 def of_effects(run: Measured) -> Results:
     """Mean effects of segments, one row per model, kind of donor and segment."""
-    effects = run.table("segment_effects", COLUMNS)
+    effects = run.table("segment_effects", EFFECT_COLUMNS)
     table = segment_effect_table(effects)
     alone = table[table["other_segment"] == ""].drop(columns="other_segment")
     shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(

@@ -4,8 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.groups import grouped
-from interp.analysis.patching_attribution import agreement_table, premise_effects
+from interp.analysis.patching_effects import agreement_table, premise_effects
 from interp.report.page import FigureItem, TableItem
 from interp.report.patch_figures import scores_and_effects
 from interp.report.patching_report import (
@@ -21,6 +20,7 @@ from interp.report.results import Results
 from interp.report.run_tables import run_ratios
 from interp.report.summary import note_errors
 from interp.runs.folder import RunFolder
+from interp.statistics.summaries import grouped
 
 
 def of_patches(run: RunFolder) -> Results:

@@ -12,10 +12,10 @@ from interp.analysis.accuracy import (
     outcome_table,
     whole_pairs,
 )
-from interp.analysis.attribution_table import attribution_table
-from interp.analysis.decisive import decisive_table
+from interp.analysis.ratios import attribution_table
 from interp.analysis.segments import (
     TABLE_COLUMNS,
+    decisive_table,
     segment_table,
     token_shares,
 )

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from interp.analysis.decisive import COLUMNS, finds
-from interp.analysis.segments import RATIO_COLUMNS, segment_ratios
+from interp.analysis.segments import DECISIVE_COLUMNS, RATIO_COLUMNS, finds, segment_ratios
 from interp.errors import UserError
 from interp.prompts.prompt_set import Decisive
 from interp.runs.folder import RunFolder
@@ -36,6 +35,6 @@ def run_finds(run: RunFolder) -> pd.DataFrame:
     if known is None or "segment_scores" not in run.tables():
         return pd.DataFrame()
     decisive = Decisive(known.factor, tuple(known.among))
-    parts = run.parts("segment_scores", COLUMNS)
+    parts = run.parts("segment_scores", DECISIVE_COLUMNS)
     prompts = run.table("prompts")
     return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)

@@ -22,6 +22,9 @@ from interp.measurements.collect import collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
+from interp.measurements.core import bind, collect
+from interp.models.adapters import SETTINGS
+from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -237,7 +240,7 @@ class Training:
 
     def _metrics(self, model: Model, prompts: Sequence[Prompt]) -> dict[str, float]:
         measured = self.spec.measured()
-        tables = collect(measured.bind(model), measured.arranged(prompts))
+        tables = collect(bind(measured, model), measured.arranged(prompts))
         return self.spec.metrics(prompts, tables)
 
 

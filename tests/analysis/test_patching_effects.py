@@ -3,8 +3,12 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from interp.analysis.patching_attribution import agreement_table, premise_effects
-from interp.analysis.patching_effects import effect_table, verification_table
+from interp.analysis.patching_effects import (
+    agreement_table,
+    effect_table,
+    premise_effects,
+    verification_table,
+)
 
 
 def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre", **columns):

@@ -1,10 +1,24 @@
+"""Tables of segments; rankings by hand, and the area under the curve by scikit-learn."""
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
-from interp.analysis.segments import segment_ratios, segment_table, token_shares
+from interp.analysis.segments import (
+    LENGTH,
+    MEAN,
+    POSITION,
+    SUM,
+    decisive_table,
+    finds,
+    segment_ratios,
+    segment_table,
+    token_shares,
+)
+from interp.prompts.prompt_set import Decisive
 
 RATIO = ("premise2", "premise1")
 
@@ -117,3 +131,157 @@ def test_shares_of_tokens_by_hand():
     assert table["share"].tolist() == [0.25, 0.75, 0.5, 0.5]
     assert table["token"].tolist() == ["a", "b", "a", "b"]
     assert table["segment"].tolist() == ["A", "B", "A", "B"]
+
+
+DECISIVE = Decisive("golden_rule", ("golden", "noise"))
+PROOF = Decisive("proof_set", ("fact", "rule"))
+
+
+def scores(prompt_id, *, error="", method="m", **by_segment):
+    """Rows of one prompt: (score, tokens) by segment."""
+    return pd.DataFrame(
+        {
+            "model": "one",
+            "prompt_id": prompt_id,
+            "method": method,
+            "target": "gold",
+            "segment": list(by_segment),
+            "score": [score for score, _ in by_segment.values()],
+            "tokens": [tokens for _, tokens in by_segment.values()],
+            "error": error,
+        }
+    )
+
+
+def prompts(**starts):
+    """A row per prompt: where its segments begin."""
+    rows = [
+        {
+            "prompt_id": id_,
+            "golden_rule": "golden",
+            **{f"{name}_start": start for name, start in own.items()},
+        }
+        for id_, own in starts.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def found(*parts, **starts):
+    table = finds(pd.concat(parts, ignore_index=True), prompts(**starts), DECISIVE)
+    return table.set_index(["prompt_id", "method", "reading"])
+
+
+def test_a_ranking_by_hand():
+    table = found(
+        scores("a", golden=(-6.0, 12), noise1=(2.0, 2), noise2=(-4.0, 16), question=(9.0, 1)),
+        a={"golden": 40, "noise1": 0, "noise2": 20, "question": 90},
+    )
+    by_sum = table.loc[("a", "m", SUM)]
+    assert by_sum[["hit", "auc", "share"]].tolist() == [1.0, 1.0, 0.5]
+    assert by_sum["chance"] == pytest.approx(1 / 3)
+    # Of a token: golden 0.5, noise1 1, noise2 0.25.
+    by_mean = table.loc[("a", "m", MEAN)]
+    assert by_mean[["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", LENGTH, ""), ["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", POSITION, ""), ["hit", "auc"]].tolist() == [1.0, 1.0]
+
+
+def test_ties_count_as_the_mean_over_orders():
+    table = found(
+        scores("a", golden=(1.0, 1), noise1=(1.0, 1), noise2=(-1.0, 1)),
+        scores("b", golden=(0.0, 1), noise1=(0.0, 1)),
+        a={"golden": 0, "noise1": 1, "noise2": 2},
+        b={"golden": 0, "noise1": 1},
+    )
+    assert table.loc[("a", "m", SUM), ["hit", "auc"]].tolist() == pytest.approx([1 / 3, 0.5])
+    nothing = table.loc[("b", "m", SUM)]
+    assert nothing[["hit", "auc"]].tolist() == [0.5, 0.5] and np.isnan(nothing["share"])
+
+
+def test_what_has_no_ranking_is_left_out():
+    table = found(
+        scores("alone", golden=(1.0, 1)),
+        scores("broken", golden=(np.nan, 1), noise1=(np.nan, 1), error="non-finite"),
+        scores("good", golden=(1.0, 1), noise1=(0.5, 1)),
+        alone={"golden": 0},
+        broken={"golden": 0, "noise1": 1},
+        good={"golden": 0, "noise1": 1},
+    )
+    assert set(table.index.get_level_values("prompt_id")) == {"good"}
+    empty = finds(scores("alone", golden=(1.0, 1)), prompts(alone={"golden": 0}), DECISIVE)
+    assert empty.empty and "hit" in empty.columns
+
+
+def test_the_mean_over_prompts_is_the_area_under_the_curve_of_each():
+    rng = np.random.default_rng(0)
+    parts, starts, areas = [], {}, []
+    for number in range(30):
+        names = ["golden", *(f"noise{n}" for n in range(1, rng.integers(2, 8)))]
+        sizes = rng.integers(0, 5, len(names)).astype(float)
+        signs = rng.choice([-1, 1], len(names))
+        by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
+        parts.append(scores(f"p{number}", **by_segment))
+        starts[f"p{number}"] = {name: place for place, name in enumerate(names)}
+        areas.append(roc_auc_score([1] + [0] * (len(names) - 1), sizes))
+    table = found(*parts, **starts).xs(SUM, level="reading")
+    assert table["auc"].tolist() == pytest.approx(areas)
+
+
+def proofs(*parts, **proof_sets):
+    """Rankings of segments of which several decide; their order is that of the scores."""
+    rows = [
+        {
+            "prompt_id": id_,
+            "proof_set": proof,
+            **{f"{name}_start": place for place, name in enumerate(part["segment"])},
+        }
+        for (id_, proof), part in zip(proof_sets.items(), parts, strict=True)
+    ]
+    table = finds(pd.concat(parts, ignore_index=True), pd.DataFrame(rows), PROOF)
+    return table.set_index(["prompt_id", "method", "reading"]).xs(SUM, level="reading")
+
+
+def test_several_segments_may_decide():
+    table = proofs(
+        scores("a", fact1=(3.0, 1), fact2=(5.0, 1), rule1=(-4.0, 1), rule2=(3.0, 1)),
+        scores("tied", fact1=(2.0, 1), fact2=(2.0, 1), rule1=(2.0, 1)),
+        scores("all", fact1=(1.0, 1), rule1=(2.0, 1)),
+        scores("none", fact1=(1.0, 1), rule1=(2.0, 1)),
+        a="fact1 rule1",
+        tied="fact1 fact2",
+        all="fact1 rule1",
+        none="",
+    )
+    first = table.loc[("a", "m")]
+    # fact1 beats nothing and ties with rule2, rule1 beats rule2 alone: 1.5 of 4 pairs.
+    assert first[["hit", "auc", "share", "chance"]].tolist() == [0.0, 0.375, 7 / 15, 0.5]
+    tied = table.loc[("tied", "m")]
+    assert tied[["hit", "auc", "chance"]].tolist() == pytest.approx([2 / 3, 0.5, 2 / 3])
+    assert set(table.index.get_level_values("prompt_id")) == {"a", "tied"}
+
+
+def test_the_area_over_several_segments_is_that_of_the_curve():
+    rng = np.random.default_rng(1)
+    parts, proof_sets, areas = [], {}, []
+    for number in range(20):
+        names = [f"fact{n}" for n in range(8)]
+        deciding = rng.permutation(names)[: rng.integers(1, 7)]
+        sizes = rng.integers(0, 6, 8).astype(float)
+        parts.append(scores(f"p{number}", **{n: (s, 1) for n, s in zip(names, sizes, strict=True)}))
+        proof_sets[f"p{number}"] = " ".join(deciding)
+        areas.append(roc_auc_score(np.isin(names, deciding), sizes))
+    assert proofs(*parts, **proof_sets)["auc"].tolist() == pytest.approx(areas)
+
+
+def test_the_table_counts_prompts_of_each_kind_separately():
+    rows = found(
+        *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)],
+        **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
+    ).reset_index()
+    outcome = rows["prompt_id"].map({"p0": "wrong", "p1": "wrong", "p2": "right", "p3": "right"})
+    table = decisive_table(rows.assign(outcome=outcome), ["outcome"])
+    own = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
+    assert own["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
+    assert own["prompts"].to_dict() == {"wrong": 2, "right": 2}
+    assert (own["hit_low"] <= own["hit"]).all() and (own["hit"] <= own["hit_high"]).all()
+    assert own.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)

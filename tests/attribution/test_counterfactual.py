@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from interp.attribution.counterfactual import counterfactual_embeddings, counterfactual_tokens
+from interp.attribution.methods.gradient import counterfactual_embeddings, counterfactual_tokens
 from interp.errors import UserError
 from interp.prompts.mixing import mixed, with_donors
 from interp.reading.tokens import pad, tokenize

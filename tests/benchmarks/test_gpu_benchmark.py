@@ -20,8 +20,6 @@ def model():
     return gpu.random_model("tiny", torch.device("cpu"))
 
 
-# inseq leaves a file open when it is imported.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_benchmark_runs_and_keeps_its_figures(tmp_path, phrasings, monkeypatch, capsys):
     monkeypatch.setattr(interp, "load_prompts", lambda: phrasings)
     record = tmp_path / "gpu.json"
@@ -30,7 +28,7 @@ def test_the_benchmark_runs_and_keeps_its_figures(tmp_path, phrasings, monkeypat
     assert kept["shape"]["name"] == "tiny"
     assert kept["dtype"] == "float32" or torch.cuda.is_available()
     rows = {row["work"]: row for row in kept["rows"]}
-    assert len(rows) == 5 + len(gpu.SWEEP)
+    assert len(rows) == 4 + len(gpu.SWEEP)
     for name in ("evaluate", "attribute", "plain transformers"):
         assert rows[name]["prompts"] == 40
         assert 0 < rows[name]["share_of_peak"] <= rows[name]["share_if_all_were_read"]
@@ -60,7 +58,7 @@ def test_operations_are_those_that_pytorch_counts(model, prompts, gradient):
 
 def test_tokens_are_counted_as_they_are_read(model, phrasings):
     with gpu.counted(model) as read:
-        interp.score(model, phrasings)
+        interp.evaluate(model, phrasings)
     tokens, seen = torch.cat(read, 1)
     whole = sum(map(len, tokenize(model, phrasings)))
     assert 0 < tokens.sum() < 0.8 * whole

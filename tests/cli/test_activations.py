@@ -6,8 +6,8 @@ from safetensors.numpy import load_file
 
 from interp.cli import find_commands, main
 from interp.cli.report import REPORTED
-from interp.measurements.activations import Activations
 from interp.measurements.spec import find_spec
+from interp.measurements.specs import Activations
 from interp.plugins import MEASUREMENTS, plugins
 
 MODELS = ["organism/phi3-shallow", "organism/llama-shallow"]

@@ -17,7 +17,7 @@ from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
 from interp.report.run_tables import run_ratios
 from interp.runs.folder import RunFolder
-from tests.analysis.test_attribution_table import COLUMNS
+from tests.analysis.test_ratios import COLUMNS
 
 
 def test_the_main_job(tmp_path, capsys):
@@ -64,11 +64,9 @@ def test_one_row_a_model_and_resumption(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("method", "column"),
-    [("input_gradient", "gradient_ratio"), ("inseq:saliency", "inseq:saliency_ratio")],
+    [("input_gradient", "gradient_ratio"), ("captum:occlusion", "captum:occlusion_ratio")],
 )
 def test_methods_and_targets_are_options(tmp_path, method, column):
-    if method.startswith("inseq"):
-        pytest.importorskip("inseq", reason="the extra inseq is not installed")
     options = ["--limit", "2", "--methods", method, "--target", "contrast", "--keep-tokens"]
     options += ["--device", "cpu", "--batch-tokens", "500", "--out", str(tmp_path / "out")]
     assert main(["attribute", *options]) == 0

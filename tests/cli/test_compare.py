@@ -5,10 +5,10 @@ import pytest
 
 import interp
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-from interp.analysis.contrasts import mcnemar
 from interp.cli import main
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.runs.folder import RunFolder
+from interp.statistics.contrasts import mcnemar
 
 MODELS = ("organism/llama-deep", "organism/gemma2")
 EVALUATE = ["evaluate", "--device", "cpu", "--limit"]
@@ -111,6 +111,45 @@ def test_bad_input_is_named(folders, capsys, arguments, message):
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """Two runs with different seeds, and one of another system."""
+    home = tmp_path_factory.mktemp("seeds")
+    for name, options in {
+        "0": ["--seed", "0"],
+        "1": ["--seed", "1"],
+        "other": ["--seed", "2", "--system", "logical-forms"],
+    }.items():
+        run = [*EVALUATE, "10", *options, "--model", MODELS[1], "--out", str(home / name)]
+        assert main(run) == 0
+    return home
+
+
+@pytest.mark.parametrize("named", [(), ("--model", MODELS[1])])
+def test_runs_with_different_seeds(seeds, capsys, named):
+    code, out, err = compared(capsys, seeds / "0", seeds / "1", *named)
+    assert code == 0
+    assert "Accuracy from seed to seed" in out
+    assert MODELS[1] in out
+    assert "at least 10 needed" in err
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["0", "1", "1"], "the runs have the seeds 0, 1, 1; expected one seed, or all different"),
+        (["0", "other"], "the runs are of the systems rulebreakers, logical-forms; expected one"),
+        (["0", "1", "--model", "x/y"], "x/y is not among the models of all these runs"),
+        (["0", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_seeds_are_named(seeds, capsys, names, message):
+    here = {"0", "1", "other", "nowhere"}
+    code, _, err = compared(capsys, *(seeds / name if name in here else name for name in names))
+    assert code == 2
+    assert message in err
 
 
 def test_changed_texts_are_refused(folders, capsys, tmp_path):

@@ -9,12 +9,12 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Patch
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from interp.report.run_report import HEAT_MAP_PAIRS

@@ -19,8 +19,8 @@ from interp.errors import UserError
 from interp.export import activations
 from interp.export.activations import fill_tensors, of_activations
 from interp.jobs import finish
-from interp.measurements.activations import Activations
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Activations
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from interp.runs.validate import problems
@@ -39,7 +39,7 @@ def small_shards(monkeypatch):
 def run_in(folder, *kinds, prompts=None, spec=SPEC):
     run = Run.open(folder, some_prompts(12) if prompts is None else prompts, spec)
     for kind in kinds:
-        run.measure(spec.bind(tiny_model(kind)))
+        run.measure(bind(spec, tiny_model(kind)))
     return finish(folder, type(spec))
 
 
@@ -67,7 +67,7 @@ def folder(tmp_path_factory):
 def test_every_row_of_the_index_names_its_vector(folder):
     index, vectors = by_index(folder)
     measured = pd.concat(
-        collect(SPEC.bind(tiny_model(kind)), some_prompts(12))["activation_vectors"]
+        collect(bind(SPEC, tiny_model(kind)), some_prompts(12))["activation_vectors"]
         for kind in ("llama", "gpt2")
     )
     places = [column for column in measured if column != "vector"]
@@ -156,7 +156,7 @@ def test_stopped_and_grown_it_ends_in_the_same_bytes(folder, tmp_path):
     key = ["model", "prompt_id", "group", "position", "site", "layer", "head", "tensor", "row"]
     pd.testing.assert_frame_equal(large[key].head(len(small)), small[key])
     run = Run.open(stopped, some_prompts(12), SPEC, models=("tiny llama", "tiny gpt2"))
-    run.measure(SPEC.bind(tiny_model("llama")))
+    run.measure(bind(SPEC, tiny_model("llama")))
     finish(stopped, Activations)  # the second model is not there yet
     assert len(by_index(stopped)[1]) < len(by_index(folder)[1])
     shutil.rmtree(run.shards("tiny llama")[1])

@@ -21,6 +21,9 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.soft_score import SoftScore
 from interp.models import weights
 from interp.models.architectures import CAUSAL
+from interp.measurements.specs import Evaluate
+from interp.models import quantization
+from interp.models.kinds import CAUSAL
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT

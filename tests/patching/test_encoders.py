@@ -10,8 +10,8 @@ import torch
 import interp
 from interp.errors import UserError
 from interp.patching.cells import PatchingPair, cells_of, has_counterpart
+from interp.patching.exact import WholeGrid, native_grid
 from interp.patching.pairs import in_pairs
-from interp.patching.whole import WholeGrid, native_grid
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
@@ -228,7 +228,7 @@ def test_no_hook_is_left(questions, monkeypatch):
     def stop(*arguments, **options):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr("interp.patching.whole.logit_difference", stop)
+    monkeypatch.setattr("interp.patching.exact.logit_difference", stop)
     with pytest.raises(RuntimeError, match="stop"):
         WholeGrid(model, budget=TokenBudget(64)).patch(pair, cells(model, pair))
     hooks = itertools.chain.from_iterable(

@@ -10,7 +10,7 @@ import interp
 from interp.errors import UserError
 from interp.models.sites import layer_count
 from interp.patching.estimates import Estimator
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.scoring.answer_tokens import ContrastTokens
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair

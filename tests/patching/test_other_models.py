@@ -7,7 +7,7 @@ import torch
 import interp
 from interp.models.sites import layer_count
 from interp.patching.cells import patched_positions
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.patching.pairs import contrast_of
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize

@@ -1,10 +1,13 @@
+"""."""
+
 import dataclasses
 
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.patch import Patch
-from interp.patching.pairs import in_pairs
+from interp.measurements.core import bind
+from interp.measurements.specs import Patch
+from interp.patching.pairs import in_pairs, is_checked
 from tests.support.answers import yes_no
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -56,9 +59,24 @@ def test_what_is_no_pair_is_refused(prompts, message):
 def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
     prompts = list(some_prompts(2))
     with pytest.raises(UserError, match=r"order the prompts by interp\.patching\.pairs\.in_pairs"):
-        Patch().bind(tiny_model("llama"))([prompts[index] for index in order])
+        bind(Patch(), tiny_model("llama"))([prompts[index] for index in order])
 
 
 def test_an_unknown_clean_side_is_refused():
     with pytest.raises(UserError, match="the sides are rulebreaker, non_rulebreaker"):
         in_pairs(some_prompts(2), clean="good")
+
+
+IDS = [f"pair {number}" for number in range(20_000)]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.9])
+def test_about_the_share_is_checked(share):
+    assert sum(is_checked(pair_id, share) for pair_id in IDS) / len(IDS) == pytest.approx(
+        share, abs=0.015
+    )
+
+
+def test_a_larger_share_checks_the_same_pairs_and_more():
+    few, many = ({i for i in IDS[:2000] if is_checked(i, share)} for share in (0.2, 0.5))
+    assert few < many

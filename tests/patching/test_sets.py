@@ -9,7 +9,7 @@ import pytest
 import interp
 from interp.errors import UserError
 from interp.patching.cells import has_counterpart
-from interp.patching.grid import Grid
+from interp.patching.exact import Grid
 from interp.patching.sets import PER_MILLE, set_sizes
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair

@@ -9,8 +9,8 @@ import interp
 from interp.cli import main
 from interp.doctor import numbers
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Evaluate
 from interp.prompts.mixing import with_donors
 from interp.reading.readers import check_finite
 from interp.reading.tokens import tokenize
@@ -33,7 +33,7 @@ def damaged(number=math.nan):
 
 
 CALLS = {
-    "score": interp.score,
+    "interp.evaluate": interp.evaluate,
     "attribute": interp.attribute,
     "patch": interp.patch,
     "gim": lambda model, prompts: interp.attribute(model, prompts, methods=("gim",)),
@@ -41,7 +41,7 @@ CALLS = {
         model, prompts, methods=("frozen_norms",)
     ),
     "evaluate": lambda model, prompts: interp.run(Evaluate(), models=model, prompts=prompts),
-    "effects": lambda model, prompts: collect(interp.measurement("effects").bind(model), prompts),
+    "effects": lambda model, prompts: collect(bind(interp.measurement("effects"), model), prompts),
     "generate": lambda model, prompts: interp.run(
         interp.measurement("generate", max_new_tokens=2), models=model, prompts=prompts
     ),
@@ -61,7 +61,7 @@ def test_where_weights_are_finite_the_first_module_is_named():
         model.hf.model.layers[1].mlp.up_proj.weight.fill_(3e38)
     first = r"its weights are finite, and model\.layers\.1\.mlp\.up_proj \(Linear\) is the first"
     with pytest.raises(UserError, match=first):
-        interp.score(model, PROMPTS)
+        interp.evaluate(model, PROMPTS)
 
 
 def test_what_float16_cannot_hold_is_said_to_be_its_fault():
@@ -75,10 +75,10 @@ def test_what_float16_cannot_hold_is_said_to_be_its_fault():
 def test_a_prompt_that_fails_alone_keeps_its_row():
     first = PROMPTS[0]
     model, broken = broken_by(first)
-    answers = interp.score(model, [broken, first]).answers
+    answers = interp.evaluate(model, [broken, first]).answers
     assert answers["error"].tolist() == ["non-finite", ""]
     with pytest.raises(UserError, match=r"all prompts of tiny llama failed: .*embed_tokens"):
-        interp.score(model, [broken])
+        interp.evaluate(model, [broken])
 
 
 @pytest.mark.parametrize("method", ["gim", "frozen_norms"])
@@ -115,7 +115,7 @@ def test_doctor_names_them_for_a_model_in_memory():
 
 def test_effects_count_a_prompt_that_failed_once(capsys):
     model, broken = broken_by(*PROMPTS)
-    effects = interp.measurement("effects").bind(model)
+    effects = bind(interp.measurement("effects"), model)
     rows = collect(effects, [broken, PROMPTS[1]])["segment_effects"]
     assert (rows["error"] == "non-finite").sum() == 2  # a row for each kind of donor
     found = errors_by_model(rows)

@@ -19,11 +19,14 @@ from interp.errors import UserError
 from interp.measurements.generate import Generate
 from interp.measurements.soft_score import SoftScore
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.measurements.core import bind
+from interp.measurements.specs import Generate, SoftScore
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of
 from interp.reading.tokens import pad, tokenize
-from tests.support import other_kinds
+from tests.support import other_kinds, peers
 from tests.support.answers import accepts, with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
 from tests.support.prompts import some_prompts
@@ -110,7 +113,7 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
     """
     model = model_of(kind)
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf).double())
-    answers = with_options(interp.score(model, questions))
+    answers = with_options(interp.evaluate(model, questions))
     assert len({len(prompt) for prompt in tokenize(model, questions)}) > 1  # so there is padding
     with torch.no_grad():
         expected = torch.cat([plain_logits(kind, model, p).softmax(-1) for p in questions]).float()
@@ -127,7 +130,7 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_change_nothing(kind, questions):
     one, other = (
-        with_options(interp.score(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
+        with_options(interp.evaluate(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
     )
     column = "positive_probability"
     np.testing.assert_allclose(one[column], other[column], rtol=0, atol=1e-5)
@@ -144,8 +147,13 @@ def test_input_gradients_are_captums(kind, few):
         torch.testing.assert_close(scores[prompt.id], expected, **TOLERANCE)
 
 
+@pytest.fixture
+def _peers(monkeypatch):
+    peers.install(monkeypatch)
+
+
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
-def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few):
+def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few, _peers):
     """From token ids, by which a model counts its positions itself."""
     model = model_of(kind)
     scores, predicted = scores_of(model, few, "captum:input_x_gradient")
@@ -170,7 +178,7 @@ def embeddings_read(kind, model):
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
-def test_integrated_gradients_are_captums(kind, few):
+def test_integrated_gradients_are_captums(kind, few, _peers):
     model = model_of(kind)
     scores, predicted = scores_of(model, few[:3], "captum:integrated_gradients")
     mean = model.hf.get_input_embeddings().weight.detach().double().mean(0).float()
@@ -236,7 +244,7 @@ def test_the_answer_stands_where_generation_begins(kind, questions):
     forced = {"forced_bos_token_id": 1} if kind == "bart" else {}
     # Bart's last token is forced too.
     generated = model.hf.generate(ids, max_new_tokens=4, do_sample=False, num_beams=1, **forced)
-    answers = interp.score(model, questions[:1]).answers
+    answers = interp.evaluate(model, questions[:1]).answers
     assert int(generated[0, len(DECODER[kind])]) == answers["predicted_token_id"][0]
 
 
@@ -287,7 +295,7 @@ def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown
         AnswerOption("yes", ("yes",)), AnswerOption("no", ("no", "No")), gold=True
     )
     prompt = dataclasses.replace(questions[0], answer=answer)
-    row = interp.score(model, [prompt]).option_probabilities.iloc[0]
+    row = interp.evaluate(model, [prompt]).option_probabilities.iloc[0]
     expected = plain_logits(kind, model, prompt).detach().softmax(-1)[0]
     assert row["token_ids"].tolist() == [model.tokenizer.convert_tokens_to_ids("yes")]
     assert row["probability"] == pytest.approx(float(expected[row["token_ids"][0]]), rel=1e-5)
@@ -331,7 +339,7 @@ def test_options_of_one_class_are_refused(few):
     both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
     same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
     with pytest.raises(UserError, match="both begin with the token 'YES'"):
-        interp.score(classifier("roberta"), [same])
+        interp.evaluate(classifier("roberta"), [same])
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5", "bart"])
@@ -341,7 +349,7 @@ def test_models_are_loaded_from_a_folder_as_what_they_are(kind, tmp_path, few):
     model.tokenizer.save_pretrained(tmp_path)
     loaded = interp.load_model(str(tmp_path), device="cpu")
     assert loaded.kind is model.kind
-    one, other = (with_options(interp.score(own, few)) for own in (model, loaded))
+    one, other = (with_options(interp.evaluate(own, few)) for own in (model, loaded))
     np.testing.assert_array_equal(one["positive_probability"], other["positive_probability"])
 
 
@@ -370,7 +378,7 @@ def test_models_that_answer_nothing_are_refused():
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_what_only_causal_models_have_is_refused(kind, few):
     with pytest.raises(UserError, match="causal language models"):
-        SoftScore().bind(model_of(kind))(few)
+        bind(SoftScore(), model_of(kind))(few)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
@@ -381,7 +389,7 @@ def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
 
 
 def test_a_classifier_writes_no_texts(few):
-    measured = Generate(max_new_tokens=4).bind(classifier("roberta")).attempt(few)
+    measured = bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
     assert set(measured.errors) == {prompt.id for prompt in few}
     assert "which writes no texts" in measured.errors[few[0].id]
 

@@ -1,7 +1,7 @@
 """The contrasts of each model alone, and over models."""
 
-from interp.analysis.mixed.pooling import MIN_STUDIES
 from interp.report.page import Section, TableItem
+from interp.statistics.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms.contrasts import (
     contrasts_by_model,
     means_by_model,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.equivalence import SMALLEST
 from interp.errors import UserError
 from interp.report.page import FigureItem, Item, TableItem
+from interp.statistics.decisions import SMALLEST
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.contrasts import NOBODY
 from interp_experiments.logical_forms.effects import RESPONSES, Effects, effects

@@ -1,7 +1,7 @@
 """What determines soft accuracy on valid forms."""
 
-from interp.analysis.mixed.linear import MIN_GROUPS
 from interp.report.page import FigureItem, Item, Section, TableItem
+from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.contrasts import Contrasts
 from interp_experiments.logical_forms.effects import Effects

@@ -1,7 +1,7 @@
 """The report's section of contrasts."""
 
-from interp.analysis.equivalence import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp.report.page import Section, TableItem
+from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.contrasts import contrasts
 

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from interp.analysis.corrections import holm
-from interp.analysis.ratio_table import ratio_table
-from interp.analysis.spearman import spearman_table
+from interp.analysis.ratios import ratio_table
+from interp.statistics.classical import spearman_table
+from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.levels import model_level
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.accuracy import accuracy

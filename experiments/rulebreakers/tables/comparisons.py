@@ -5,9 +5,9 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from interp.analysis.clusters import ClusterContrast, ClusterMean
-from interp.analysis.equivalence import SIGNIFICANT
-from interp.analysis.welch import welch_table
+from interp.statistics.classical import welch_table
+from interp.statistics.clusters import ClusterContrast, ClusterMean
+from interp.statistics.decisions import SIGNIFICANT
 from interp_experiments.rulebreakers.results import Results
 
 NOT_SHOWN = "no difference shown"

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from interp.analysis.clusters import ClusterMean, cluster_mean_table
-from interp.analysis.corrections import holm
+from interp.statistics.clusters import ClusterMean, cluster_mean_table
+from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.columns import CLUSTER, WEIGHT
@@ -20,8 +20,8 @@ def confidence(results: Results) -> pd.DataFrame:
 
     `difference` is that within pairs of which both sides are answered positively: the probability
     of the positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker,
-    where it is wrong. Pairs of one entity are one cluster (`interp.analysis.clusters`); `share` is
-    how many pairs are compared. Intervals are cut at -1 and 1.
+    where it is wrong. Pairs of one entity are one cluster (`interp.statistics.clusters`).
+    `share` is how many pairs are compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are the paper's: Welch's test of all positive answers on either
     side. It counts the prompts about one entity as independent, and it compares different entities,

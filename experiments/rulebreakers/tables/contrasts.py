@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.contrasts import Contrast, contrast_table
+from interp.statistics.contrasts import Contrast, contrast_table
 from interp_experiments.rulebreakers.named import NAMED
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
@@ -14,7 +14,7 @@ EXPLORATORY = (Contrast("question_verb"),)
 
 
 def contrasts(results: Results) -> pd.DataFrame:
-    """Differences of paired accuracy (`interp.analysis.contrasts.contrast_table`), by weight."""
+    """Differences of paired accuracy (`interp.statistics.contrasts.contrast_table`), by weight."""
     factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
     pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
     pairs["paired"] = pairs[list(SIDES)].all(axis=1)

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from interp.analysis.corrections import holm
-from interp.analysis.spearman import spearman_table
+from interp.statistics.classical import spearman_table
+from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.entity_features import feature_contrast, most_and_least
 from interp_experiments.rulebreakers.levels import entity_level
 from interp_experiments.rulebreakers.prompts import SIDES

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from interp.analysis.clusters import ClusterContrast, cluster_contrast_table
-from interp.analysis.corrections import holm
+from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
+from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.columns import CLUSTER, WEIGHT
 from interp_experiments.rulebreakers.tables.comparisons import (
@@ -22,7 +22,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
+    (`interp.statistics.clusters`). Tested are all cities, by the probability of the first token, as
     the paper defines familiarity: one test a model. The others only describe how robust it is, and
     have neither p nor finding, since they would be the same test again: the cities whose country
     shares its first token with no other, where there are any, and all cities by the probability of

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from interp.analysis.clusters import ClusterMean, cluster_mean_table
-from interp.analysis.corrections import holm
-from interp.analysis.discrimination import concordance, discrimination_table
-from interp.analysis.proportions import proportions
+from interp.statistics.clusters import ClusterMean, cluster_mean_table
+from interp.statistics.decisions import holm
+from interp.statistics.discrimination import concordance, discrimination_table
+from interp.statistics.proportions import proportions
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.tables.accuracy import accuracy
@@ -20,7 +20,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     Columns are model; finding, in words; concordance with low, high, p, p_holm: the share of pairs
     whose non-rulebreaker has the higher probability of the positive answer relative to both, held
     against a half; paired_accuracy with its interval; then those of
-    `interp.analysis.discrimination`: AUROC of that relative probability, d' and bias of the
+    `interp.statistics.discrimination`: AUROC of that relative probability, d' and bias of the
     answers, and the paired accuracies to be expected by the rates of positive answers.
 
     Concordance and AUROC use every prompt, and need no line between Yes and No.

@@ -1,18 +1,21 @@
-"""Attention (Bahdanau et al. 2015), as inseq aggregates it."""
+"""Attention methods: attention itself, rollout, and norms of attention-weighted values."""
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from interp.attribution.shared_pass import Captured, Need
+from interp.attribution.method import Captured, Heads, Need
+from interp.errors import UserError
+from interp.models.architectures import attentions_of
 from interp.models.model import Model
+from interp.models.sites import check_sites
 
 
 class Attention:
     """What the last prompt token, which predicts the answer, attends to: mean of heads and layers.
 
-    Every layer counts alike: each is divided by what it pays to the prompt's tokens, which is 1 but
-    where it pays part of its attention to no token (the sinks of gpt-oss).
+    Every layer counts alike: its weights on the prompt's tokens are divided by their sum, which is
+    1 unless part of the attention goes to no token (the sinks of gpt-oss).
     """
 
     needs: frozenset[Need] = frozenset({"attention_rows"})
@@ -25,3 +28,92 @@ class Attention:
         mask = captured.batch.attention_mask
         rows = [row.to(mask.device).masked_fill(mask == 0, 0.0) for row in captured.attention_rows]
         return torch.stack([row / row.sum(-1, keepdim=True) for row in rows]).mean(0)
+
+
+class AttentionRollout:
+    """What reaches the last token if attention and residual stream carry half each, layer by layer.
+
+    Each layer is (A + I) with rows that sum to 1, A the mean over heads.
+
+    Raises:
+        UserError: the model's architecture is not understood, or that of an encoder.
+    """
+
+    needs: frozenset[Need] = frozenset({"attention_maps"})
+
+    def __init__(self, model: Model) -> None:
+        refuse_encoder("attention_rollout", model)
+        check_sites(model, ["pattern"])
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Shares of each token, never negative, which sum to 1."""
+        mask = captured.batch.attention_mask
+        reached = torch.zeros(mask.shape, device=mask.device)
+        reached[:, -1] = 1.0
+        for attention in reversed(captured.attention_maps):
+            weights = attention.to(reached)
+            # Attention to sinks (gpt-oss) is shared by the others in proportion.
+            total = 1.0 + weights.sum(-1)
+            reached = (reached / total).unsqueeze(1).bmm(weights).squeeze(1) + reached / total
+        return reached
+
+
+def refuse_encoder(name: str, model: Model) -> None:
+    """Refuse a model whose tokens also attend to later ones, for a method that reads heads.
+
+    Raises:
+        UserError: it is an encoder.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"the method {name} is not defined for encoders such as {model.name}: it reads the "
+            "attention of causal models. Leave it out of --methods; input_gradient, "
+            "input_x_gradient, attention and leave_one_out:deletion, for instance, take encoders"
+        )
+
+
+class ValueWeightedNorm:
+    """The norm of what a head brings to the last token from a token, mean over heads, then layers.
+
+    That is the head's attention to the token times the token's value, projected into the residual
+    stream; without the norm that some architectures apply to the sum of all heads and tokens.
+
+    Raises:
+        UserError: the model's architecture is not understood, or that of an encoder.
+    """
+
+    needs: frozenset[Need] = frozenset({"heads"})
+
+    def __init__(self, model: Model) -> None:
+        refuse_encoder("value_weighted_norm", model)
+        check_sites(model, ["v", "z", "pattern"])
+        self._model = model
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Norms in the unit of the residual stream, never negative."""
+        path = self._model.architecture.heads_out
+        attentions = attentions_of(self._model.hf, self._model.architecture)
+        norms = [
+            _mean_norm(attention.get_submodule(path), heads).to(captured.embeddings.device)
+            for attention, heads in zip(attentions, captured.heads, strict=True)
+        ]
+        return torch.stack(norms).mean(0)
+
+
+@torch.no_grad()
+def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
+    """The mean over heads of |A_hi (v_i W_O)_h|.
+
+    The projection is called head by head, since quantized or offloaded weights cannot be read.
+    """
+    count = heads.weights.shape[1]
+    values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)
+    nothing = torch.zeros_like(values)
+    bias = projection(nothing[:1, :1].flatten(2))
+    total = torch.zeros_like(heads.weights[:, 0], dtype=torch.float32)
+    for head in range(count):
+        alone = nothing.clone()
+        alone[:, :, head] = values[:, :, head]
+        projected = (projection(alone.flatten(2)) - bias).float().norm(dim=-1)
+        total += heads.weights[:, head].float() * projected
+    return total / count

@@ -7,10 +7,10 @@ import torch
 
 import interp
 from interp.analysis.segments import segment_table
-from interp.attribution.counterfactual import counterfactual_tokens
-from interp.attribution.methods.context_cite import MASKS, PENALTY, drawn_coalitions
+from interp.attribution.explained import SegmentGame
+from interp.attribution.methods.gradient import counterfactual_tokens
+from interp.attribution.methods.perturbation import MASKS, PENALTY, drawn_coalitions
 from interp.attribution.registry import find_method, method_names
-from interp.attribution.segment_game import SegmentGame
 from interp.models.backward_rules import GIM, backward_rules
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize

@@ -11,11 +11,17 @@ from interp.attribution.registry import method_names
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.reading.tokens import tokenize
+from tests.support import peers
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 CAPTUM = [name for name in method_names() if name.startswith("captum:")]
+
+
+@pytest.fixture(autouse=True)
+def _peers(monkeypatch):
+    peers.install(monkeypatch)
 
 
 def by_method(model, prompts, methods, **options):

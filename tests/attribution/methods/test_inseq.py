@@ -8,19 +8,24 @@ import torch
 
 import interp
 from interp.attribution.methods.attention import Attention
-from interp.attribution.methods.input_gradient import InputGradient
+from interp.attribution.methods.gradient import InputGradient
 from interp.models.organisms import DEFAULT
-from tests.support.other_kinds import classifier
+from tests.support import peers
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
-pytest.importorskip("inseq", reason="the extra inseq is not installed")
+pytest.importorskip("inseq", reason="the peer is not installed")
 
 TOKEN_TOLERANCE = 1e-5
 RATIO_TOLERANCE = 1e-4
 
 SIX = ("llama", "mistral", "phi3", "gemma2", "qwen2", "gpt2")
+
+
+@pytest.fixture(autouse=True)
+def _peers(monkeypatch):
+    peers.install(monkeypatch)
 
 
 INSEQ = {"input_gradient": "inseq:saliency", "attention": "inseq:attention"}
@@ -175,8 +180,3 @@ def test_a_padding_token_that_equals_a_prompt_token_deletes_nothing(prompts):
         assert_parity(model, list(prompts)[:4])
     finally:
         tokenizer.pad_token = before
-
-
-def test_other_kinds_of_models_are_refused(prompts):
-    with pytest.raises(interp.UserError, match="methods of inseq take causal language models"):
-        interp.attribute(classifier("roberta"), prompts, methods=["inseq:saliency"])

@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from interp.attribution.coalitions import Coalitions
-from interp.attribution.games import interactions, leave_one_out, shapley_values
+from interp.attribution.games import Coalitions, interactions, leave_one_out, shapley_values
 from interp.prompts.mixing import donors_of
 from interp_experiments.organisms.dose_text import DoseText
 from interp_experiments.organisms.dose_verify import spread_prompts

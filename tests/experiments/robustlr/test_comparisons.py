@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.analysis.contrasts import Contrast, contrast_table
+from interp.statistics.contrasts import Contrast, contrast_table
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.decisive import LENGTH, POSITION
+from interp.analysis.segments import LENGTH, POSITION
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.prompts.source import PromptSource

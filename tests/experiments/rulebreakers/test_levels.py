@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from interp.analysis.accuracy import accuracy_by
-from interp.analysis.ratio_table import ratio_table
+from interp.analysis.ratios import ratio_table
 from interp.errors import UserError
 from interp_experiments.rulebreakers.levels import entity_level, model_level, prompt_level
 

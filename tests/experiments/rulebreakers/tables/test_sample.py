@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.analysis.accuracy import accuracy_by
-from interp.analysis.attribution_table import attribution_table
-from interp.analysis.ratio_table import ratio_table
+from interp.analysis.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
 from interp_experiments.rulebreakers.levels import model_level
 from interp_experiments.rulebreakers.prompts import SIDES

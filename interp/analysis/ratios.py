@@ -1,0 +1,216 @@
+"""Score ratios by model: the attribution table (Tables 2 and 3), and robust summaries.
+
+A ratio has no upper end. One prompt whose denominator is close to zero can carry the mean of
+thousands, so that the mean exceeds one where nearly all ratios are below it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import stdtrit
+
+from interp.analysis.accuracy import accuracy_table
+from interp.attribution.registry import DEFAULT_METHODS
+from interp.errors import UserError
+from interp.statistics.clusters import FEWEST, NAN, standard_error, too_few
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import (
+    UPPER,
+    geometric_mean,
+    grouped,
+    largest_share,
+    percentile_interval,
+    weighted_mean,
+    weighted_quantile,
+    weighted_sd,
+)
+
+Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
+"""Reduces values and their weights to one number."""
+
+_RATIOS: Mapping[str, Mapping[str, Summary]] = {
+    "ratio": {"{method}_ratio": weighted_mean, "{method}_sd": weighted_sd},
+    "ratio_unnormalized": {
+        "{method}_ratio_unnormalized": weighted_mean,
+        "{method}_unnormalized_sd": weighted_sd,
+    },
+}
+"""Column of the ratios to its mean and standard deviation in this table."""
+
+_ROBUST: Mapping[str, Summary] = {
+    "{method}_geometric": geometric_mean,
+    "{method}_median": partial(weighted_quantile, share=0.5),
+    "{method}_largest_share": largest_share,
+}
+"""Summaries that no single prompt decides, and whether one decides the mean."""
+
+
+def column_name(method: str) -> str:
+    """What columns call a method: the published tables say "gradient" for the input gradient."""
+    return "gradient" if method == "input_gradient" else method
+
+
+def attribution_table(
+    ratios: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per model, in the column order of the published tables.
+
+    Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
+    standard deviation over all prompts of the ratio of the means of two segments (premise 2 over
+    premise 1 where there are premises); the same four of the ratio of the sums; paired_accuracy,
+    the accuracy of each side, prompts. Further methods follow these two in both fours. A method
+    that was not run is empty; prompts whose ratio is undefined are left out of the means.
+
+    Each prompt counts by its weight, so that the numbers are those of the whole data set where a
+    sample took more of one stratum than of another. Last come, for each method, {method}_geometric
+    and {method}_median of the ratios of means, and {method}_largest_share: the part of their sum
+    that the largest one holds. Where that is more than 0.05, the mean depends on one prompt; the
+    other two do not.
+
+    Args:
+        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        answers: rows of the answers table.
+        prompts: the prompts table.
+
+    Raises:
+        UserError: ratios of several targets.
+    """
+    targets = ratios["target"].unique()
+    if len(targets) > 1:
+        raise UserError(
+            f"the ratios are of the targets {', '.join(targets)}; expected one, choose its rows"
+        )
+    methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
+    weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
+    statistics = [
+        _by_model(weighed[weighed["method"] == method], column, summaries, column_name(method))
+        for column, summaries in _RATIOS.items()
+        for method in methods
+    ]
+    robust = [
+        _by_model(weighed[weighed["method"] == method], "ratio", _ROBUST, column_name(method))
+        for method in methods
+    ]
+    accuracy = accuracy_table(answers, prompts)
+    table = accuracy[["model"]].join(pd.concat(statistics, axis="columns"), on="model")
+    table = table.join(accuracy.drop(columns="model"))
+    return table.join(pd.concat(robust, axis="columns"), on="model")
+
+
+def _by_model(
+    ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
+) -> pd.DataFrame:
+    """One row per model: the summaries of the ratios that are defined."""
+    rows = {
+        model: {
+            name.format(method=method): summary(
+                *(members[name].to_numpy(dtype=float) for name in (column, "weight"))
+            )
+            for name, summary in summaries.items()
+        }
+        for model, members in ratios.dropna(subset=[column]).groupby("model")
+    }
+    names = [name.format(method=method) for name in summaries]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names, dtype=float)
+
+
+LARGE_SHARE = 0.05
+"""A prompt that holds more of the sum of all ratios carries their mean."""
+
+RESAMPLES = 2000
+"""Bootstrap resamples of the clusters."""
+
+KINDS = ("ratio", "ratio_unnormalized")
+"""Columns of the ratios: of means over tokens (Table 2), and of sums (Table 3)."""
+
+_NUMBERS = (
+    "largest_share",
+    *("geometric", "geometric_low", "geometric_high"),
+    *("median", "median_low", "median_high"),
+    *("mean", "mean_low", "mean_high"),
+    "sd",
+)
+
+
+def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+    """One row per model, method and kind of ratio, weighted to the data set.
+
+    Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
+    "ratio_unnormalized"); largest_share: the largest part of the sum of all ratios that one prompt
+    holds; geometric mean, median and mean, each with its 95% interval: percentile bootstrap over
+    clusters, of the median Woodruff's (1952, JASA 47) with Student's t, which reads the quantiles
+    at the ends of the interval of the share below it; sd, of a sample; prompts, clusters; note.
+    The geometric mean is 0 where a ratio is. Undefined ratios are left out. Intervals are undefined
+    below ten clusters.
+
+    Args:
+        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        prompts: the prompts table, with prompt_id, weight and the cluster.
+        cluster: the column of the clusters of prompts, such as their entity.
+    """
+    rows = ratios.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+    found = [
+        {**cell, "method": column_name(str(cell["method"])), "ratio": kind, **_summary(members)}
+        for kind in KINDS
+        for cell, members in (
+            (cell, members.rename(columns={kind: "value", cluster: "cluster"}))
+            for cell, members in grouped(rows.dropna(subset=[kind]), ["model", "method"])
+        )
+    ]
+    columns = ["model", "method", "ratio", *_NUMBERS, "prompts", "clusters", "note"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _summary(rows: pd.DataFrame) -> dict[str, object]:
+    values, weights = (rows[name].to_numpy(dtype=float) for name in ("value", "weight"))
+    clusters = pd.factorize(rows["cluster"])[0]
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(values)
+    count = int(clusters.max()) + 1
+    means = (_mean(column, weights, clusters) for column in (logarithms, values))
+    (geometric, mean), median = means, _median(values, weights, clusters)
+    largest, sd = largest_share(values, weights), weighted_sd(values, weights)
+    numbers = (largest, *np.exp(geometric), *median, *mean, sd)
+    found = dict(zip(_NUMBERS, map(float, numbers), strict=True))
+    return {
+        **found,
+        "prompts": len(rows),
+        "clusters": count,
+        "note": too_few(count) if count < FEWEST else "",
+    }
+
+
+def _mean(
+    values: Float[np.ndarray, " prompts"],
+    weights: Float[np.ndarray, " prompts"],
+    clusters: Int[np.ndarray, " prompts"],
+) -> tuple[float, float, float]:
+    """The weighted mean and its interval."""
+    sums = np.column_stack(
+        [np.bincount(clusters, column) for column in (weights * values, weights)]
+    )
+    mean = sums[:, 0].sum() / sums[:, 1].sum()
+    if len(sums) < FEWEST or not np.isfinite(mean):
+        return mean, NAN, NAN
+    resampled = bootstrap_sums(sums, resamples=RESAMPLES)
+    return mean, *percentile_interval(resampled[:, 0] / resampled[:, 1])
+
+
+def _median(
+    values: Float[np.ndarray, " prompts"],
+    weights: Float[np.ndarray, " prompts"],
+    clusters: Int[np.ndarray, " prompts"],
+) -> tuple[float, float, float]:
+    """The weighted median and its interval."""
+    quantile = partial(weighted_quantile, values, weights)
+    median = quantile(0.5)
+    count = int(clusters.max() + 1)
+    if count < FEWEST:
+        return median, NAN, NAN
+    shares = (values < median) + (values == median) / 2
+    deviations = np.bincount(clusters, weights * (shares - np.average(shares, weights=weights)))
+    half = float(stdtrit(count - 1, UPPER)) * standard_error(deviations, weights.sum())
+    return median, quantile(0.5 - half), quantile(0.5 + half)

@@ -1,0 +1,197 @@
+"""Gradient methods, which read the shared passes of a batch.
+
+A norm divides by the length of what it reads, so that its own gradient removes what points along
+it: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
+(Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
+
+Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
+prompt's template: the first whose segments come closest in number of tokens. A segment of n tokens
+whose donor has m takes, at its token i, the donor's token floor((i + 1/2) m / n): token by token
+where m is n.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from interp.attribution.method import Captured, Need
+from interp.errors import UserError
+from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
+from interp.models.hooks import hooked
+from interp.models.kinds import TEXT_TO_TEXT
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of, mixed
+from interp.reading.readers import reader_of
+from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
+
+
+def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batch token size"]:
+    """Embeddings of the batch's tokens, with the tokens of segments replaced by their donors'.
+
+    Raises:
+        UserError: a prompt without a donor of another instance.
+    """
+    token_ids = batch.token_ids.clone()
+    for row, prompt in enumerate(batch.prompts):
+        token_ids[row, batch.unpadded(row)] = torch.tensor(
+            counterfactual_tokens(model, prompt), device=token_ids.device
+        )
+    return reader_of(model).embed(token_ids)
+
+
+def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
+    """The prompt's tokens, with those of segments replaced by their donor's.
+
+    Raises:
+        UserError: it has no donor of another instance.
+    """
+    donors = donors_of(prompt.prompt, "instance")
+    if not donors:
+        raise UserError(
+            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
+            "counterfactual baseline takes; choose methods without one, such as input_gradient"
+        )
+    names = tuple(donors[0].segments)
+    given = (tokenize(model, [mixed(prompt.prompt, donor)])[0] for donor in donors)
+    nearest = _nearest(prompt, given, names)
+    token_ids = list(prompt.token_ids)
+    for name in names:
+        (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
+        count, others = end - start, other_end - other
+        for index in range(count):
+            source = other + (2 * index + 1) * others // (2 * count)
+            token_ids[start + index] = nearest.token_ids[source]
+    return token_ids
+
+
+def _nearest(
+    prompt: TokenizedPrompt, given: Iterator[TokenizedPrompt], names: Sequence[str]
+) -> TokenizedPrompt:
+    """The first with the closest lengths; the search stops at the first with equal lengths."""
+    best, least = prompt, math.inf
+    for other in given:
+        unequal = sum(abs(_length(prompt, name) - _length(other, name)) for name in names)
+        if unequal < least:
+            best, least = other, unequal
+        if not unequal:
+            break
+    return best
+
+
+def _length(prompt: TokenizedPrompt, name: str) -> int:
+    start, end = prompt.segments[name]
+    return end - start
+
+
+class InputGradient:
+    """|d target / d embedding| of each token, in the L2 norm."""
+
+    needs: frozenset[Need] = frozenset({"input_gradient"})
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Norms in the target's unit per unit of embedding, never negative."""
+        norms: Tensor = captured.input_gradient.float().norm(dim=-1)
+        return norms
+
+
+class InputXGradient:
+    """Embedding . d target / d embedding of each token: its part of a linear target."""
+
+    needs: frozenset[Need] = frozenset({"input_gradient"})
+
+    def __init__(self, model: Model) -> None:
+        """Take a model that reads more of an embedding than its direction."""
+        refuse_normed_embeddings(model)
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Signed, in the target's unit."""
+        # Products may cancel each other: they are summed in fp32, or in fp64 as the model's own.
+        wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
+        products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
+        return products.sum(-1)
+
+
+def refuse_normed_embeddings(model: Model) -> None:
+    """Refuse a model in which a norm alone reads each token's embedding, such as ModernBERT.
+
+    Such a model gives the same answer if an embedding is multiplied by any factor, so that
+    embedding . gradient is zero by Euler's theorem; the scores would only show what the norm's
+    epsilon leaves.
+
+    Raises:
+        UserError: it is such a model.
+    """
+    readers = _readers_of_embeddings(model)
+    if readers and all("norm" in type(module).__name__.lower() for module in readers):
+        raise UserError(
+            f"the method input_x_gradient is zero for {model.name} by construction: a "
+            f"{type(readers[0]).__name__} norms each token's embedding before anything else reads "
+            "it, so that the answer does not depend on the embedding's length. Leave it out of "
+            "--methods; input_gradient, frozen_norms and leave_one_out:deletion, for instance, "
+            "take such models"
+        )
+
+
+def _readers_of_embeddings(model: Model) -> list[nn.Module]:
+    """The modules that receive the token embeddings themselves, found by one short pass."""
+    stack: Any = model.hf.get_encoder() if model.kind is TEXT_TO_TEXT else model.hf.base_model
+    embedded: list[Tensor] = []
+    readers: list[nn.Module] = []
+
+    def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        embedded.append(output)
+
+    def see(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        given = inputs[0] if inputs else None
+        if isinstance(given, Tensor) and any(given.data_ptr() == e.data_ptr() for e in embedded):
+            readers.append(module)
+
+    ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
+    embedding = stack.get_input_embeddings()
+    hooks = embedding.register_forward_hook(keep), register_module_forward_pre_hook(see)
+    with hooked(*hooks), model.measuring(), torch.no_grad():
+        stack(input_ids=ids)
+    return readers
+
+
+class FrozenNorms(InputXGradient):
+    """Embedding . gradient through norms whose denominators are constants.
+
+    Raises:
+        UserError: the model's architecture is not understood.
+    """
+
+    rules = FROZEN_NORMS
+
+    def __init__(self, model: Model) -> None:
+        check_rules(model, self.rules)
+
+
+class Gim:
+    """(Embedding - donor's embedding) . gradient by the rules of GIM.
+
+    Raises:
+        UserError: the model's architecture is not understood, or its gates are not known.
+    """
+
+    needs: frozenset[Need] = frozenset({"input_gradient"})
+    rules = GIM
+
+    def __init__(self, model: Model) -> None:
+        check_rules(model, self.rules)
+        self._model = model
+
+    def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
+        """Signed, in the target's unit; zero where the donor has the same token."""
+        donors = counterfactual_embeddings(self._model, captured.batch)
+        differences = captured.embeddings.float() - donors.float()
+        products: Tensor = (differences * captured.input_gradient.float()).sum(-1)
+        return products

@@ -1,0 +1,117 @@
+"""Perturbation methods: leave-one-out (Li et al. 2016), exact Shapley values, ContextCite.
+
+They read the target of prompts in which some segments are missing or come from donors.
+"""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+
+from interp.attribution.explained import ExplainedPrompt
+from interp.attribution.games import shapley_values
+from interp.attribution.method import SegmentScores
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.reading.tokens import TokenizedPrompt
+
+
+class ByDonor:
+    """The target minus its mean over donors that replace one segment."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Signed, in the target's unit; they need not add up."""
+        segments = explained.game.segments
+        everyone = 2 ** len(segments) - 1
+        left = [everyone ^ 1 << player for player in range(len(segments))]
+        whole, *without = explained.game.values([everyone, *left]).tolist()
+        return SegmentScores({n: whole - v for n, v in zip(segments, without, strict=True)})
+
+
+class ByDeletion:
+    """The target minus that without the tokens of one segment; the others close up."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Signed, in the target's unit; they need not add up."""
+        prompt = explained.prompt
+        shorter = [without(prompt, [name]) for name in prompt.segments]
+        whole, *left = explained.values_of([prompt, *shorter])
+        return SegmentScores({n: whole - v for n, v in zip(prompt.segments, left, strict=True)})
+
+
+def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
+    """The prompt without the tokens of some segments, which it no longer has.
+
+    Raises:
+        UserError: nothing is left.
+    """
+    gone = {token for name in names for token in range(*prompt.segments[name])}
+    kept = tuple(token for place, token in enumerate(prompt.token_ids) if place not in gone)
+    if not kept:
+        raise UserError(
+            f"prompt {prompt.prompt.id} is nothing but its segment {names[0]!r}, so that nothing "
+            "is left without it; leave the method out"
+        )
+    return replace(prompt, token_ids=kept, segments={}, roles={})
+
+
+class Shapley:
+    """What each segment adds to the target over its donors, the mean over all orders of joining."""
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Scores that add up to the target of the prompt minus that of its donors."""
+        values = explained.game.values()
+        scores = shapley_values(values)
+        gap = float(scores.sum() - (values[-1] - values[0]))
+        return SegmentScores(dict(zip(explained.game.segments, scores.tolist(), strict=True)), gap)
+
+
+MASKS = 32
+"""Random coalitions that the surrogate is fitted to; each segment is in half of them."""
+
+PENALTY = 0.01
+"""Weight of the absolute coefficients, of standardised masks."""
+
+
+class ContextCite:
+    """The weights of segments in a LASSO of the target on which segments are kept.
+
+    A segment that is not kept comes from donors; in the original it is deleted.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Take any model."""
+
+    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+        """Signed, in the target's unit per segment; zero where the penalty outweighs it."""
+        # Costly to import.
+        from sklearn.linear_model import Lasso
+        from sklearn.preprocessing import StandardScaler
+
+        game = explained.game
+        coalitions = drawn_coalitions(explained.prompt.prompt.id, len(game.segments))
+        masks = np.array(
+            [[c >> player & 1 for player in range(len(game.segments))] for c in coalitions]
+        )
+        values = game.values(coalitions)
+        if not np.isfinite(values).all():
+            return SegmentScores.undefined(game.segments)
+        scaler = StandardScaler().fit(masks)
+        fitted = Lasso(alpha=PENALTY).fit(scaler.transform(masks), values)
+        weights = fitted.coef_ / scaler.scale_
+        return SegmentScores(dict(zip(game.segments, weights.tolist(), strict=True)))
+
+
+def drawn_coalitions(seed: str, players: int) -> list[int]:
+    """Random coalitions, the same for the same seed; every one is as likely as any other."""
+    rng = random.Random(f"masks {seed}")
+    return [int(rng.random() * 2**players) for _ in range(MASKS)]

@@ -1,1 +1,0 @@
-"""Other libraries that run patches, imported only when asked for."""

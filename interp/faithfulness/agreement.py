@@ -1,0 +1,286 @@
+"""How scores agree with effects: by segment, and by what is kept or removed in their order.
+
+Some metrics compare single segments: the top segment, signs, ranks, shares, planted causes. Others
+keep or remove segments one after another, the highest score first. Where scores tie, these are the
+mean over all orders that the scores allow: equal scores for all segments give the mean over all k!
+orders, which is what a random order is worth.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import permutations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+Scores = Float[ndarray, "*methods prompt segment"]
+"""Scores of the segments of some prompts, by any number of methods."""
+
+Effects = Float[ndarray, "prompt segment"]
+"""What each segment does, in logits: its Shapley value, or its leave-one-out effect."""
+
+Values = Float[ndarray, "prompt coalition"]
+"""v(S) in logits; bit i of a coalition's number says that segment i is kept."""
+
+ByPrompt = Float[ndarray, "*methods prompt"]
+"""A metric of each prompt; NaN where it is undefined."""
+
+LEAST_EFFECT = 0.1
+"""Effects below this, in nats, are too small to be told apart or to be divided by."""
+
+
+NEXT_TO_NOTHING = 1e-12
+"""Sums of fp64 numbers that are nothing may differ from zero by so much."""
+
+
+def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
+    """One array over another of the same or a broadcast shape; NaN where that is nothing."""
+    tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
+    found = np.full(tops.shape, np.nan)
+    np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > NEXT_TO_NOTHING)
+    return found
+
+
+NOT_NIL = 0.05
+"""A segment whose effect is above this share of the largest one has a sign to be found."""
+
+
+def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
+    """Whether the segment of the largest |score| is that of the largest |effect|: 1 or 0.
+
+    Of m tied scores each counts 1/m, so that equal scores for k segments give 1/k, the chance of
+    a random order. NaN where no effect reaches `LEAST_EFFECT`.
+    """
+    chosen, true = _largest(np.abs(scores)), _largest(np.abs(effects))
+    hits = ratio((chosen & true).sum(-1), chosen.sum(-1))
+    return np.where(np.abs(effects).max(-1) < LEAST_EFFECT, np.nan, hits)
+
+
+def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
+    """The share of segments whose score has the sign of their effect, from 0 to 1.
+
+    Of the segments with |effect| > 5% of the prompt's largest and at least `LEAST_EFFECT`; NaN
+    where there is none. A score of zero counts half.
+    """
+    sizes = np.abs(effects)
+    counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
+    right = (1 + np.sign(scores) * np.sign(effects)) / 2
+    return ratio((right * counted).sum(-1), counted.sum(-1))
+
+
+def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
+    """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
+
+    Concordant minus discordant pairs of segments over the geometric mean of the pairs that are not
+    tied in either (Kendall 1945). NaN below three segments, or where all are tied.
+    """
+    if effects.shape[-1] < 3:
+        return np.full(scores.shape[:-1], np.nan)
+    one, other = np.triu_indices(effects.shape[-1], 1)
+    ours, true = (np.sign(np.abs(x)[..., one] - np.abs(x)[..., other]) for x in (scores, effects))
+    untied = np.sqrt((ours != 0).sum(-1) * (true != 0).sum(-1))
+    return ratio((ours * true).sum(-1), untied)
+
+
+def share(scores: Scores, first: int, second: int) -> ByPrompt:
+    """The part of the second segment in the |scores| of two, from 0 to 1; NaN of two zeros."""
+    one, other = (np.abs(scores[..., place]) for place in (first, second))
+    return ratio(other, one + other)
+
+
+def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
+    """Whether the segment of the larger score is the planted one: 1 or 0, equal scores 0.5.
+
+    Args:
+        shares: the second segment's part of the |scores| of two (`share`).
+        planted: the probability that the second segment decides, 0 or 1 where it is known; a
+            probability between gives the expected hits. NaN where nothing is planted.
+    """
+    second = (1 + np.sign(shares - 0.5)) / 2
+    return np.asarray(second * planted + (1 - second) * (1 - planted))
+
+
+def rank_correlation(
+    x: ByPrompt, y: ByPrompt, weights: Float[np.ndarray, " prompt"]
+) -> Float[np.ndarray, "*methods"]:
+    """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
+
+    Ranks are those of the prompts where both are defined, correlated with the prompts' weights; NaN
+    where either is constant.
+    """
+    both = ~(np.isnan(x) | np.isnan(y))
+    mass = weights * both
+    # What is not ranked is put last, where it changes no other rank.
+    ranked = [_centred(_ranks(np.where(both, part, np.inf)), mass) for part in (x, y)]
+    covariance, one, other = (
+        (mass * a * b).sum(-1)
+        for a, b in ((ranked[0], ranked[1]), (ranked[0], ranked[0]), (ranked[1], ranked[1]))
+    )
+    return ratio(covariance, np.sqrt(one * other))
+
+
+def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
+    """Spearman's correlation, over all coalitions S, of the summed scores of S with v(S).
+
+    From -1 to 1; the linear datamodeling score (Park et al. 2023; of contexts, Cohen-Wang et al.
+    2024) with every coalition in place of a sample. NaN where either is constant.
+    """
+    coalitions = np.arange(values.shape[-1])
+    kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
+    # Sums of the same segments in another order may differ in the last bits.
+    sums = np.round(scores @ kept.T, 12)
+    equal = np.ones(values.shape[-1])
+    return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
+
+
+def _largest(sizes: Scores) -> np.ndarray:
+    """Where a segment is the largest, ties included."""
+    return np.asarray(sizes >= sizes.max(-1, keepdims=True))
+
+
+def _ranks(values: ByPrompt) -> ByPrompt:
+    return np.asarray(rankdata(values, axis=-1))
+
+
+def _centred(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
+    """Deviations from the weighted mean."""
+    mean = ratio((mass * ranks).sum(-1), mass.sum(-1))
+    return ranks - np.nan_to_num(mean)[..., None]
+
+
+Curves = Float[np.ndarray, "prompt order kept"]
+"""v of the first r segments of each order, r = 0 ... k."""
+
+ByOrder = Float[np.ndarray, "prompt order"]
+
+
+def necessity(scores: Scores, values: Values) -> ByPrompt:
+    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if all hangs on R.
+
+    Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN where
+    |v(N) - v(0)| is below `LEAST_EFFECT`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _normed(left[..., 1], kept))
+
+
+def sufficiency(scores: Scores, values: Values) -> ByPrompt:
+    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R alone does it all.
+
+    Normalised sufficiency (DeYoung et al. 2020), undefined as `necessity`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
+
+
+def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
+    """CPR: the area under NS over the share of segments that are kept; the higher, the better.
+
+    By trapezoids from no segment to all (Mueller et al. 2025, of circuits), undefined as
+    `necessity`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
+
+
+def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
+    """CMD: the area of |1 - NS| over the share of segments that are kept; the lower, the better.
+
+    Never negative, 0 only if no segment is needed (Mueller et al. 2025), undefined as `necessity`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
+
+
+def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
+    """NAOPC = (AOPC - min) / (max - min) over all k! orders, from 0 to 1 (Edin et al. 2024).
+
+    Exact, since all orders are known. NaN where orders differ by less than `LEAST_EFFECT`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _naopc(left))
+
+
+def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
+    """NAOPC with the most relevant first minus that with the least relevant first, from -1 to 1.
+
+    0 for a random order; undefined as `normalized_aopc`.
+    """
+    return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
+
+
+def recovered(scores: Scores, values: Values) -> ByPrompt:
+    """Area under v(R) - v(0) over the share of segments kept, in logits: the numerator of CPR.
+
+    Its mean over prompts, over that of v(N) - v(0), is CPR as a ratio of means, on which no prompt
+    of a small difference decides.
+    """
+    return _over_orders(scores, values, lambda kept, left: _area(kept - kept[..., :1]))
+
+
+def _over_orders(
+    scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
+) -> ByPrompt:
+    """The mean of a metric over the orders that the scores allow.
+
+    `metric` is given v of what is kept, and v(N) minus v of what is left when it is removed.
+    """
+    segments = scores.shape[-1]
+    orders, coalitions = _orders(segments)
+    kept = values[:, coalitions]
+    left = values[:, [[-1]]] - values[:, coalitions[0, -1] ^ coalitions]
+    allowed = _allowed(scores, orders)
+    by_order = metric(kept, left)
+    undefined = np.isnan(by_order).any(-1)
+    means = ratio((allowed * np.nan_to_num(by_order)).sum(-1), allowed.sum(-1))
+    return np.where(undefined, np.nan, means)
+
+
+def _allowed(
+    scores: Scores, orders: Int[np.ndarray, "order segment"]
+) -> Bool[np.ndarray, "*methods prompt order"]:
+    """Whether scores never rise along an order."""
+    along = scores[..., orders]
+    return np.asarray((along[..., :-1] >= along[..., 1:]).all(-1))
+
+
+@lru_cache(maxsize=8)
+def _orders(
+    segments: int,
+) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
+    """All orders of so many segments, and the coalition of the first r segments of each."""
+    orders = np.array(list(permutations(range(segments))), dtype=np.int64)
+    coalitions = np.concatenate(
+        [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1
+    )
+    return orders, coalitions
+
+
+def _faithfulness(kept: Curves) -> Curves:
+    """NS of the first r segments."""
+    return _normed(kept - kept[..., :1], kept)
+
+
+def _normed(effects: np.ndarray, kept: Curves) -> np.ndarray:
+    """Effects over v(N) - v(0); NaN where that is next to nothing."""
+    whole = kept[..., -1] - kept[..., 0]
+    whole = np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole)
+    return np.asarray(effects / (whole[..., None] if effects.ndim > whole.ndim else whole))
+
+
+def _area(curves: Curves) -> ByOrder:
+    """The area under curves over r / k, by trapezoids."""
+    return np.asarray(np.trapezoid(curves, axis=-1) / (curves.shape[-1] - 1))
+
+
+def _aopc(left: Curves) -> ByOrder:
+    """AOPC = mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
+
+    The area over the perturbation curve of Samek et al. 2017, with donors as the perturbation.
+    """
+    return np.asarray(left[..., 1:].mean(-1))
+
+
+def _naopc(left: Curves) -> ByOrder:
+    areas = _aopc(left)
+    low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
+    spread = np.where(high - low < LEAST_EFFECT, np.nan, high - low)
+    return np.asarray((areas - low) / spread)

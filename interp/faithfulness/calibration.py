@@ -1,0 +1,253 @@
+"""`python -m interp.faithfulness.calibration DIR`: how well shares say which segment decides.
+
+DIR is a finished study of several organisms. For each method a monotone map is fitted, from a
+segment's share of the scores of two to the probability that it is the one that decides: isotonic
+regression, by pooled adjacent violators. Both segments of a prompt are used, the second with the
+complementary share, so that the map does not prefer a place. The segment that decides is the one
+that was planted or, where a card does not say, the one with the larger Shapley value.
+
+Printed is how well each organism is predicted by the map of the others; with `--sealed`, how well
+the maps do on organisms that they have not seen. The error of a map must be read next to its floor:
+what it would be if every probability were right.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import roc_auc_score
+
+from interp.errors import UserError
+from interp.faithfulness.results import check_measured, shares_of, tables_of
+from interp.faithfulness.trials import trials_of
+from interp.report.console import print_table
+from interp.studies.folder import StudyFolder
+
+FEWEST = 10
+"""Prompts that an organism needs in order to be held out."""
+
+Shares = Float[np.ndarray, " prompt"]
+Decides = Bool[np.ndarray, " prompt"]
+
+BINS = 10
+"""Bins of equal width of the calibration error."""
+
+DRAWS = 4999
+"""Draws of who decides, from the probabilities themselves."""
+
+MOST_KNOTS = 32
+"""Points of a map that is written down; between them it is linear."""
+
+
+@dataclass(frozen=True)
+class MonotoneMap:
+    """A map that never falls, linear between its knots and constant beyond them."""
+
+    shares: tuple[float, ...]
+    """Of the score, rising from 0 to 1."""
+    probabilities: tuple[float, ...]
+
+    @classmethod
+    def fitted(cls, shares: Shares, decides: Decides) -> "MonotoneMap":
+        """The isotonic regression of the outcomes on the shares, both segments of each prompt.
+
+        Raises:
+            ValueError: no prompt.
+        """
+        x, y = mirrored(shares, decides)
+        regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(x, y)
+        grid = np.linspace(0, 1, MOST_KNOTS + 1)
+        found = regression.predict(grid)
+        return cls(tuple(np.round(grid, 6).tolist()), tuple(np.round(found, 6).tolist()))
+
+    def __call__(self, shares: Shares) -> Shares:
+        """The probability that a segment of such a share decides; NaN of NaN."""
+        return np.asarray(np.interp(shares, self.shares, self.probabilities))
+
+
+def mirrored(
+    shares: Shares, decides: Decides
+) -> tuple[Float[np.ndarray, " segment"], Float[np.ndarray, " segment"]]:
+    """The shares of both segments, and 1 where a segment decides."""
+    return np.concatenate([shares, 1 - shares]), np.concatenate([decides, ~decides]).astype(float)
+
+
+def calibration_error(probabilities: Shares, decides: Decides) -> float:
+    """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN of nothing.
+
+    Sum over bins of their share of the prompts times |mean probability - share that decides|, with
+    `BINS` bins of equal width.
+    """
+    if not len(probabilities):
+        return float("nan")
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, probabilities - decides, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(probabilities))
+
+
+class NoiseFloor(NamedTuple):
+    """The calibration error of probabilities that are right; NaN of nothing."""
+
+    mean: float
+    high: float
+    """Its 95% quantile: an error above it is found in 5% of predictors that are right."""
+
+
+def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
+    """What `calibration_error` is, on average over samples, if the probabilities are right.
+
+    Who decides is drawn from the probabilities themselves (consistency resampling, Bröcker and
+    Smith 2007, Weather and Forecasting 22), prompt by prompt.
+
+    Args:
+        predictions: the probabilities of each sample, whose errors are averaged.
+    """
+    chance = np.random.default_rng(0)
+    known = [sample for sample in predictions if len(sample)]
+    if not known:
+        return NoiseFloor(float("nan"), float("nan"))
+    errors = np.mean([_errors_if_right(sample, chance) for sample in known], axis=0)
+    return NoiseFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
+
+
+def _errors_if_right(probabilities: Shares, chance: np.random.Generator) -> np.ndarray:
+    decides = chance.random((DRAWS, len(probabilities))) < probabilities
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    gaps = (probabilities - decides) @ (bins[:, None] == np.arange(BINS))
+    return np.asarray(np.abs(gaps).sum(1) / len(probabilities))
+
+
+def area_under_curve(shares: Shares, decides: Decides) -> float:
+    """The probability that a segment that decides has the larger share of two, ties half (AUC).
+
+    NaN where all decide or none does.
+    """
+    if len(set(decides.tolist())) < 2:
+        return float("nan")
+    return float(roc_auc_score(decides, shares))
+
+
+def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
+    """Every organism by the map of all others, best AUC first.
+
+    One row per method and score: these, organisms, prompts, error (the mean over organisms of the
+    expected calibration error), floor and floor_high (the mean and 95% quantile of what it is if
+    every probability is right, `noise_floor`) and auc (over all prompts).
+
+    Args:
+        shares: model, prompt_id, method, score, share and decides of prompts of several organisms.
+
+    Raises:
+        UserError: fewer than two organisms with enough prompts.
+    """
+    rows = []
+    for (method, score), own in _known(shares).groupby(["method", "score"], sort=False):
+        parts = list(_predictions(own))
+        arrays = [_arrays(part, "probability") for part in parts]
+        error = float(np.mean([calibration_error(*pair) for pair in arrays]))
+        auc = area_under_curve(*_arrays(pd.concat(parts), "probability"))
+        counts = {"organisms": len(parts), "prompts": sum(map(len, parts))}
+        floor = noise_floor([probabilities for probabilities, _ in arrays])
+        rows.append({"method": method, "score": score, **counts, **_columns(error, floor, auc)})
+    return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
+
+
+def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """The maps on organisms that they have not seen, best AUC first.
+
+    One row per method and score: these, organisms, prompts (in which a segment decides), error
+    (expected calibration error over these), floor and floor_high (as in `held_out_table`) and auc.
+
+    Args:
+        fitted: what the maps are fitted on, as in `held_out_table`.
+        shares: the same of other organisms.
+
+    Raises:
+        UserError: fewer than two organisms to fit maps on, or one that is in both tables.
+    """
+    fitted, known = _known(fitted), shares.dropna(subset=["share", "decides"])
+    seen = set(known["model"]) & set(fitted["model"])
+    if seen:
+        raise UserError(
+            f"the maps were fitted on {', '.join(sorted(seen))}; give organisms of other seeds"
+        )
+    rows = []
+    for (method, score), own in fitted.groupby(["method", "score"], sort=False):
+        part = known[(known["method"] == method) & (known["score"] == score)]
+        probabilities = MonotoneMap.fitted(*_arrays(own))(part["share"].to_numpy(float))
+        decides = _arrays(part)[1]
+        counts = {"organisms": part["model"].nunique(), "prompts": len(part)}
+        error, auc = (
+            measure(probabilities, decides) for measure in (calibration_error, area_under_curve)
+        )
+        floor = noise_floor([probabilities])
+        rows.append({"method": method, "score": score, **counts, **_columns(error, floor, auc)})
+    return pd.DataFrame(rows).sort_values("auc", ascending=False, ignore_index=True)
+
+
+def _known(shares: pd.DataFrame) -> pd.DataFrame:
+    """The prompts in which a segment decides, of organisms with enough of them."""
+    known = shares.dropna(subset=["share", "decides"])
+    counts = known.groupby("model")["prompt_id"].transform("nunique")
+    known = known[counts >= FEWEST]
+    if known["model"].nunique() < 2:
+        raise UserError(
+            f"{known['model'].nunique()} organisms have {FEWEST} prompts in which a segment "
+            "decides; expected at least two, so that one can be held out"
+        )
+    return known
+
+
+def _predictions(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each organism with the probability by the map of all others."""
+    for model, part in rows.groupby("model", sort=False):
+        others = MonotoneMap.fitted(*_arrays(rows[rows["model"] != model]))
+        yield part.assign(probability=others(part["share"].to_numpy(float)))
+
+
+def _arrays(rows: pd.DataFrame, column: str = "share") -> tuple[np.ndarray, np.ndarray]:
+    return rows[column].to_numpy(float), rows["decides"].to_numpy(bool)
+
+
+def _columns(error: float, floor: NoiseFloor, auc: float) -> dict[str, float]:
+    return {"error": error, "floor": floor.mean, "floor_high": floor.high, "auc": auc}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m interp.faithfulness.calibration")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a study by interp faithfulness")
+    parser.add_argument(
+        "--sealed", type=Path, metavar="DIR", help="a study of organisms that no map is fitted on"
+    )
+    parsed = parser.parse_args(arguments)
+    try:
+        shares = _shares(parsed.folder)
+        print_table(held_out_table(shares), title="Each organism by the map of the others")
+        if parsed.sealed is not None:
+            table = sealed_table(shares, _shares(parsed.sealed))
+            print_table(table, title="Calibration of organisms that the maps have not seen")
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def _shares(path: Path) -> pd.DataFrame:
+    """The shares of all models of a study."""
+    folder = StudyFolder.read(path)
+    check_measured(folder)
+    models = folder.record.models
+    shares = [shares_of(model, trials_of(tables_of(folder, model))) for model in models]
+    return pd.concat(shares, ignore_index=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,352 @@
+"""Which methods are faithful: metrics with intervals, differences, and which metrics can be used.
+
+The best method is chosen on the prompts that it is judged on, so that intervals and tests are for
+all methods together (`together`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.attribution.registry import find_method
+from interp.choices import ORACLE, RANDOM, REVERSED
+from interp.faithfulness import together
+from interp.faithfulness.agreement import LEAST_EFFECT
+from interp.faithfulness.metrics import METRICS, Metric
+from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Trials, Weights
+from interp.statistics.clusters import FEWEST, cluster_mean, too_few
+
+RESAMPLES = 999
+"""Draws of clusters for intervals of metrics that are not means of shares."""
+
+ALIKE = 0.05
+"""A method whose corrected p-value is above this may be the best."""
+
+NEXT_TO_NOTHING = 0.1
+"""A divisor below this share of the effects that it sums makes ratios of any size."""
+
+MODEL, COALITIONS = "model", "coalitions"
+"""Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
+
+_KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
+"""Controls without an interval: their values follow from what is measured."""
+
+Values = Float[np.ndarray, " contenders"]
+Parts = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One metric of all contenders for one model."""
+
+    metric: Metric
+    contenders: tuple[Contender, ...]
+    values: Values
+    low: Values
+    """Lower ends of 95% intervals that hold for all contenders together; NaN of too few clusters,
+    and of controls that are known."""
+    high: Values
+    by_prompt: Float[np.ndarray, "contenders prompt"] | None
+    """Of metrics that are means over prompts."""
+    clusters: tuple[str, ...]
+    """Of each prompt."""
+    weights: Weights
+    prompts: int
+    """Prompts in which it is defined, for any contender."""
+    divisor_problem: str = ""
+    """Why what the metric divides by is too near zero; empty if it is not."""
+
+    @property
+    def gains(self) -> Values:
+        """The values, the higher the better."""
+        return -self.values if self.metric.lower_is_better else self.values
+
+    def place(self, control: str) -> int:
+        """The place of a control."""
+        return self.contenders.index(Contender(control, CONTROL))
+
+    @property
+    def methods(self) -> list[int]:
+        """The places of the methods with a defined value."""
+        return [
+            place
+            for place, contender in enumerate(self.contenders)
+            if contender.score != CONTROL and np.isfinite(self.values[place])
+        ]
+
+    def problem(self) -> str:
+        """Why the metric is not used for advice; empty if it can be.
+
+        Its divisor must not be close to zero. It must put the oracle above every method,
+        the middle one of the methods above a random order, and the reversed oracle below that.
+        """
+        gains, methods = self.gains, self.methods
+        oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
+        if not methods or not np.isfinite([oracle, random]).all():
+            return "undefined"
+        if self.divisor_problem:
+            return self.divisor_problem
+        best = max(methods, key=lambda place: gains[place])
+        if gains[best] > oracle + 1e-9:
+            return f"{self.contenders[best].method} is above the oracle"
+        if np.median(gains[methods]) <= random:
+            return "the middle method is not above a random order"
+        if reversed_ >= random:
+            return "the reversed oracle is not below a random order"
+        return ""
+
+
+def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[Judgement]:
+    """Metrics of every contender.
+
+    Args:
+        trials: of one model.
+        metrics: those that are asked for.
+    """
+    judged = [own.judged() for own in trials]
+    problems = _divisor_problems(judged, *_sample(trials))
+    found = []
+    for metric in metrics:
+        by_trials = zip(*map(metric.parts, judged), strict=True)
+        parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
+        found.append(_judged(metric, parts, trials, problems.get(metric.divides or "", "")))
+    return found
+
+
+def _sample(trials: Sequence[Trials]) -> tuple[tuple[str, ...], Weights]:
+    """The clusters and weights of all prompts."""
+    clusters = tuple(name for own in trials for name in own.clusters)
+    return clusters, np.concatenate([own.weights for own in trials])
+
+
+def _judged(
+    metric: Metric, parts: Parts, trials: Sequence[Trials], divisor_problem: str
+) -> Judgement:
+    contenders, (clusters, weights) = trials[0].contenders, _sample(trials)
+    values = _combined(metric, parts, weights)
+    low, high = np.full((2, len(values)), np.nan)
+    methods = np.isfinite(values) & [own not in _KNOWN for own in contenders]
+    if methods.any():
+        own = tuple(part[methods] for part in parts)
+        low[methods], high[methods] = _intervals(metric, own, clusters, weights)
+    # Rounding may leave an end on the wrong side of its value.
+    low, high = np.minimum(low, values), np.maximum(high, values)
+    return Judgement(
+        metric=metric,
+        contenders=contenders,
+        values=values,
+        low=low,
+        high=high,
+        by_prompt=parts[0] if metric.by_prompt else None,
+        clusters=clusters,
+        weights=weights,
+        prompts=int(np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0).sum()),
+        divisor_problem=divisor_problem,
+    )
+
+
+def _divisor_problems(
+    judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
+) -> dict[str, str]:
+    """Why v(N) - v(0) is too small a divisor: in single prompts, and on average."""
+    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
+    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
+    tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
+    rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
+    mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
+    problems = {}
+    if tiny.any():
+        problems["each prompt"] = (
+            f"v(N) - v(0) is below a tenth of the effects that it sums in {tiny.sum()} of "
+            f"{len(tiny)} prompts"
+        )
+    if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
+        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, next to nothing"
+    elif mean.low <= 0 <= mean.high:
+        problems["the mean"] = (
+            f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
+            "may be zero"
+        )
+    return problems
+
+
+def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+    """One row per metric and contender.
+
+    Columns are metric, method, score (how it scores a segment; "control" of controls), value, low,
+    high (95% for all contenders together), chance (of a random order), prompts.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "metric": judged.metric.name,
+                **contender._asdict(),
+                "value": float(judged.values[place]),
+                "low": float(judged.low[place]),
+                "high": float(judged.high[place]),
+                "chance": float(judged.values[judged.place(RANDOM)]),
+                "prompts": judged.prompts,
+            }
+            for judged in judgements
+            for place, contender in enumerate(judged.contenders)
+        ]
+    )
+
+
+def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+    """Whether each metric ranks what is known: one row per metric.
+
+    Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
+    (whether what it divides by is far enough from zero), used, problem.
+    """
+    rows = []
+    for judged in judgements:
+        gains, methods = judged.values, judged.methods
+        order = sorted(methods, key=lambda place: judged.gains[place])
+        nan = float("nan")
+        problem = judged.problem()
+        rows.append(
+            {
+                "metric": judged.metric.name,
+                "title": judged.metric.title,
+                "oracle": gains[judged.place(ORACLE)],
+                "best_method": gains[order[-1]] if order else nan,
+                "middle_method": float(np.median(gains[methods])) if order else nan,
+                "random": gains[judged.place(RANDOM)],
+                "reversed": gains[judged.place(REVERSED)],
+                "divisor": not judged.divisor_problem,
+                "used": not problem,
+                "problem": problem,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+    """The best method of each league against the others in it, on the same prompts.
+
+    Methods that read the coalitions that the truth is made of are a separate league. One row
+    per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
+    league), best, best_score, corrected (the best value without what it owes to having been
+    chosen), method, score; difference (best minus method, positive if the best is better), low,
+    high (95%, for all pairs of the league together); p that no method of the league is better,
+    corrected for all pairs; may_be_best; note. Only means over prompts are tested.
+    """
+    parts = [
+        _against_best(judged, league, places)
+        for judged in judgements
+        for league, places in _leagues(judged).items()
+        if len(places) > 1
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def league_of(method: str) -> str:
+    """Whether a method reads the model, or the coalitions that the truth is made of."""
+    return COALITIONS if find_method(method).reads_coalitions else MODEL
+
+
+def _leagues(judged: Judgement) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {MODEL: [], COALITIONS: []}
+    for place in judged.methods:
+        found[league_of(judged.contenders[place].method)].append(place)
+    return found
+
+
+def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataFrame:
+    gains = judged.gains[places]
+    best = int(np.argmax(gains))
+    first = judged.contenders[places[best]]
+    nan, note = float("nan"), _untested(judged, places)
+    tested = {"corrected": nan, "low": nan, "high": nan, "p": nan}
+    table = pd.DataFrame([judged.contenders[place]._asdict() for place in places]).assign(
+        metric=judged.metric.name,
+        league=league,
+        methods=len(places),
+        best=first.method,
+        best_score=first.score,
+        difference=gains[best] - gains,
+        note=note,
+        **(tested if note else _tested(judged, places, best)),
+    )
+    table["may_be_best"] = ~(table["p"] <= ALIKE)
+    named = ["metric", "league", "methods", "best", "best_score", "corrected", "method", "score"]
+    return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
+
+
+def _untested(judged: Judgement, places: list[int]) -> str:
+    """Why methods are not compared; empty if they are."""
+    if judged.by_prompt is None:
+        return "not tested: no mean over prompts"
+    number = _grouped(judged.by_prompt[places], judged.clusters).shape[1]
+    return too_few(number) if number < FEWEST else ""
+
+
+def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object]:
+    """The columns of methods that are compared prompt by prompt."""
+    assert judged.by_prompt is not None
+    own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1
+    group, weights = _grouped(own, judged.clusters), judged.weights
+    ahead = sign * (own[None] - own[:, None])
+    differences = np.nan_to_num(ahead * weights) @ group
+    masses = (~np.isnan(ahead) * weights) @ group
+    p, (low, high) = together.compared(differences, masses, best)
+    sums, mass = np.nan_to_num(sign * own * weights) @ group, (~np.isnan(own) * weights) @ group
+    corrected = sums[best].sum() / mass[best].sum() - together.optimism(sums, mass)
+    bounds = judged.metric.bounds
+    return {
+        "corrected": float(np.clip(sign * corrected, *bounds)),
+        "low": np.maximum(low, bounds[0] - bounds[1]),
+        "high": np.minimum(high, bounds[1] - bounds[0]),
+        "p": p,
+    }
+
+
+def _grouped(
+    by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
+) -> Float[np.ndarray, "prompt clusters"]:
+    """1 where a prompt belongs to a cluster, for the clusters with any defined value."""
+    names = np.array(clusters, dtype=str)
+    known = np.unique(names[~np.isnan(by_prompt).all(0)])
+    return np.asarray(names[:, None] == known, dtype=float)
+
+
+def _intervals(
+    metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
+) -> tuple[Values, Values]:
+    """The ends of intervals for all contenders together, from the parts of these."""
+    values = metric.combine(*parts, weights=weights)
+    group = _grouped(np.concatenate(parts), clusters)
+    least, most = metric.bounds
+    if group.shape[1] < FEWEST:
+        return np.full_like(values, np.nan), np.full_like(values, np.nan)
+    if metric.by_prompt and np.isfinite(metric.bounds).all():
+        shares = (parts[0] - least) / (most - least)
+        sums = np.nan_to_num(shares * weights) @ group
+        low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
+        return least + (most - least) * low, least + (most - least) * high
+    draws = np.stack(list(_draws(metric, parts, group, weights)))
+    low, high = together.normal_intervals(values, draws, group.shape[1])
+    return np.maximum(low, least), np.minimum(high, most)
+
+
+def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
+    """One number per contender; for the random control, what a random order is worth."""
+    found = np.array(metric.combine(*parts, weights=weights), dtype=float)
+    if metric.chance is not None:
+        random = len(found) - len(CONTROLS) + CONTROLS.index(RANDOM)
+        found[random] = metric.chance
+    return found
+
+
+def _draws(
+    metric: Metric, parts: Parts, group: Float[np.ndarray, "prompt clusters"], weights: Weights
+) -> Iterator[Values]:
+    """A metric of each draw of a bootstrap over clusters."""
+    number = group.shape[1]
+    chance = np.random.default_rng(0)
+    for counts in chance.multinomial(number, np.full(number, 1 / number), size=RESAMPLES):
+        yield metric.combine(*parts, weights=weights * (group @ counts))

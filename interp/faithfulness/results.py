@@ -1,0 +1,209 @@
+"""What the study measured for each model, judged."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import UserError
+from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
+from interp.faithfulness.agreement import LEAST_EFFECT, share
+from interp.faithfulness.metrics import METRICS
+from interp.faithfulness.ranking import (
+    Judgement,
+    check_table,
+    difference_table,
+    judge,
+    metric_table,
+)
+from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
+from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
+from interp.prompts.systems import dependence_factor, planted_second
+from interp.runs.folder import RunFolder
+from interp.studies.folder import StudyFolder
+
+_FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
+"""The metric that judges scores of random weights."""
+
+
+@dataclass(frozen=True)
+class ModelResults:
+    """The metrics of one model, and the conclusions from them."""
+
+    model: str
+    cluster: str
+    """The factor that prompts are clustered by."""
+    trials: tuple[Trials, ...]
+    asked: int
+    """Prompts that have effects; some of them may lack a score."""
+    judgements: tuple[Judgement, ...]
+    reinitialized: tuple[Judgement, ...]
+    """Of the scores of the model with random weights, held against the model's own effects."""
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """The rows of `metric_table`."""
+        return metric_table(self.judgements)
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """The rows of `check_table`."""
+        return check_table(self.judgements)
+
+    @cached_property
+    def differences(self) -> pd.DataFrame:
+        """The rows of `difference_table`."""
+        return difference_table(self.judgements)
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """The rows of `verdict_table`."""
+        return verdict_table(self.metrics, self.checks, self.differences)
+
+    @cached_property
+    def random_weights(self) -> pd.DataFrame:
+        """The top segment by scores of the model with random weights, as `metric_table` has it.
+
+        Empty where the re-initialised model was left out.
+        """
+        table = metric_table(self.reinitialized)
+        return table if table.empty else table[table["score"] != CONTROL]
+
+    @property
+    def prompts(self) -> int:
+        """Prompts that are judged."""
+        return sum(len(own.prompt_ids) for own in self.trials)
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that they belong to."""
+        return len({name for own in self.trials for name in own.clusters})
+
+    @property
+    def note(self) -> str:
+        """What was left out."""
+        left_out = self.asked - self.prompts
+        return f"{left_out} prompts lack a score" if left_out else ""
+
+    @property
+    def answer(self) -> str:
+        """One paragraph: which method to trust for this model, and which not."""
+        described = f"{self.prompts} prompts of {self.clusters} clusters ({self.cluster})"
+        text = advice(self.model, described, self.verdicts, self.metrics, self.note)
+        return " ".join(filter(None, [text, of_random_weights(self.verdicts, self.random_weights)]))
+
+    def shares(self) -> pd.DataFrame:
+        """The rows of `shares_of`."""
+        return shares_of(self.model, self.trials)
+
+
+def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
+    """The compared segments' shares, one row per prompt, method and score.
+
+    Columns are these, model, share and exact_share (the second segment's part of both, of scores
+    and of Shapley values), and decides: 1 where the second segment was made to decide, 0 where the
+    first was. Where nothing is planted the larger Shapley value decides; NaN where these differ by
+    less than `LEAST_EFFECT`. No rows where no segments are compared.
+    """
+    parts = [rows for own in trials for rows in _shares(own)]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return table.assign(model=model)
+
+
+def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
+    judged = trials.judged()
+    if judged.compared is None:
+        return
+    exact = share(judged.shapley, *judged.compared)
+    first, second = np.abs(judged.shapley[:, judged.compared]).T
+    decides = np.where(np.abs(second - first) < LEAST_EFFECT, np.nan, second > first)
+    decides = np.where(np.isnan(judged.planted), decides, judged.planted > 0.5)
+    found = share(judged.sizes, *judged.compared)
+    for contender, own in zip(trials.contenders, found, strict=True):
+        if contender.score != CONTROL:
+            yield pd.DataFrame(
+                {
+                    "prompt_id": list(trials.prompt_ids),
+                    "method": contender.method,
+                    "score": contender.score,
+                    "share": own,
+                    "exact_share": exact,
+                    "decides": decides,
+                }
+            )
+
+
+def read_results(folder: StudyFolder) -> list[ModelResults]:
+    """Every model with effects and scores.
+
+    Raises:
+        UserError: nothing has been measured yet.
+    """
+    check_measured(folder)
+    found = [results for model in folder.record.models for results in _of_model(folder, model)]
+    if not found:
+        raise UserError(
+            f"no prompt in {folder.folder} has both effects and a score by every method; errors "
+            f"are listed in {SCORES}/ and {EFFECTS}/"
+        )
+    return found
+
+
+def check_measured(folder: StudyFolder) -> None:
+    """Check that there is something to judge.
+
+    Raises:
+        UserError: nothing has been measured yet.
+    """
+    missing = [stage for stage in (EFFECTS, SCORES) if not _has_tables(folder, stage)]
+    if missing:
+        raise UserError(
+            f"{folder.folder} has nothing of the stage {missing[0]!r} yet; rerun the study's "
+            "command to resume"
+        )
+
+
+def _has_tables(folder: StudyFolder, stage: str) -> bool:
+    return stage in folder.runs and bool(folder.runs[stage].tables())
+
+
+def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
+    tables = tables_of(folder, model)
+    trials = trials_of(tables)
+    if not trials:
+        return
+    random_weights: list[Judgement] = []
+    if _has_tables(folder, REINITIALIZED):
+        random = trials_of(tables_of(folder, model, REINITIALIZED))
+        random_weights = judge(random, _FIRST) if random else []
+    yield ModelResults(
+        model=model,
+        cluster=tables.cluster,
+        trials=tuple(trials),
+        asked=tables.coalition_values["prompt_id"].nunique(),
+        judgements=tuple(judge(trials)),
+        reinitialized=tuple(random_weights),
+    )
+
+
+def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
+    """The effects of a model and the scores of a stage, on the prompts of that stage."""
+    effects, scores = folder.runs[EFFECTS], folder.runs[stage]
+    prompts = scores.table("prompts")
+    system = effects.record.run.system
+    return Tables(
+        segment_scores=_of(scores, "segment_scores", model, prompts),
+        coalition_values=_of(effects, "coalition_values", model, prompts),
+        prompts=prompts,
+        cluster=dependence_factor(system) or "pair_id",
+        ratio=effects.record.run.compared,
+        planted=planted_second(system, model, prompts),
+    )
+
+
+def _of(run: RunFolder, table: str, model: str, prompts: pd.DataFrame) -> pd.DataFrame:
+    rows = run.table(table)
+    kept = (rows["model"] == model) & rows["prompt_id"].isin(prompts["prompt_id"])
+    return rows[kept]

@@ -1,0 +1,122 @@
+"""Which attribution agrees with a model's causal effects: effects and methods on the same prompts.
+
+1. `effects`: the value of every coalition of segments, by donors.
+2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
+   the margin of the model's own answer, whose value the effects are of.
+3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from interp import texts
+from interp.attribution.registry import check_methods, find_method, method_names
+from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
+from interp.measurements.specs import Attribute, Effects, Reinitialized
+from interp.options import FromText
+from interp.prompts.mixing import with_donors
+from interp.prompts.prompt import DONORS
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
+from interp.runs.plan import Stage
+from interp.studies.folder import StudyFolder
+from interp.studies.plan import Study
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
+
+
+ALL = "all"
+
+METHODS = (
+    "input_gradient",
+    "attention",
+    "input_x_gradient",
+    "frozen_norms",
+    "gim",
+    "integrated_gradients",
+    "attention_rollout",
+    "value_weighted_norm",
+    "captum:occlusion",
+    "leave_one_out:deletion",
+    "leave_one_out:donor",
+    "context_cite",
+    "captum:kernel_shap",
+    "captum:lime",
+)
+"""All methods that any causal model takes, without duplicates among them. `shapley` is what they
+are held against."""
+
+REINITIALIZED_PAIRS = 24
+"""Most pairs that the re-initialised model is asked."""
+
+
+def _method_names(text: str) -> tuple[str, ...]:
+    return METHODS if text == ALL else texts.some_of("method", method_names())(text)
+
+
+class Faithfulness(Study):
+    """How well each method's scores say what segments do, and which method to trust."""
+
+    name: ClassVar[str] = "faithfulness"
+    default_limit: ClassVar[int] = 48
+    any_system: ClassVar[bool] = True
+
+    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
+    """attribution methods that are judged, or all"""
+    segments: Annotated[
+        Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
+    ] = None
+    """the segments whose effects are the truth, such as premise1,premise2; the others stay
+    (default: the two that the system compares, or else every segment with donors)"""
+    reinitialized: bool = True
+    """judge scores of the model with random weights too, a second copy of it in memory"""
+
+    @model_validator(mode="after")
+    def _check_methods(self) -> "Faithfulness":
+        check_methods(self.methods)
+        return self
+
+    def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
+        """The system, and mixtures of its prompts with their donors."""
+        return source.system, f"{source.system}-mixed"
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Effects and scores of the same prompts with the same donors."""
+        drawn = self._drawn(source)
+        prompts = self._donated(drawn)
+        stages = [
+            Stage(EFFECTS, prompts, Effects()),
+            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
+        ]
+        own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
+        if self.reinitialized and own:
+            few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
+            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
+        return tuple(stages)
+
+    def _drawn(self, source: PromptSource) -> PromptSet:
+        """The prompts that a source asks for.
+
+        Where a system names no clusters, its units are what pairs depend on: they come from as many
+        units as there can be, since all pairs of a unit say little more than one of them.
+        """
+        whole = source.whole()
+        apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
+        drawn = source.drawn(apart, self.default_limit)
+        drawn.check()
+        return drawn
+
+    def _donated(self, prompts: PromptSet) -> PromptSet:
+        """The prompts with donors for the segments that are judged."""
+        compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))
+        return with_donors(prompts, count=DONORS, segments=self.segments or compared)
+
+    def report(self, folder: StudyFolder) -> "Report":
+        """The page: an answer, one table, two figures, and what they are made of."""
+        from interp.faithfulness.page import report_of
+
+        return report_of(folder)

@@ -1,0 +1,67 @@
+"""Answers of a model: what is measured for `Evaluate` and `SoftScore`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.specs import Evaluate, SoftScore
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.shared_batches import SharedBatch
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import error_row, score_batch
+from interp.scoring.shared_prefix import answer_batches, score_shared_batch
+from interp.scoring.many import answer_batches
+from interp.scoring.shared_prefix import score_shared_batch
+from interp.scoring.soft_answers import soft_score_batch
+from interp.tables import Row
+
+
+@dataclass(frozen=True)
+class AnswerMeasurement(Measurement):
+    """A measurement of answers alone, for which tokens that prompts share are read once.
+
+    Soft scores need the final state of every token, attributions a gradient: these read each prompt
+    whole.
+    """
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches of prompts that begin alike where that saves enough, and of others by length."""
+        return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+
+def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers: probabilities of the options, prediction, correctness."""
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            if isinstance(batch, SharedBatch):
+                return score_shared_batch(model, batch, answer_tokens)
+            return score_batch(model, batch, answer_tokens)
+
+    budget = token_budget(model, batch_tokens)
+    return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
+
+
+def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            return soft_score_batch(model, batch, answer_tokens)
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch, error_rows)
+
+
+def answer_error(model: Model, prompt: Prompt, error: str) -> PromptRows:
+    """What the answers table says of a prompt that could not be measured."""
+    return {"answers": [error_row(model, prompt, error)]}

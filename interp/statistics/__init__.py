@@ -1,0 +1,1 @@
+"""Statistics for tables of any origin: intervals, tests, resampling and mixed models."""

@@ -1,0 +1,280 @@
+"""Trials in clusters, such as prompts about one city: what is tested, and how.
+
+The unit of every test here is the cluster. A test over trials would count many prompts about one
+city as many cities, and find differences where there are none.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.statistics.resampling import (
+    ROUNDING,
+    apart,
+    bootstrap_sums,
+    permutation_sums,
+    random_sign_sums,
+    share_as_far,
+)
+from interp.statistics.summaries import UPPER, percentile_interval, table_by
+
+FEWEST = 10
+"""Clusters below which nothing is tested: neither the bootstrap nor Student's t holds for so few,
+errors robust to them are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
+hardly any difference would show."""
+
+RESAMPLES = 9999
+"""Random orders or signs of a permutation test, and bootstrap resamples."""
+
+LEAST_ERROR = 0.2
+"""Least standard error of a resample, as a share of the data's: that of a resample which happens to
+leave out all clusters that differ would be 0, and its mean infinitely many errors away."""
+
+NO_SPREAD = "no interval: no cluster deviates from the others"
+"""The note of a mean without a standard error."""
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class ClusterMean:
+    """A weighted mean over trials, tested against zero; NaN where undefined, with a note."""
+
+    mean: float
+    low: float = NAN
+    """Lower end of the 95% interval: studentized bootstrap over clusters."""
+    high: float = NAN
+    p: float = NAN
+    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 where, and only where, the
+    interval excludes 0."""
+    trials: int = 0
+    clusters: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ClusterContrast:
+    """A property of clusters, compared between two groups of trials; NaN where undefined.
+
+    A cluster counts in each group by the weight of its trials there; a cluster with trials in both
+    groups counts in both.
+    """
+
+    mean_a: float = NAN
+    """Weighted mean over the trials of the first group."""
+    low_a: float = NAN
+    """Lower end of its 95% interval: percentile bootstrap over clusters."""
+    high_a: float = NAN
+    mean_b: float = NAN
+    low_b: float = NAN
+    high_b: float = NAN
+    difference: float = NAN
+    """mean_a - mean_b."""
+    low: float = NAN
+    """Lower end of the difference's 95% interval: percentile bootstrap over clusters."""
+    high: float = NAN
+    p: float = NAN
+    """Two-sided, by random orders of the values over the clusters, which keep their trials."""
+    clusters: int = 0
+    clusters_a: int = 0
+    """Clusters with a trial in the first group."""
+    clusters_b: int = 0
+    trials_a: int = 0
+    trials_b: int = 0
+    note: str = ""
+
+
+def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
+    """The weighted mean of a column, such as a difference within pairs, with its test.
+
+    Missing values are left out. There is no interval and no test below `FEWEST` clusters. Where all
+    clusters have the same mean there is no interval either, and p is by random signs.
+
+    The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
+    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it
+    follows skewed clusters. The share of 1,000 simulated samples in which the 95%
+    interval held the true mean; p was at most 0.05 in all others. In brackets Student's interval;
+    unequal: clusters of 1 to 30 trials of weight 1 or 6::
+
+        clusters             10             30             100
+        normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
+        normal, unequal      0.931 (0.873)  0.935 (0.920)  0.944 (0.946)
+        exponential          0.948 (0.908)  0.931 (0.910)  0.952 (0.948)
+        exponential, unequal 0.911 (0.834)  0.919 (0.871)  0.952 (0.938)
+        lognormal            0.900 (0.842)  0.930 (0.890)  0.931 (0.897)
+        binary, mean 0.5     0.994 (0.944)  0.965 (0.946)  0.955 (0.950)
+        binary, mean 0.9     0.932 (0.818)  0.956 (0.906)  0.968 (0.937)
+
+    Args:
+        trials: one row per trial.
+        value: the column that is averaged.
+        cluster: the column of the clusters.
+        weight: the column of their weights.
+    """
+    trials = trials.dropna(subset=[value])
+    if trials.empty:
+        return ClusterMean(NAN, note="undefined: no trials")
+    weights = trials[weight].astype(float)
+    parts = pd.DataFrame({"sum": trials[value].astype(float) * weights, "mass": weights})
+    sums, masses = parts.groupby(trials[cluster]).sum().to_numpy().T
+    found = ClusterMean(
+        mean=float(sums.sum() / masses.sum()), trials=len(trials), clusters=len(sums)
+    )
+    if found.clusters < FEWEST:
+        return replace(found, note=too_few(found.clusters))
+    error = standard_error(sums - found.mean * masses, masses.sum())
+    if error <= ROUNDING * np.abs(sums).sum() / masses.sum():
+        p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
+        return replace(found, p=p, note=NO_SPREAD)
+    distances = _studentized(sums, masses, found.mean, error)
+    # The ends are draws, not quantiles between them, so that they exclude 0 where p is small.
+    last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
+    least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
+    beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
+    return replace(
+        found,
+        low=found.mean - float(most) * error,
+        high=found.mean - float(least) * error,
+        p=min(1.0, 2 * (1 + int(beyond)) / (1 + RESAMPLES)),
+    )
+
+
+def _studentized(
+    sums: Float[np.ndarray, " clusters"],
+    masses: Float[np.ndarray, " clusters"],
+    mean: float,
+    error: float,
+) -> Float[np.ndarray, " resamples"]:
+    """How far the mean of each bootstrap resample lies from the data's, in its own errors."""
+    own, k = sums - mean * masses, len(sums)
+    columns = np.column_stack([own, masses, own**2, own * masses, masses**2])
+    away, mass, *squares = bootstrap_sums(columns, resamples=RESAMPLES).T
+    away = away / mass
+    # The squares of the deviations from the resample's own mean.
+    deviations = squares[0] - 2 * away * squares[1] + away**2 * squares[2]
+    errors = np.sqrt(k / (k - 1) * np.maximum(deviations, 0.0)) / mass
+    return np.asarray(away / np.maximum(errors, LEAST_ERROR * error))
+
+
+def cluster_contrast(
+    trials: pd.DataFrame,
+    *,
+    value: str,
+    group: str,
+    groups: tuple[Hashable, Hashable],
+    cluster: str,
+    weight: str,
+) -> ClusterContrast:
+    """Whether clusters with high values have more of their trials in one group than in the other.
+
+    Missing values are left out. There is no interval and no test where fewer than `FEWEST` clusters
+    have a trial in either group.
+
+    Args:
+        trials: one row per trial.
+        value: the column that is compared, the same in all trials of a cluster.
+        group: the column that says which group a trial belongs to.
+        groups: its two values, a and b; trials with others are left out.
+        cluster: the column that names the cluster.
+        weight: the column of the trials' weights.
+    """
+    trials = trials[trials[group].isin(groups)].dropna(subset=[value])
+    if trials.empty:
+        return ClusterContrast(note="undefined: no trials")
+    in_group = np.column_stack([trials[group] == name for name in groups]).astype(float)
+    parts = np.column_stack([in_group * trials[[weight]].to_numpy(dtype=float), in_group])
+    sums = pd.DataFrame(parts).groupby(trials[cluster].to_numpy()).sum().to_numpy()
+    weights, members = sums[:, :2], sums[:, 2:]
+    values = trials.groupby(cluster)[value].first().to_numpy(dtype=float)
+    found = _counted(
+        members, *_two_means(np.append(values @ weights, weights.sum(0))[None, :])[0, :2]
+    )
+    fewest = min(found.clusters_a, found.clusters_b)
+    if fewest < FEWEST:
+        return replace(found, note=too_few(fewest, "a group has"))
+    orders = permutation_sums(values, weights / weights.sum(axis=0), resamples=RESAMPLES)
+    p = share_as_far(orders[:, 0] - orders[:, 1], found.difference)
+    (low_a, high_a), (low_b, high_b), (low, high) = _intervals(values, weights)
+    return replace(
+        found, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
+    )
+
+
+def cluster_contrast_table(
+    trials: pd.DataFrame,
+    *,
+    value: str,
+    group: str,
+    groups: tuple[Hashable, Hashable],
+    cluster: str,
+    weight: str,
+) -> pd.DataFrame:
+    """One row for each model: model, group_a, group_b and the fields of ClusterContrast."""
+    contrast = partial(
+        cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
+    )
+    names = dict(zip(("group_a", "group_b"), groups, strict=True))
+    return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
+
+
+def cluster_mean_table(
+    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
+) -> pd.DataFrame:
+    """One row for each model: model and the fields of ClusterMean."""
+    mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
+    return table_by(trials, ["model"], ClusterMean, mean)
+
+
+def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:
+    """The linearised standard error of a weighted mean.
+
+    Args:
+        deviations: by cluster, the sum of weighted deviations of its trials from the mean.
+        mass: the sum of all weights.
+    """
+    k = len(deviations)
+    return float(np.sqrt(k / (k - 1) * (deviations**2).sum()) / mass)
+
+
+def too_few(clusters: int, what: str = "there are") -> str:
+    """The note that says why nothing is tested."""
+    return f"not tested: {what} {clusters:,} clusters, at least {FEWEST} needed"
+
+
+def _counted(
+    members: Float[np.ndarray, "clusters 2"], mean_a: float, mean_b: float
+) -> ClusterContrast:
+    """The two means with the trials and clusters that they are over."""
+    (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
+    return ClusterContrast(
+        mean_a=float(mean_a),
+        mean_b=float(mean_b),
+        difference=apart(float(mean_a), float(mean_b)),
+        clusters=len(members),
+        clusters_a=int(clusters_a),
+        clusters_b=int(clusters_b),
+        trials_a=int(trials_a),
+        trials_b=int(trials_b),
+    )
+
+
+def _intervals(
+    values: Float[np.ndarray, " clusters"], weights: Float[np.ndarray, "clusters 2"]
+) -> list[tuple[float, float]]:
+    """The intervals of both means and of the difference."""
+    columns = np.column_stack([values[:, None] * weights, weights])
+    means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
+    # A resample without trials of a group has no mean; with `FEWEST` clusters that is rare.
+    means = means[~np.isnan(means).any(axis=1)]
+    return [percentile_interval(column) for column in means.T]
+
+
+def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:
+    """Both means and their difference, from weighted sums of a and b and their weights."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = sums[:, :2] / sums[:, 2:]
+    return np.column_stack([means, means[:, 0] - means[:, 1]])

@@ -1,0 +1,200 @@
+"""How well two sides of a pair are distinguished, whatever the model's inclination to one answer.
+
+Paired accuracy needs an answer to be given on one side and withheld on the other, so it depends on
+where a model draws the line between them. These measures separate the two: how far apart the sides
+lie, and where the line is drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.special import expit, logit, ndtri, stdtrit
+
+from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
+from interp.statistics.resampling import ROUNDING, bootstrap_sums
+from interp.statistics.summaries import UPPER, percentile_interval, table_by
+
+
+@dataclass(frozen=True)
+class Discrimination:
+    """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
+
+    auroc: float
+    """The probability that a positive prompt has a higher score than a negative one, ties counting
+    half: the area under the receiver operating characteristic (Hanley and McNeil, 1982)."""
+    auroc_low: float
+    """Lower end of its 95% interval, on the logit scale, by the variance for clustered data of
+    Obuchowski (1997, Biometrics 53)."""
+    auroc_high: float
+    d_prime: float
+    """z(yes on positive) - z(yes on negative): sensitivity, in standard deviations (Green and
+    Swets, 1966)."""
+    d_prime_low: float
+    """Lower end of its 95% interval: percentile bootstrap over clusters."""
+    d_prime_high: float
+    bias: float
+    """c = -(z(yes on positive) + z(yes on negative)) / 2: above 0, a bias to No; below, to Yes
+    (Macmillan and Creelman, 2005)."""
+    bias_low: float
+    bias_high: float
+    yes_positive: float
+    """Weighted share of positive prompts that are answered Yes."""
+    yes_negative: float
+    chance_yes_rate: float
+    """Paired accuracy of a model that answers Yes as often, whatever the side: y (1 - y), where y
+    is the mean of both shares; at most 1/4 (the agreement expected by chance of Cohen, 1960)."""
+    independent_sides: float
+    """Paired accuracy if the answers to both sides of a pair were independent, given how often each
+    side is answered Yes: yes_positive (1 - yes_negative), the product of the sides' rates (likewise
+    Cohen's)."""
+    clusters: int
+    note: str = ""
+
+
+def discrimination(
+    trials: pd.DataFrame, *, score: str, yes: str, positive: str, cluster: str, weight: str
+) -> Discrimination:
+    """How well a score and the answers distinguish positive from negative prompts.
+
+    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so that
+    d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
+
+    Args:
+        trials: one row per prompt.
+        score: the column of the score, such as the relative probability of Yes.
+        yes: the boolean column of whether the answer was Yes.
+        positive: the boolean column of whether Yes is correct.
+        cluster: the column of the clusters of prompts.
+        weight: the column of the prompts' weights.
+    """
+    clusters = int(trials[cluster].nunique())
+    is_positive = trials[positive].to_numpy(dtype=bool)
+    if is_positive.all() or not is_positive.any():
+        side = "negative" if is_positive.any() else "positive"
+        return _undefined(clusters, f"undefined: no {side} prompts")
+    area, low, high, note = _auroc(trials, score, is_positive, cluster, weight)
+    sums = _sums(trials, yes, is_positive, cluster, weight)
+    observed = _signal(sums.sum(axis=0)[None, :])[0]
+    ends = np.full((2, 2), NAN)
+    if clusters >= FEWEST:
+        resampled = _signal(bootstrap_sums(sums, resamples=RESAMPLES))
+        ends = np.array([percentile_interval(column) for column in resampled[:, :2].T])
+    negative_rate, positive_rate = observed[2:]
+    rate = (negative_rate + positive_rate) / 2
+    return Discrimination(
+        auroc=area,
+        auroc_low=low,
+        auroc_high=high,
+        d_prime=float(observed[0]),
+        d_prime_low=float(ends[0, 0]),
+        d_prime_high=float(ends[0, 1]),
+        bias=float(observed[1]),
+        bias_low=float(ends[1, 0]),
+        bias_high=float(ends[1, 1]),
+        yes_positive=float(positive_rate),
+        yes_negative=float(negative_rate),
+        chance_yes_rate=float(rate * (1 - rate)),
+        independent_sides=float(positive_rate * (1 - negative_rate)),
+        clusters=clusters,
+        note=note,
+    )
+
+
+def discrimination_table(
+    trials: pd.DataFrame,
+    *,
+    score: str,
+    yes: str,
+    positive: str,
+    cluster: str,
+    weight: str,
+    by: Sequence[str] = ("model",),
+) -> pd.DataFrame:
+    """One row for each combination of `by`: by and the fields of Discrimination."""
+    of = partial(
+        discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
+    )
+    return table_by(trials, by, Discrimination, of)
+
+
+def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
+    """For each pair 1 if the positive side has the higher score, 0 if the other has, else 1/2.
+
+    Its mean is the probability that a pair is put in the right order; missing where a score is.
+    """
+    difference = score_positive.astype(float) - score_negative.astype(float)
+    ordered = (difference > 0) + (difference == 0) / 2
+    return ordered.where(difference.notna())
+
+
+def _auroc(
+    trials: pd.DataFrame,
+    score: str,
+    is_positive: np.ndarray,
+    cluster: str,
+    weight: str,
+) -> tuple[float, float, float, str]:
+    """The area, its interval, and a note where there is none."""
+    values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
+    weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
+    weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
+    won = np.empty(len(values))
+    won[is_positive] = _below(values[is_positive], values[~is_positive], weights[~is_positive])
+    won[~is_positive] = 1 - _below(values[~is_positive], values[is_positive], weights[is_positive])
+    area = float(weights[is_positive] @ won[is_positive])
+    deviations = pd.Series((won - area) * weights).groupby(trials[cluster].to_numpy()).sum()
+    if len(deviations) < FEWEST:
+        return area, NAN, NAN, too_few(len(deviations))
+    if np.ptp(won) < ROUNDING:
+        reason = "the sides are all alike, or perfectly separated"
+        return round(2 * area) / 2, NAN, NAN, f"AUROC's interval undefined: {reason}"
+    slope = area * (1 - area)
+    error = standard_error(deviations.to_numpy(), 1.0) / slope
+    half = float(stdtrit(len(deviations) - 1, UPPER)) * error
+    centre = float(logit(area))
+    return area, float(expit(centre - half)), float(expit(centre + half)), ""
+
+
+def _below(
+    values: Float[np.ndarray, " n"],
+    others: Float[np.ndarray, " m"],
+    weights: Float[np.ndarray, " m"],
+) -> Float[np.ndarray, " n"]:
+    """The weight of the others below each value, plus half of those that it equals."""
+    order = np.argsort(others)
+    heights = np.concatenate([[0.0], np.cumsum(weights[order])])
+    places = (np.searchsorted(others[order], values, side) for side in ("left", "right"))
+    below, up_to = (heights[place] for place in places)
+    return np.asarray((below + up_to) / 2)
+
+
+def _sums(
+    trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
+) -> Float[np.ndarray, "clusters 6"]:
+    """By cluster, for negative and positive prompts: weight of Yes, of all, and their number."""
+    weights = trials[weight].to_numpy(dtype=float)
+    said = trials[yes].to_numpy(dtype=float)
+    columns = {}
+    for place, side in enumerate((~is_positive, is_positive)):
+        columns[place] = said * weights * side
+        columns[place + 2] = weights * side
+        columns[place + 4] = side.astype(float)
+    by_cluster = pd.DataFrame(columns).groupby(trials[cluster].to_numpy()).sum()
+    return by_cluster[sorted(columns)].to_numpy()
+
+
+def _signal(sums: Float[np.ndarray, "resamples 6"]) -> Float[np.ndarray, "resamples 4"]:
+    """d', c, and the shares of Yes on negative and positive prompts, from sums over clusters."""
+    rates = sums[:, :2] / sums[:, 2:4]
+    prompts = sums[:, 4:]
+    negative, positive = ndtri((rates * prompts + 0.5) / (prompts + 1)).T
+    return np.column_stack([positive - negative, -(positive + negative) / 2, rates])
+
+
+def _undefined(clusters: int, note: str) -> Discrimination:
+    numbers = [name for name in Discrimination.__dataclass_fields__ if name != "note"][:-1]
+    return Discrimination(**dict.fromkeys(numbers, NAN), clusters=clusters, note=note)

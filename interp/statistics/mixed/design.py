@@ -1,0 +1,176 @@
+"""The matrices of a mixed model, from a table and the names of its terms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+from patsy import DesignInfo, PatsyError, build_design_matrices, dmatrix
+
+from interp.errors import UserError
+
+
+class RankError(UserError):
+    """The rows cannot distinguish the coefficients."""
+
+
+@dataclass(frozen=True)
+class MixedFormula:
+    """The model response ~ fixed + (1 + slope | group) + (1 | factor:group) for varying factors."""
+
+    response: str
+    """Column to explain."""
+    fixed: tuple[str, ...]
+    """Terms of the fixed effects, such as "modality", "perplexity", "a:b". Columns of text are
+    factors, whose first category is the reference."""
+    group: str
+    """Column of the grouping."""
+    slope: str | None = None
+    """Covariate whose slope varies by group; intercepts only if None."""
+    varying: tuple[str, ...] = ()
+    """Factors whose effects vary by group: each of their levels deviates in each group, with one
+    variance per factor. Without them the groups count as alike in these effects, and a test of one
+    says nothing about groups that were not measured (Barr et al., 2013, Journal of Memory and
+    Language 68)."""
+
+    def __str__(self) -> str:
+        random = "1" if self.slope is None else f"1 + {self.slope}"
+        terms = [f"({random} | {self.group})", *(f"(1 | {f}:{self.group})" for f in self.varying)]
+        return f"{self.response} ~ {self.equation} + {' + '.join(terms)}"
+
+    @property
+    def equation(self) -> str:
+        """The fixed effects."""
+        return " + ".join(self.fixed) or "1"
+
+    @property
+    def variables(self) -> list[str]:
+        """Columns of the fixed effects."""
+        return list(dict.fromkeys(part for term in self.fixed for part in term.split(":")))
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that the model reads."""
+        slope = [] if self.slope is None else [self.slope]
+        named = [self.response, *self.variables, self.group, *slope, *self.varying]
+        return list(dict.fromkeys(named))
+
+    def without(self, term: str) -> "MixedFormula":
+        """The model without a fixed effect; the random effects stay.
+
+        Raises:
+            UserError: the model has no such term.
+        """
+        if term not in self.fixed:
+            raise UserError(f"{self} has no fixed effect {term!r}; it has {', '.join(self.fixed)}")
+        return replace(self, fixed=tuple(other for other in self.fixed if other != term))
+
+
+@dataclass(frozen=True)
+class Design:
+    """The matrices of a mixed model, and how further rows are written in its columns."""
+
+    response: Float[np.ndarray, " rows"]
+    fixed: Float[np.ndarray, "rows columns"]
+    random: Float[np.ndarray, "rows effects"]
+    random_columns: tuple[str, ...]
+    """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
+    factors, such as "modality[box]"."""
+    blocks: tuple[int, ...]
+    """How many random effects, at the end, share one variance each: the levels of a factor."""
+    info: DesignInfo
+    levels: Mapping[str, tuple[str, ...]]
+    """Factors among the terms to their levels, the reference first."""
+    means: Mapping[str, float]
+    """Covariates among the terms to their means."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the fixed coefficients."""
+        return list(self.info.column_names)
+
+    def columns_of(self, term: str) -> Bool[np.ndarray, " columns"]:
+        """Which fixed coefficients are those of a term; none if it is not a fixed effect."""
+        chosen = np.zeros(len(self.columns), dtype=bool)
+        if term in self.info.term_names:
+            chosen[self.info.slice(term)] = True
+        return chosen
+
+    def rows(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows columns"]:
+        """Rows of factors and covariates in the columns of the fixed effects."""
+        return np.asarray(build_design_matrices([self.info], _categories(frame, self.levels))[0])
+
+
+def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> Design:
+    """The design of a formula on the rows of a table, without random effects if not `random`.
+
+    Raises:
+        UserError: no rows, a factor of one level, terms that cannot be read, or that the rows
+            cannot distinguish.
+    """
+    if frame.empty:
+        raise UserError(f"no row has all the columns of {formula}; the model needs some")
+    variables = formula.variables
+    numeric = [name for name in variables if pd.api.types.is_numeric_dtype(frame[name])]
+    levels = {name: _levels(frame[name]) for name in variables if name not in numeric}
+    for name, found in levels.items():
+        if len(found) == 1:
+            raise UserError(f"{name} is {found[0]} in every row; leave it out of {formula}")
+    try:
+        matrix = dmatrix(formula.equation, _categories(frame, levels))
+    except PatsyError as error:
+        raise UserError(f"the fixed effects of {formula} cannot be read: {error}") from error
+    values = np.asarray(matrix, dtype=float)
+    _check_rank(values, matrix.design_info.column_names)
+    effects = _random_columns(frame, formula) if random else {}
+    varying = {name: _levels(frame[name]) for name in formula.varying} if random else {}
+    for name, found in varying.items():
+        texts = frame[name].astype(str).to_numpy(dtype=object)
+        effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in found}
+    return Design(
+        response=frame[formula.response].to_numpy(dtype=float),
+        fixed=values,
+        random=np.array(list(effects.values())).reshape(len(effects), len(frame)).T,
+        random_columns=tuple(effects),
+        blocks=tuple(map(len, varying.values())),
+        info=matrix.design_info,
+        levels=levels,
+        means={name: float(frame[name].mean()) for name in numeric},
+    )
+
+
+def _random_columns(
+    frame: pd.DataFrame, formula: MixedFormula
+) -> dict[str, Float[np.ndarray, " rows"]]:
+    columns = {"intercept": np.ones(len(frame))}
+    if formula.slope is not None:
+        columns[formula.slope] = frame[formula.slope].to_numpy(dtype=float)
+    return columns
+
+
+def _levels(column: pd.Series) -> tuple[str, ...]:
+    """The levels that occur: in the order of a categorical, else sorted."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        present = set(column)
+        return tuple(str(level) for level in column.cat.categories if level in present)
+    return tuple(sorted(set(column.astype(str))))
+
+
+def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """The table as the formula reads it: factors with their levels, in order."""
+    factors = {
+        name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(found))
+        for name, found in levels.items()
+    }
+    return frame.assign(**factors)
+
+
+def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str]) -> None:
+    scales = np.abs(matrix).max(axis=0)
+    rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
+    if rank < len(columns):
+        raise RankError(
+            f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), only "
+            f"{rank}; leave a term out, or add rows of the missing combinations"
+        )

@@ -1,0 +1,307 @@
+"""Linear mixed-effects models with one grouping: intercepts, a slope and factors vary by group.
+
+    y = X beta + Z b + e,   b ~ normal(0, covariance) for each group,   e ~ normal(0, variance)
+
+1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
+   slope varies, and the levels of factors whose effects vary (`design`).
+2. Reduce the rows of each group to sums of products: nothing later grows with the number of rows.
+3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given it,
+   coefficients and variances have a closed form (`profiled`).
+4. Read off estimates, their covariance and the most probable random effects.
+
+The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
+and the tests hold the two together. Unlike statsmodels' `MixedLM` the search may end at a variance
+of zero, where a model with few groups often belongs. With fewer than `MIN_GROUPS` groups their
+spread cannot be estimated, and the groups become fixed effects.
+
+Statements about groups in general have as many observations as there are groups, whatever the
+number of rows: estimates are tested by Student's t with one degree of freedom less than there are
+groups.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.stats import chi2, f, t
+
+from interp.errors import UserError
+from interp.statistics.clusters import FEWEST
+from interp.statistics.mixed.design import Design, MixedFormula, make_design
+from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
+
+MIN_GROUPS = 3
+"""With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
+freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
+
+
+@dataclass(frozen=True)
+class MixedModel:
+    """A fitted model, and what it was fitted to."""
+
+    formula: MixedFormula
+    """As it was fitted: after the fallback the grouping is among the fixed effects."""
+    design: Design
+    fit: ProfiledFit
+    groups: tuple[str, ...]
+    """Values of the grouping, in the order of `fit.random_effects`."""
+    note: str
+    """Limits of this fit: a fallback, a variance of zero, rows left out."""
+    clusters: int | None = None
+    """How many clusters the errors are robust to, after the fallback; None where they are not."""
+
+    @property
+    def equation(self) -> str:
+        """The formula as it was fitted: without random effects after the fallback."""
+        if self.design.random_columns:
+            return str(self.formula)
+        return f"{self.formula.response} ~ {self.formula.equation}"
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of tests: groups - 1; after the fallback clusters - 1.
+
+        Without clusters, rows - coefficients.
+        """
+        if self.design.random_columns:
+            return len(self.groups) - 1
+        if self.clusters is not None:
+            return self.clusters - 1
+        return len(self.design.response) - len(self.design.columns)
+
+    @property
+    def log_likelihood(self) -> float:
+        """In nats; of the restricted likelihood unless fitted by maximum likelihood."""
+        return -self.fit.deviance / 2
+
+    def coefficients(self) -> pd.DataFrame:
+        """One row per fixed coefficient: term, estimate, standard_error, t, df, p.
+
+        Estimates are in units of the response; p is two-sided, by Student's t with `freedom`.
+        """
+        errors = np.sqrt(np.diag(self.fit.covariance))
+        statistic = self.fit.coefficients / errors
+        return pd.DataFrame(
+            {
+                "term": self.design.columns,
+                "estimate": self.fit.coefficients,
+                "standard_error": errors,
+                "t": statistic,
+                "df": self.freedom,
+                "p": 2 * t.sf(np.abs(statistic), self.freedom),
+            }
+        )
+
+    def random_effects(self) -> pd.DataFrame:
+        """One row per group: how its intercept, slope and levels deviate from the fixed ones.
+
+        No columns but the grouping after the fallback.
+        """
+        frame = pd.DataFrame(self.fit.random_effects, columns=list(self.design.random_columns))
+        frame.insert(0, self.formula.group, list(self.groups))
+        return frame
+
+    def random_spread(self) -> pd.DataFrame:
+        """One row per random effect or varying factor, and one for the residual.
+
+        Columns are effect, sd and correlation: that of the slope with the intercept; NaN for the
+        others, and where one of the two does not vary.
+        """
+        covariance, blocks = self.fit.random_covariance, self.design.blocks
+        sds = np.sqrt(np.diag(covariance))
+        alone = len(sds) - sum(blocks)
+        # The first of each block: its levels share one variance.
+        firsts = [alone + sum(blocks[:place]) for place in range(len(blocks))]
+        factors = self.formula.varying if blocks else ()
+        shown = [*sds[:alone], *sds[firsts], np.sqrt(self.fit.residual_variance)]
+        correlations = np.full(len(shown), np.nan)
+        if alone == 2 and sds[:2].min() > 0:
+            correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
+        return pd.DataFrame(
+            {
+                "effect": [*self.design.random_columns[:alone], *factors, "residual"],
+                "sd": shown,
+                "correlation": correlations,
+            }
+        )
+
+
+def fit_mixed_model(
+    frame: pd.DataFrame,
+    formula: MixedFormula,
+    *,
+    reml: bool = True,
+    cluster: str | None = None,
+) -> MixedModel:
+    """The fitted model of a formula.
+
+    With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
+    If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
+    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` there are no
+    errors, and so no tests, since those of independent rows would find too much.
+
+    Args:
+        frame: one row per observation; rows that lack a value are left out, and counted in `note`.
+        formula: response, fixed effects, grouping and slope.
+        reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
+            which can compare models with different fixed effects.
+        cluster: column of what rows have in common besides their group, such as the words of a
+            question.
+
+    Raises:
+        UserError: a column that is missing, no rows, or terms that the rows cannot distinguish.
+    """
+    missing = [name for name in formula.columns if name not in frame.columns]
+    if missing:
+        raise UserError(
+            f"the table lacks {', '.join(missing)} for {formula}; it has "
+            f"{', '.join(map(str, frame.columns))}"
+        )
+    used = frame.dropna(subset=formula.columns)
+    names = used[formula.group].astype(str)
+    groups = tuple(dict.fromkeys(names))
+    random = len(groups) >= MIN_GROUPS
+    if len(groups) > 1 and not random:
+        formula = replace(formula, fixed=(*formula.fixed, formula.group))
+    design = make_design(used, formula, random=random)
+    codes = names.map({group: code for code, group in enumerate(groups)}).to_numpy()
+    fit = fit_profiled(
+        design.fixed, design.random, design.response, codes, reml=reml, blocks=design.blocks
+    )
+    notes = _notes(formula, fit, groups)
+    if len(used) < len(frame):
+        notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
+    if np.ptp(design.response) == 0:
+        notes.append(f"{formula.response} does not vary, so nothing explains it")
+    clusters = None
+    if not random and cluster is not None:
+        clusters = int(used[cluster].nunique())
+        if clusters >= FEWEST:
+            covariance = _robust(design, fit, pd.factorize(used[cluster])[0])
+            notes.append(f"errors robust to {clusters} clusters of {cluster}")
+        else:
+            covariance = np.full_like(fit.covariance, np.nan)
+            notes.append(f"no test: fewer than {FEWEST} clusters of {cluster}")
+        fit = replace(fit, covariance=covariance)
+    return MixedModel(formula, design, fit, groups, "; ".join(notes), clusters)
+
+
+def _robust(
+    design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, "columns columns"]:
+    """The covariance of coefficients where rows of one cluster are correlated."""
+    residuals = design.response - design.fixed @ fit.coefficients
+    rows, columns = design.fixed.shape
+    count = int(clusters.max()) + 1
+    scores = np.zeros((count, columns))
+    np.add.at(scores, clusters, design.fixed * residuals[:, None])
+    bread = np.linalg.inv(design.fixed.T @ design.fixed)
+    correction = count / (count - 1) * (rows - 1) / (rows - columns)
+    return np.asarray(correction * bread @ scores.T @ scores @ bread)
+
+
+def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without: str) -> pd.Series:
+    """Whether a fixed effect matters: term, chi_square, df, p and the note of the full model.
+
+    Both models are fitted by maximum likelihood to the same rows; twice the difference of their
+    log-likelihoods is compared with chi-square with as many degrees of freedom as the term has
+    coefficients. NaN where the response does not vary.
+
+    Raises:
+        UserError: as `fit_mixed_model`, or a term that the formula does not have.
+    """
+    smaller = formula.without(without)
+    used = frame.dropna(subset=[name for name in formula.columns if name in frame.columns])
+    full = fit_mixed_model(used, formula, reml=False)
+    null = fit_mixed_model(used, smaller, reml=False)
+    chi_square = max(0.0, 2 * (full.log_likelihood - null.log_likelihood))
+    if np.ptp(full.design.response) == 0:
+        chi_square = float("nan")
+    df = len(full.design.columns) - len(null.design.columns)
+    return pd.Series(
+        {
+            "term": without,
+            "chi_square": chi_square,
+            "df": df,
+            "p": float(chi2.sf(chi_square, df)),
+            "note": full.note,
+        }
+    )
+
+
+def wald_test(model: MixedModel, term: str) -> pd.Series:
+    """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
+
+    df2 are those of the model: one less than there are groups, so that an effect that differs from
+    group to group is held against their number. For a factor of more than two levels that is on
+    the safe side. Errors robust to G clusters are themselves estimates: with q coefficients the
+    statistic is Hotelling's, times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton,
+    2018, Journal of Business & Economic Statistics 36, on why the plain test finds too much). NaN
+    where the response does not vary, or where there are no more clusters than coefficients.
+
+    Raises:
+        UserError: a term that the formula does not have.
+    """
+    chosen = model.design.columns_of(term)
+    if not chosen.any():
+        raise UserError(f"{model.formula} has no fixed effect {term!r}")
+    estimates = model.fit.coefficients[chosen]
+    covariance = model.fit.covariance[np.ix_(chosen, chosen)]
+    df1, df2 = int(chosen.sum()), model.freedom
+    if model.clusters is not None:
+        df2 = model.clusters - df1
+    if np.ptp(model.design.response) == 0 or df2 < 1:
+        return pd.Series({"term": term, "F": np.nan, "df1": df1, "df2": df2, "p": np.nan})
+    statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
+    if model.clusters is not None:
+        statistic *= df2 / model.freedom
+    p = float(f.sf(statistic, df1, df2))
+    return pd.Series({"term": term, "F": statistic, "df1": df1, "df2": df2, "p": p})
+
+
+def _notes(formula: MixedFormula, fit: ProfiledFit, groups: Sequence[str]) -> list[str]:
+    notes = []
+    if len(groups) == 1:
+        notes.append(f"one {formula.group} only: least squares, without random effects")
+    elif len(groups) < MIN_GROUPS:
+        notes.append(
+            f"{len(groups)} {formula.group}s only: least squares, with {formula.group} as a fixed "
+            "effect in place of random effects"
+        )
+    if fit.singular:
+        notes.append("a random effect has a variance of zero or a correlation of 1 or -1")
+    if not fit.converged:
+        notes.append("the search for the random effects' variances did not converge")
+    return notes
+
+
+@dataclass(frozen=True)
+class RSquared:
+    """Shares of the variance of the response, from 0 to 1."""
+
+    marginal: float
+    """Explained by the fixed effects."""
+    conditional: float
+    """Explained by the fixed effects and the groups."""
+
+
+def r_squared(model: MixedModel) -> RSquared:
+    """Marginal and conditional R squared of a linear mixed model.
+
+    With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
+    2014, for random slopes) and v_e the residual variance: marginal = v_f / (v_f + v_g + v_e),
+    conditional = (v_f + v_g) / (v_f + v_g + v_e). After the fallback, v_g is the variance of the
+    groups' fixed effects, which v_f then leaves out. NaN if the response does not vary.
+    """
+    design, fit = model.design, model.fit
+    if np.ptp(design.response) == 0:
+        return RSquared(float("nan"), float("nan"))
+    of_group = design.columns_of(model.formula.group)
+    by_terms = float(np.var(design.fixed @ np.where(of_group, 0.0, fit.coefficients)))
+    by_group = float(np.var(design.fixed @ np.where(of_group, fit.coefficients, 0.0)))
+    random = ((design.random @ fit.random_covariance) * design.random).sum(axis=1)
+    by_group += float(random.mean())
+    total = by_terms + by_group + fit.residual_variance
+    return RSquared(by_terms / total, (by_terms + by_group) / total)

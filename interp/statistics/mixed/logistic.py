@@ -1,0 +1,397 @@
+"""What an outcome depends on: a mixed-effects logistic regression, or a stated fallback.
+
+1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
+2. Leave out what cannot be estimated, with a note: constant terms, groupings of one level.
+3. Stop with a note where no estimate exists: a constant outcome, terms that depend on each
+   other, terms that separate the outcomes.
+4. Fit the mixed model by the Laplace approximation. What is the same within every level of a
+   grouping has as many observations as there are levels: its errors and its test have their degrees
+   of freedom.
+5. Where that finds no maximum, or one grouping decides nearly every outcome, its levels are the
+   observations: a quasi-binomial regression over them of the terms that are constant within each.
+   Terms that vary within are undefined then: hardly any level has two outcomes to compare.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy import stats
+from scipy.optimize import linprog
+
+from interp.errors import UserError
+from interp.statistics.mixed.design import Design, MixedFormula, RankError, make_design
+from interp.statistics.mixed.laplace import fit_laplace
+from interp.statistics.mixed.linear import RSquared
+from interp.statistics.summaries import UPPER, grouped
+
+INTERCEPT = "intercept"
+
+SEPARATED = 1e-4
+"""Log-odds, in the scale of standardised predictors, above which a separating direction is not
+rounding of the solver."""
+
+LARGEST_SD = 10.0
+"""Log-odds. Beyond it most levels have a single outcome, and the likelihood would reflect the
+approximation rather than the data."""
+
+SEPARATES = "the terms separate the outcomes, so that the estimates would be infinite"
+
+TERM_COLUMNS = ("term", "estimate", "low", "high", "p", "odds_ratio", "se", "t", "df", "note")
+
+
+@dataclass(frozen=True)
+class MixedLogistic:
+    """What was fitted and its terms."""
+
+    terms: pd.DataFrame
+    """One row per coefficient: term, estimate (log-odds, of a covariate per standard deviation, of
+    a factor's level against the reference; positive goes with the outcome), low and high (95%
+    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. Where a column of
+    the design is the same within every level of a grouping, or levels are the observations, t is
+    Student's with df degrees of freedom; elsewhere df is infinite, and t normal. A term that cannot
+    be estimated is NaN, and its note says why."""
+    groups: pd.DataFrame
+    """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
+    n: int
+    """Rows without missing values."""
+    converged: bool
+    """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
+    fitted: str
+    """What was fitted, as text, and why if it is not the mixed model."""
+    log_likelihood: float
+    """Of the mixed model, in nats; NaN if it has no estimate."""
+    r_squared: RSquared
+    """On the scale of log-odds, where the outcome itself has a variance of pi squared over 3
+    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN likewise."""
+
+
+def mixed_logistic(
+    frame: pd.DataFrame, *, outcome: str, terms: Sequence[str], groups: Sequence[str]
+) -> MixedLogistic:
+    """The log-odds of an outcome by factors, standardised covariates and their products.
+
+    Each grouping has random intercepts, crossed with those of the others; estimates maximise the
+    likelihood in Laplace's approximation, and their errors come from its curvature (see
+    `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the first
+    grouping with two.
+
+    Args:
+        frame: one row per observation; rows with a missing value are left out.
+        outcome: a boolean column.
+        terms: such as "modality", "perplexity" and "modality:perplexity". Numeric columns are
+            standardised by mean and sample standard deviation, columns of text are factors, whose
+            first category is the reference.
+        groups: columns whose levels have random intercepts, such as entity and phrasing.
+
+    Raises:
+        UserError: a column that is missing, no term or no grouping, or terms that cannot be read.
+    """
+    formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
+    columns = [outcome, *formula.variables, *groups]
+    _check(frame, columns, terms=terms, groups=groups)
+    rows = frame.dropna(subset=columns)
+    fit = _fit(rows, formula, groups=groups)
+    return MixedLogistic(
+        terms=_terms(fit, formula),
+        groups=_groups(rows, groups, fit.sds),
+        n=len(rows),
+        converged=fit.converged,
+        fitted=fit.fitted,
+        log_likelihood=fit.log_likelihood,
+        r_squared=_r_squared(fit),
+    )
+
+
+def mixed_logistic_table(
+    frame: pd.DataFrame,
+    *,
+    outcome: str,
+    terms: Sequence[str],
+    groups: Sequence[str],
+    by: Sequence[str] = ("model",),
+) -> pd.DataFrame:
+    """One row for each combination of `by` and coefficient, each combination fitted separately.
+
+    Columns are those of `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each
+    grouping, converged, R2_marginal, R2_conditional.
+    """
+    tables = []
+    for cell, rows in grouped(frame, by):
+        fit = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
+        sds = fit.groups.set_index("group")["sd"].add_suffix("_sd")
+        whole = {
+            "fitted": fit.fitted,
+            "n": fit.n,
+            **sds,
+            "converged": fit.converged,
+            "R2_marginal": fit.r_squared.marginal,
+            "R2_conditional": fit.r_squared.conditional,
+        }
+        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (cell, whole))
+        tables.append(pd.concat([first, fit.terms, last], axis=1))
+    if not tables:
+        return pd.DataFrame(columns=[*by, *TERM_COLUMNS, "fitted"])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _check(
+    frame: pd.DataFrame, columns: Sequence[str], *, terms: Sequence[str], groups: Sequence[str]
+) -> None:
+    if not (terms and groups):
+        raise UserError("a mixed model needs at least one term and one grouping")
+    missing = [column for column in columns if column not in frame]
+    if missing:
+        raise UserError(
+            f"the table lacks the columns {', '.join(missing)}; it has {', '.join(frame.columns)}"
+        )
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The result of a fit; without estimates where there are none."""
+
+    estimates: pd.DataFrame
+    """estimate, se and df by coefficient."""
+    sds: Mapping[str, float]
+    """Standard deviation of the random intercepts of each grouping that has them."""
+    converged: bool
+    fitted: str
+    undefined: str = ""
+    """Why coefficients that are not among the estimates are undefined."""
+    log_likelihood: float = float("nan")
+    by_terms: float = float("nan")
+    """Variance of the fixed effects over the rows."""
+
+
+def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) -> _Fit:
+    """Phases 1 to 5."""
+    if rows.empty:
+        return _nothing("no row has all values")
+    outcomes = rows[formula.response].astype(bool).to_numpy(dtype=float)
+    if len(np.unique(outcomes)) < 2:
+        return _nothing(f"the outcome is always {bool(outcomes[0])}")
+    varying = tuple(term for term in formula.fixed if _varies(rows, term))
+    standardised = _standardised(rows, formula.variables)
+    try:
+        design = make_design(
+            standardised, MixedFormula(formula.response, varying, formula.group), random=False
+        )
+    except RankError:
+        return _nothing("the terms depend on each other linearly")
+    if _separated(design.fixed, outcomes):
+        return _nothing(SEPARATES)
+    grouped = rows[[name for name in groups if rows[name].nunique() > 1]]
+    mixed = _fit_mixed(outcomes, design, grouped)
+    return mixed if mixed.converged else _fit_levels(outcomes, design, grouped, mixed=mixed)
+
+
+def _nothing(reason: str) -> _Fit:
+    empty = pd.DataFrame(columns=["estimate", "se", "df"])
+    return _Fit(empty, {}, False, f"nothing: {reason}", undefined=reason)
+
+
+def _varies(rows: pd.DataFrame, term: str) -> bool:
+    """Whether each variable of a term has more than one value, up to rounding."""
+    columns = (rows[name] for name in term.split(":"))
+    return all(
+        _is_spread(column.to_numpy(dtype=float)) if _is_covariate(column) else column.nunique() > 1
+        for column in columns
+    )
+
+
+def _is_covariate(column: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column))
+
+
+def _is_spread(numbers: Float[np.ndarray, " rows"]) -> bool:
+    return bool(np.ptp(numbers) > 1e-12 * np.abs(numbers).max())
+
+
+def _standardised(rows: pd.DataFrame, variables: Sequence[str]) -> pd.DataFrame:
+    """Phase 1: the rows with covariates in standard deviations from their means."""
+    covariates = [name for name in variables if _is_covariate(rows[name])]
+    values = rows[covariates].astype(float)
+    return rows.assign(**((values - values.mean()) / values.std()))
+
+
+def _names(design: Design) -> list[str]:
+    return [INTERCEPT if name == "Intercept" else name for name in design.columns]
+
+
+def _separated(
+    design: Float[np.ndarray, "rows terms"], outcomes: Float[np.ndarray, " rows"]
+) -> bool:
+    """Whether some direction is wrong for no row and right for one (Albert and Anderson, 1984).
+
+    Found by the linear programme of Konis (2007): as far as possible to the right side on average,
+    never to the wrong one.
+    """
+    signed = (2 * outcomes - 1)[:, None] * design
+    solution = linprog(
+        -signed.mean(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=(-1, 1)
+    )
+    return bool((signed @ solution.x).max() > SEPARATED)
+
+
+def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd.DataFrame) -> _Fit:
+    """Phase 4; where it did not converge, `fitted` says why."""
+    levels = [pd.factorize(grouped[name])[0] for name in grouped]
+    coded = np.array(levels, dtype=np.int64).reshape(len(levels), len(outcomes)).T
+    fit = fit_laplace(design.fixed, outcomes, coded)
+    freedom, inflation = _freedom(design.fixed, coded)
+    errors = fit.standard_errors * inflation
+    estimates = pd.DataFrame(
+        {"estimate": fit.coefficients, "se": errors, "df": freedom}, index=_names(design)
+    )
+    sds: dict[str, float] = dict(zip(grouped.columns, fit.sds.tolist(), strict=True))
+    if not fit.converged:
+        return _Fit(estimates, sds, False, "its likelihood has no clear maximum")
+    if endless := [name for name, sd in sds.items() if sd > LARGEST_SD]:
+        return _Fit(estimates, sds, False, f"{endless[0]} alone decides nearly every outcome")
+    intercepts = " and ".join(sds)
+    return _Fit(
+        estimates,
+        sds,
+        True,
+        f"mixed logistic regression with random intercepts for {intercepts} (Laplace)"
+        if sds
+        else "logistic regression: no grouping has two levels",
+        undefined="a constant term",
+        log_likelihood=fit.log_likelihood,
+        by_terms=float(np.var(design.fixed @ fit.coefficients)),
+    )
+
+
+def _freedom(
+    columns: Float[np.ndarray, "rows columns"], levels: Int[np.ndarray, "rows groupings"]
+) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
+    """Degrees of freedom of each coefficient, and what its standard error is multiplied by.
+
+    Of G levels, k of whose differences the columns explain, G - k are left for a column that is the
+    same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
+    Journal of Statistical Computation and Simulation 37). Maximum likelihood divides by G what
+    least squares divides by G - k, and so do its errors. A column that is the same within the
+    levels of several groupings has the fewest; one that varies within all of them has no limit.
+    """
+    freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
+    for codes in levels.T:
+        sizes = np.bincount(codes)
+        means = np.stack([np.bincount(codes, column) / sizes for column in columns.T], axis=1)
+        within = np.linalg.matrix_rank(columns - means[codes])
+        left = len(sizes) - (columns.shape[1] - within)
+        fewer = _constant_within(columns, codes) & (left < freedom)
+        freedom[fewer] = left if left > 0 else np.nan
+        inflation[fewer] = np.sqrt(len(sizes) / left) if left > 0 else np.nan
+    return freedom, inflation
+
+
+def _fit_levels(
+    outcomes: Float[np.ndarray, " rows"],
+    design: Design,
+    grouped: pd.DataFrame,
+    *,
+    mixed: _Fit,
+) -> _Fit:
+    """Phase 5: a regression over the levels of the first grouping, one observation each."""
+    import statsmodels.api as sm
+
+    if grouped.empty:
+        return _nothing(mixed.fitted)
+    name = next(iter(grouped))
+    codes = pd.factorize(grouped[name])[0]
+    constant = _constant_within(design.fixed, codes)
+    columns = [column for column, same in zip(_names(design), constant, strict=True) if same]
+    firsts = np.unique(codes, return_index=True)[1]
+    of_levels = design.fixed[firsts][:, constant]
+    hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
+    if len(firsts) <= len(columns):
+        return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
+    if _separated(np.repeat(of_levels, 2, axis=0), _both_outcomes(hits, sizes)):
+        return _nothing(SEPARATES)
+    family = sm.families.Binomial()
+    fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
+    # Pearson's dispersion, from counts: statsmodels' own takes a level for one observation.
+    expected = sizes * fit.mu
+    dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
+    errors = fit.bse * np.sqrt(dispersion)
+    return _Fit(
+        pd.DataFrame(
+            {"estimate": fit.params, "se": errors, "df": float(fit.df_resid)}, index=columns
+        ),
+        {},
+        False,
+        f"quasi-binomial regression over levels of {name}; mixed model: {mixed.fitted}",
+        undefined=f"it varies within {name}, whose levels have hardly two outcomes to compare",
+    )
+
+
+def _constant_within(
+    columns: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"]
+) -> Bool[np.ndarray, " columns"]:
+    """Which columns have one value within each level."""
+    firsts = np.unique(codes, return_index=True)[1]
+    return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
+
+
+def _both_outcomes(
+    hits: Float[np.ndarray, " levels"], sizes: Int[np.ndarray, " levels"]
+) -> Float[np.ndarray, " rows"]:
+    """Two rows per level: its outcomes, which differ where it has both."""
+    return np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
+
+
+def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
+    """The coefficients with their tests; what was left out of the design is undefined."""
+    found = list(fit.estimates.index)
+    # A factor that was left out has no levels: its own name is listed in their place.
+    lacking = [
+        term for term in formula.fixed if not any(_without_levels(name) == term for name in found)
+    ]
+    names = [INTERCEPT, *(name for name in found if name != INTERCEPT), *lacking]
+    names.sort(key=lambda name: _place(name, formula))
+    table = fit.estimates.reindex(names).astype(float).rename_axis("term").reset_index()
+    t = table["estimate"] / table["se"]
+    half = stats.t.ppf(UPPER, table["df"]) * table["se"]
+    table = table.assign(
+        low=table["estimate"] - half,
+        high=table["estimate"] + half,
+        t=t,
+        p=2 * stats.t.sf(t.abs(), table["df"]),
+        odds_ratio=np.exp(table["estimate"]),
+        note=np.select(
+            [table["estimate"].isna(), table["df"].isna()],
+            [f"undefined: {fit.undefined}", "no test: as many coefficients as levels"],
+            "",
+        ),
+    )
+    return table[list(TERM_COLUMNS)]
+
+
+def _without_levels(name: str) -> str:
+    """The term of a coefficient: "modality:x" of "modality[T.box]:x"."""
+    return re.sub(r"\[[^\]]*\]", "", name)
+
+
+def _place(name: str, formula: MixedFormula) -> int:
+    return -1 if name == INTERCEPT else formula.fixed.index(_without_levels(name))
+
+
+def _r_squared(fit: _Fit) -> RSquared:
+    by_groups = sum(sd**2 for sd in fit.sds.values()) if fit.converged else float("nan")
+    total = fit.by_terms + by_groups + np.pi**2 / 3
+    return RSquared(fit.by_terms / total, (fit.by_terms + by_groups) / total)
+
+
+def _groups(rows: pd.DataFrame, groups: Sequence[str], sds: Mapping[str, float]) -> pd.DataFrame:
+    table = pd.DataFrame(
+        {
+            "group": list(groups),
+            "levels": [rows[name].nunique() for name in groups],
+            "sd": [sds.get(name, float("nan")) for name in groups],
+        }
+    )
+    return table.assign(note=np.where(table["levels"] == 1, "left out: one level", ""))

@@ -1,0 +1,252 @@
+"""Marginal means of a mixed model's factors, tests between them, and estimates pooled over models.
+
+`pool` takes each model as one observation:
+
+1. The mean over models, with Student's interval and test. Errors that differ from model to model
+   only widen the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and
+   nothing depends on an estimate of how far models differ.
+2. Where a further model may lie, by Student's interval for one more estimate.
+3. The spread of the true values, tau, given the errors within models (Paule and Mandel, 1982).
+
+In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
+these (`benchmarks/controls/logical_forms.py`), the interval held the mean in 0.940 to 0.966 of
+them, and that of a further model held its true value in 0.949 to 1.000; where true values have a
+skewness of 1, in 0.924 to 0.962 and in 0.938 to 1.000.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.special import stdtrit
+from scipy.stats import t
+
+from interp.errors import UserError
+from interp.statistics.decisions import ONE_SIDED, holm, limits
+from interp.statistics.mixed.linear import MixedModel
+from interp.statistics.summaries import UPPER, table_by
+
+ROUNDING = 1e-12
+"""Differences and errors up to this share of the response are rounding."""
+
+
+def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
+    """One row per level of a factor: level, mean, standard_error, low, high.
+
+    The mean is that of the response at this level, averaged with equal weights over the levels of
+    all other factors, covariates at their means; low and high bound it with a confidence of 95% by
+    Student's t with the model's degrees of freedom.
+
+    Raises:
+        UserError: the model has no such factor.
+    """
+    averages = _averages(model, factor)
+    means = averages @ model.fit.coefficients
+    errors = _standard_errors(model, averages)
+    half = float(stdtrit(model.freedom, UPPER)) * errors
+    return pd.DataFrame(
+        {
+            "level": model.design.levels[factor],
+            "mean": means,
+            "standard_error": errors,
+            "low": means - half,
+            "high": means + half,
+        }
+    )
+
+
+def pairwise_tests(
+    model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
+) -> pd.DataFrame:
+    """One row per pair of levels: first, second, difference, its interval, test and limits.
+
+    `difference` is the marginal mean of the first minus that of the second, low and high its 95%
+    interval; p, standard_error, t and df are of the two-sided test by Student's t with the model's
+    degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences beyond
+    excluded_below and excluded_above are excluded, each side at 5% (`interp.statistics.decisions`).
+    A difference that is rounding is 0, and an error that is rounding is undefined, as is its test.
+
+    Args:
+        model: a fitted model.
+        factor: one of its factors.
+        pairs: the pairs to test; all if None.
+
+    Raises:
+        UserError: the model has no such factor, or the factor no such level.
+    """
+    averages = _averages(model, factor)
+    place = {level: index for index, level in enumerate(model.design.levels[factor])}
+    chosen = list(combinations(place, 2)) if pairs is None else list(pairs)
+    unknown = {level for pair in chosen for level in pair} - set(place)
+    if unknown:
+        raise UserError(
+            f"{factor} has no level {', '.join(sorted(unknown))}; it has {', '.join(place)}"
+        )
+    contrasts = np.array([averages[place[one]] - averages[place[other]] for one, other in chosen])
+    contrasts = contrasts.reshape(len(chosen), len(model.design.columns))
+    rounding = ROUNDING * float(np.abs(model.design.response).max())
+    differences = contrasts @ model.fit.coefficients
+    differences[np.abs(differences) <= rounding] = 0.0
+    errors = _standard_errors(model, contrasts)
+    errors[errors <= rounding] = np.nan
+    statistic = differences / errors
+    half, limit = (float(stdtrit(model.freedom, level)) * errors for level in (UPPER, ONE_SIDED))
+    tests = pd.DataFrame(
+        {
+            "first": [one for one, _ in chosen],
+            "second": [other for _, other in chosen],
+            "difference": differences,
+            "low": differences - half,
+            "high": differences + half,
+            "p": 2 * t.sf(np.abs(statistic), model.freedom),
+            "standard_error": errors,
+            "t": statistic,
+            "df": model.freedom,
+            "excluded_below": differences - limit,
+            "excluded_above": differences + limit,
+        }
+    )
+    return holm(tests, family=f"pairs of {factor}")
+
+
+def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels columns"]:
+    """For each level, the average row of the design over the grid of the other factors."""
+    levels, means = model.design.levels, model.design.means
+    if factor not in levels:
+        raise UserError(
+            f"{model.formula} has no factor {factor!r}; it has {', '.join(levels) or 'none'}"
+        )
+    grid = pd.DataFrame(list(product(*levels.values())), columns=list(levels)).assign(**means)
+    rows = model.design.rows(grid)
+    return np.array(
+        [rows[(grid[factor] == level).to_numpy()].mean(axis=0) for level in levels[factor]]
+    )
+
+
+def _standard_errors(
+    model: MixedModel, contrasts: Float[np.ndarray, "contrasts columns"]
+) -> Float[np.ndarray, " contrasts"]:
+    variances = ((contrasts @ model.fit.covariance) * contrasts).sum(axis=1)
+    return np.asarray(np.sqrt(variances))
+
+
+MIN_STUDIES = 2
+"""Fewest estimates that are pooled: one has no spread."""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A pooled estimate; NaN where undefined, and `note` says why."""
+
+    estimate: float
+    low: float
+    """Lower end of the 95% interval of the mean over models."""
+    high: float
+    excluded_below: float
+    """Means below are excluded by a one-sided test at 5% (`interp.statistics.decisions`)."""
+    excluded_above: float
+    standard_error: float
+    t: float
+    df: int
+    p: float
+    """Two-sided p-value that the mean over models is zero."""
+    tau: float
+    """Standard deviation of the true values between models."""
+    I2: float
+    """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
+    Thompson, 2002, Statistics in Medicine 21)."""
+    predicted_low: float
+    """Lower end of the interval that holds the true value of a further model with a probability of
+    at least about 95%: Student's for a further estimate. It includes errors of measurement, and is
+    wide where models differ less than these."""
+    predicted_high: float
+    same_sign: int
+    """Models whose own estimate has the sign of the pooled one."""
+    models: int
+    note: str
+
+
+def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
+    """The mean of estimates from one model each, for models in general.
+
+    Args:
+        estimates: one for each model.
+        errors: their standard errors, for tau and I2; an estimate without one is left out.
+    """
+    used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
+    values, count = estimates[used], int(used.sum())
+    if count < MIN_STUDIES:
+        return _undefined(count)
+    mean, spread = float(values.mean()), float(values.std(ddof=1))
+    notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error left out"]
+    if spread <= ROUNDING * float(np.abs(values).max()):
+        spread = float("nan")
+        notes.append("no interval: the estimates of all models are the same")
+    error = spread / float(np.sqrt(count))
+    quantile = float(stdtrit(count - 1, UPPER))
+    half, further = quantile * error, quantile * spread * float(np.sqrt(1 + 1 / count))
+    below, above = limits(mean, error, float(count - 1))
+    statistic = mean / error
+    # statsmodels divides by the spread.
+    tau, share = (0.0, 0.0) if np.isnan(spread) else _between(values, errors[used] ** 2)
+    return Pooled(
+        estimate=mean,
+        low=mean - half,
+        high=mean + half,
+        excluded_below=below,
+        excluded_above=above,
+        standard_error=error,
+        t=statistic,
+        df=count - 1,
+        p=2 * float(t.sf(abs(statistic), count - 1)),
+        tau=tau,
+        I2=share,
+        predicted_low=mean - further,
+        predicted_high=mean + further,
+        same_sign=int((np.sign(values) == np.sign(mean)).sum()),
+        models=count,
+        note="; ".join(notes),
+    )
+
+
+def _between(
+    values: Float[np.ndarray, " models"], variances: Float[np.ndarray, " models"]
+) -> tuple[float, float]:
+    """The spread between models, tau, and I2."""
+    # Costly to import, and commands without a report need not wait for it.
+    from statsmodels.stats.meta_analysis import combine_effects
+
+    found = combine_effects(values, variances, method_re="iterated")
+    return float(np.sqrt(found.tau2)), max(0.0, float(found.i2))
+
+
+def pooled_table(
+    estimates: pd.DataFrame, *, estimate: str, error: str, by: Sequence[str]
+) -> pd.DataFrame:
+    """One row for each combination of `by`: by and the fields of Pooled.
+
+    Args:
+        estimates: one row for each model and combination of `by`.
+        estimate: column of the estimates.
+        error: column of their standard errors.
+        by: what is pooled separately, such as the contrasts.
+    """
+
+    def pooled(members: pd.DataFrame) -> Pooled:
+        return pool(*(members[column].to_numpy(dtype=float) for column in (estimate, error)))
+
+    return table_by(estimates, by, Pooled, pooled)
+
+
+def _undefined(count: int) -> Pooled:
+    numbers = [name for name, kind in Pooled.__annotations__.items() if kind is float]
+    return Pooled(
+        **dict.fromkeys(numbers, float("nan")),
+        df=0,
+        same_sign=count,
+        models=count,
+        note=f"undefined: {count} of at least {MIN_STUDIES} models",
+    )

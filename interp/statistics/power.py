@@ -1,0 +1,381 @@
+"""The smallest differences that a set of prompts can show, by simulated studies.
+
+1. Expect: a share of right answers, and the correlations of two answers about one cluster, at one
+   level of the factor and at two levels: from a pilot's answers, or assumed.
+2. Simulate: studies of the prompts at hand, with a difference between the levels and with these
+   correlations: each cluster has a chance of a right answer at each level, from a beta distribution
+   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10), where its rank is the same at all levels
+   or drawn again (Lunn and Davies, 1998, Biometrika 85).
+3. Test: each study as `interp.statistics.contrasts` does, but with Student's t, not permutations.
+4. Search: the smallest difference that 80% of the studies find.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy.special import betaincinv, stdtrit
+from scipy.stats import studentized_range
+
+from interp.errors import UserError
+from interp.statistics.clusters import FEWEST
+from interp.statistics.contrasts import MODEL, POWER, Contrast
+from interp.statistics.resampling import ROUNDING
+from interp.statistics.summaries import LEVEL
+
+STUDIES = 500
+"""Simulated studies of each difference."""
+
+RANKS = 2000
+"""Most distinct chances of clusters."""
+
+FINEST = 0.002
+"""Difference at which the search ends."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of answers, for one contrast."""
+
+    share: float
+    """Share of right answers, at all levels; differences are hardest to find at 0.5."""
+    within: tuple[float, ...]
+    """Correlation of two answers about one cluster at the same level: by level, or one for all."""
+    across: float
+    """Correlation of two answers about one cluster at different levels."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The pairs of a study by cluster and level, in groups of the same weight."""
+
+    clusters: Int[np.ndarray, " groups"]
+    levels: Int[np.ndarray, " groups"]
+    weights: Float[np.ndarray, " groups"]
+    counts: Int[np.ndarray, " groups"]
+    """Pairs of each group."""
+    names: tuple[str, ...]
+    """The names of the levels."""
+
+    @classmethod
+    def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
+        """The trials at the contrast's levels; two models answer all pairs."""
+        if contrast.factor == MODEL:
+            pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
+        names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
+        level = pd.Index(names).get_indexer(pd.Index(pairs[contrast.factor].astype(str)))
+        table = pd.DataFrame(
+            {
+                "cluster": pd.factorize(pairs[cluster])[0],
+                "level": level,
+                "weight": pairs["weight"].to_numpy(dtype=float),
+            }
+        )
+        groups = table[level >= 0].value_counts(sort=False).reset_index()
+        return cls(
+            clusters=groups["cluster"].to_numpy(),
+            levels=groups["level"].to_numpy(),
+            weights=groups["weight"].to_numpy(),
+            counts=groups["count"].to_numpy(),
+            names=names,
+        )
+
+    def sums(self, values: Float[np.ndarray, "*studies groups"]) -> Float[np.ndarray, "..."]:
+        """The sums by cluster and level, (*studies, cluster, level), of values of the groups."""
+        shape = self.clusters.max() + 1, len(self.names)
+        place = self.clusters * shape[1] + self.levels
+        order = place.argsort(kind="stable")
+        there, starts = np.unique(place[order], return_index=True)
+        sums = np.zeros((*values.shape[:-1], shape[0] * shape[1]))
+        sums[..., there] = np.add.reduceat(values[..., order], starts, axis=-1)
+        return sums.reshape(*values.shape[:-1], *shape)
+
+    def fewest(self) -> int:
+        """The clusters that a test counts, as in `contrasts.difference`; fewest of all pairs."""
+        has = self.sums(self.counts.astype(float)) > 0
+        sizes = has.sum(axis=0)
+        return min(
+            int((has[:, a] | has[:, b]).sum())
+            if 2 * (has[:, a] & has[:, b]).sum() > min(sizes[a], sizes[b])
+            else int(min(sizes[a], sizes[b]))
+            for a, b in combinations(range(len(self.names)), 2)
+        )
+
+
+def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected:
+    """The share and the intraclass correlations of a pilot's answers.
+
+    A correlation is the mean product of two answers' standardized deviations from their level's
+    share, by weight. Levels of a spread, which have few answers each, have one for all.
+
+    Args:
+        answered: one row per pair, or per model and pair where models are compared, with paired
+            (whether it is answered), weight, the factor and the cluster.
+        contrast: what is to be compared.
+        cluster: the column of the clusters.
+
+    Raises:
+        UserError: the pilot lacks one of the levels.
+    """
+    names = list(contrast.levels or answered[contrast.factor].astype(str).unique())
+    rows = answered[answered[contrast.factor].astype(str).isin(names)]
+    level = rows[contrast.factor].astype(str)
+    if missing := set(names) - set(level):
+        raise UserError(
+            f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
+            "all levels that are to be compared, as a larger pilot has"
+        )
+    weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
+    shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
+    own = level.map(shares)
+    spread = np.sqrt((own * (1 - own)).clip(lower=ROUNDING))
+    deviation: pd.Series = weight * (right - own) / spread
+    parts = (deviation, deviation**2, weight, weight**2)
+    by = [rows[cluster], level]
+    d, dd, w, ww = (
+        part.groupby(by).sum().unstack(fill_value=0)[names].to_numpy() for part in parts
+    )
+    products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
+    if contrast.levels is None:
+        products, masses = (part.sum(keepdims=True) for part in (products, masses))
+    both = (part.sum(axis=1) ** 2 - (part**2).sum(axis=1) for part in (d, w))
+    across = _correlation(*(float(part.sum()) for part in both), unknown=0.0)
+    within = tuple(
+        _correlation(*found, unknown=across) for found in zip(products, masses, strict=True)
+    )
+    overall = float(np.average(right, weights=weight))
+    if contrast.levels is None:
+        return Expected(overall, within, across)
+    return Expected(_as_variable(shares.to_numpy(), within), within, across)
+
+
+def _correlation(products: float, mass: float, *, unknown: float) -> float:
+    """From sums of products and of their weights; `unknown` without two answers to compare."""
+    return float(np.clip(products / mass, 0.0, 1.0)) if mass > ROUNDING else unknown
+
+
+def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
+    """The share with as much variance of means over clusters as these, on the side of most.
+
+    Correlated answers make up most of a mean's variance, so levels count by their correlation.
+    """
+    variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
+    away = np.sqrt(max(0.25 - float(variance), 0.0))
+    return float(0.5 + (away if shares.mean() > 0.5 else -away))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A planned comparison."""
+
+    model: str
+    """Whose answers are compared; empty for any model, and where models are compared."""
+    contrast: Contrast
+    """Where models are compared, its levels are models."""
+    awaited: Expected
+
+
+def of_pilot(
+    answered: pd.DataFrame, contrasts: Sequence[Contrast], *, cluster: str
+) -> list[Planned]:
+    """The contrasts within each model of a pilot, and between all pairs of them.
+
+    Args:
+        answered: one row per model and pair: model, paired, weight, the factors and the cluster.
+        contrasts: those of the system.
+        cluster: the column of the clusters.
+
+    Raises:
+        UserError: a pilot without a level that is to be compared.
+    """
+    by_model = {str(model): rows for model, rows in answered.groupby("model", sort=False)}
+    return [
+        Planned(model, one, expected(by_model.get(model, answered), one, cluster))
+        for contrast in contrasts
+        for model, one in _each(contrast, list(by_model))
+    ]
+
+
+def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast]]:
+    """The contrast within each model; a contrast of models for each two that it compares."""
+    if contrast.factor != MODEL:
+        return [(model, contrast) for model in models]
+    compared = [contrast.levels] if contrast.levels else combinations(models, 2)
+    return [("", Contrast(MODEL, levels)) for levels in compared]
+
+
+def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
+    """The contrasts within a model and between two, without a pilot.
+
+    Two answers about one cluster have this correlation at one level, half of it at two levels of a
+    factor, and none if they are by two models.
+    """
+    return [
+        Planned(
+            "",
+            replace(contrast, levels=("a", "b")) if contrast == Contrast(MODEL) else contrast,
+            Expected(
+                accuracy, (correlation,), 0.0 if contrast.factor == MODEL else correlation / 2
+            ),
+        )
+        for contrast in contrasts
+    ]
+
+
+def family_size(contrasts: Sequence[Contrast], models: int) -> int:
+    """How many tests Holm's method corrects together, for this number of models."""
+    pairs = models * (models - 1) // 2
+    return sum(
+        models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
+        for contrast in contrasts
+    )
+
+
+def plan_table(
+    pairs: pd.DataFrame, planned: Sequence[Planned], *, cluster: str, tests: int
+) -> pd.DataFrame:
+    """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
+
+    detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
+    80%, like the column of that name in a report; detectable_holm is the same where it is the only
+    difference in its family, where Holm's method tests the first at 5% over the number of tests.
+    Both are text, "none" where no difference can be found, for instance below ten clusters. The
+    column model is left out where no contrast is within a named model.
+
+    Args:
+        pairs: one row per pair, with the factors, the cluster and weight.
+        planned: the comparisons; one without two levels in the pairs is left out.
+        cluster: the column of the clusters within which outcomes are correlated.
+        tests: the number of tests corrected together.
+    """
+    found = (_row(pairs, one, cluster, tests) for one in planned)
+    table = pd.DataFrame([row for row in found if row])
+    of_models = any(one.model for one in planned)
+    return table if of_models else table.drop(columns="model", errors="ignore")
+
+
+def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
+    """The row of a contrast; empty where the pairs have only one level."""
+    trials = Trials.of(pairs, one.contrast, cluster)
+    sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
+    if len(sizes) < 2 or not sizes.all():
+        return {}
+    best, worst = trials.names[0], trials.names[-1]
+    return {
+        "model": one.model,
+        "factor": one.contrast.factor,
+        "contrast": f"{best} - {worst}" if one.contrast.levels else "best - worst",
+        "pairs_a": int(sizes[0]),
+        "pairs_b": int(sizes[-1]),
+        "clusters": int(trials.clusters.max()) + 1,
+        "detectable": _said(detectable(trials, one.awaited)),
+        "detectable_holm": _said(detectable(trials, one.awaited, tests=tests)),
+    }
+
+
+def _said(found: float) -> str:
+    return "none" if np.isnan(found) else f"{found:.3f}"
+
+
+def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
+    """The smallest difference that is found with a power of 80%; NaN if there is none.
+
+    Args:
+        trials: the pairs of the study.
+        awaited: what is expected of the answers.
+        tests: the number of tests by which the level of 5% is divided.
+    """
+    if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
+        return float("nan")
+    low, high = 0.0, 1.0
+    while high - low > FINEST:
+        middle = (low + high) / 2
+        enough = power(trials, awaited, middle, tests=tests) >= POWER
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def power(trials: Trials, awaited: Expected, difference: float, *, tests: int = 1) -> float:
+    """The share of simulated studies that find a difference between the first level and the last.
+
+    Two levels are compared by Student's t, the extremes of several by the studentized range.
+    """
+    hits = simulated(trials, awaited, difference)
+    asked = trials.sums(trials.weights * trials.counts)
+    level = (1 - LEVEL) / tests
+    if hits.shape[-1] > 2:
+        return float(_extremes_differ(hits, asked, level).mean())
+    return float(_two_differ(hits, asked, trials.fewest(), level).mean())
+
+
+def _extremes_differ(
+    hits: Float[np.ndarray, "studies clusters levels"],
+    asked: Float[np.ndarray, "clusters levels"],
+    level: float,
+) -> Bool[np.ndarray, " studies"]:
+    """Whether the best level and the worst differ, by study.
+
+    The standard error is that of levels in random order within clusters, as `contrasts.spread`
+    draws them.
+    """
+    total, levels = asked.sum(axis=0), asked.shape[1]
+    shares = hits.sum(axis=1) / total
+    both = hits.sum(axis=(1, 2)) / total.sum()
+    added = (hits - both[:, None, None] * asked) / total
+    added -= added.mean(axis=2, keepdims=True)
+    error = np.sqrt((added**2).sum(axis=(1, 2)) / (levels - 1))
+    far = studentized_range.ppf(1 - level, levels, np.inf) * error
+    found: Bool[np.ndarray, " studies"] = np.ptp(shares, axis=1) > far + ROUNDING
+    return found
+
+
+def _two_differ(
+    hits: Float[np.ndarray, "studies clusters 2"],
+    asked: Float[np.ndarray, "clusters 2"],
+    fewest: int,
+    level: float,
+) -> Bool[np.ndarray, " studies"]:
+    """Whether the t test of `contrasts.difference` finds that two levels differ, by study."""
+    total, clusters = asked.sum(axis=0), len(asked)
+    shares = hits.sum(axis=1) / total
+    added = (hits - shares[:, None] * asked) / total
+    squares = ((added[..., 0] - added[..., 1]) ** 2).sum(axis=1)
+    error = np.sqrt(clusters / (clusters - 1) * squares)
+    far = stdtrit(fewest - 1, 1 - level / 2) * error
+    found: Bool[np.ndarray, " studies"] = np.abs(shares[:, 0] - shares[:, 1]) > far + ROUNDING
+    return found
+
+
+def simulated(
+    trials: Trials, awaited: Expected, difference: float, *, studies: int = STUDIES, seed: int = 0
+) -> Float[np.ndarray, "studies clusters levels"]:
+    """Weighted sums of right answers by cluster and level, in studies with this difference.
+
+    The first level has the highest share and the last the lowest; others have the expected one.
+    """
+    chance = np.random.default_rng(seed)
+    high = max(min(1.0, awaited.share + difference / 2), difference)
+    shares = np.full(len(trials.names), np.clip(awaited.share, high - difference, high))
+    shares[0], shares[-1] = high, high - difference
+    within = np.broadcast_to(awaited.within, len(shares))
+    scale = np.sqrt(within[0] * within[-1])
+    kept = np.sqrt(min(1.0, awaited.across / scale)) if scale > 0 else 0.0
+    size = (studies, int(trials.clusters.max()) + 1, len(shares))
+    ranks = np.where(chance.random(size) < kept, chance.random((*size[:2], 1)), chance.random(size))
+    chances = _chances(shares, within)[np.arange(len(shares)), (ranks * RANKS).astype(int)]
+    right = chance.binomial(trials.counts, chances[:, trials.clusters, trials.levels])
+    return trials.sums(right * trials.weights)
+
+
+def _chances(
+    shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
+) -> Float[np.ndarray, "levels ranks"]:
+    """By level, quantiles of clusters' chances with this mean and this correlation of answers."""
+    ranks = (np.arange(RANKS) + 0.5) / RANKS
+    both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
+    a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))
+    found: Float[np.ndarray, "levels ranks"] = betaincinv(a, b, ranks)
+    return found

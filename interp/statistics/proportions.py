@@ -1,0 +1,297 @@
+"""Proportions whose trials come in clusters: their intervals, and shrunken ones for ranking groups.
+
+Each end is a quantile of the share over random weights of the clusters (exponential, as in the
+Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added: without a hit for
+the lower end, with nothing but hits for the upper end. With a weight of one this is the bound of
+Gaffke (2005; Learned-Miller and Thomas, 2020), which for clusters of one trial is that of Clopper and
+Pearson; here the added cluster's weight is one half on average. Because the weights do not depend on
+the outcomes, one more error lowers both ends or leaves them: an interval from a variance that is
+estimated from the errors does not do that, and is narrowest where there is one error.
+
+`shrunken_shares` ranks groups of different sizes. The raw shares of small groups are the most
+extreme ones, so that ranking them would rank sizes:
+
+1. Estimate how strongly the trials of one cell, a group's trials by one model, are correlated, and
+   count each cell as the number of independent trials that it is worth.
+2. Take each group's mean deviation from the models' own means, so that it does not matter which
+   models find everything hard, with its sampling variance.
+3. Estimate how much groups differ beyond that variance (DerSimonian and Laird, 1986).
+4. Shrink each group's deviation by the share of its variance that is sampling: the empirical Bayes
+   estimate of normal means (Morris, 1983, JASA 78).
+
+How often the 95% interval held the true proportion, of 300 simulated samples or more, and its mean
+width; next to it Wilson's interval for the clusters' effective number of trials (at least the number
+of clusters), in brackets::
+
+    clusters x trials  correlation  0.5                      0.9                      0.97                     0.995
+    9 x 40             0.1          1.00, 0.30 (0.93, 0.25)  1.00, 0.27 (0.95, 0.16)  0.99, 0.26 (0.92, 0.10)  0.99, 0.25 (0.97, 0.20)
+    9 x 40             0.5          0.96, 0.46 (0.96, 0.48)  0.99, 0.32 (0.84, 0.29)  0.99, 0.27 (0.88, 0.24)  0.99, 0.25 (0.93, 0.33)
+    30 x 20            0.1          0.99, 0.16 (0.96, 0.14)  0.97, 0.12 (0.94, 0.09)  0.98, 0.10 (0.92, 0.05)  0.97, 0.09 (0.96, 0.04)
+    30 x 20            0.5          0.96, 0.27 (0.95, 0.26)  0.99, 0.17 (0.96, 0.16)  0.99, 0.12 (0.85, 0.09)  0.99, 0.09 (0.93, 0.10)
+    183 x 60           0.1          0.96, 0.05 (0.94, 0.05)  0.97, 0.03 (0.95, 0.03)  0.98, 0.02 (0.94, 0.02)  0.99, 0.02 (0.92, 0.01)
+    183 x 60           0.5          0.95, 0.11 (0.95, 0.10)  0.96, 0.06 (0.94, 0.06)  0.96, 0.04 (0.93, 0.04)  0.99, 0.02 (0.81, 0.02)
+"""  # noqa: E501 (a table)
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.statistics.summaries import Z, percentile_interval
+
+DRAWS = 4000
+"""Random weights of the clusters."""
+
+_ADDED = 0.5
+"""Mean weight of the added cluster."""
+
+
+def proportions(
+    outcomes: pd.DataFrame,
+    *,
+    values: Sequence[str],
+    by: Sequence[str],
+    cluster: str | None,
+    weight: str | None = None,
+) -> pd.DataFrame:
+    """One row for each combination of `by` and column of outcomes.
+
+    Columns are those of `by`, measure (the column's name), share (the proportion of true values),
+    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are treated
+    as dependent; without `cluster`, all are independent, and the interval is Wilson's. With one
+    cluster the interval is undefined (NaN) and `note` says so.
+
+    Args:
+        outcomes: one row per trial.
+        values: the columns that are counted, booleans or shares from 0 to 1; NA is no trial.
+        by: the columns whose combinations of values are counted separately.
+        cluster: the clustering variable of the trials.
+        weight: the column that says how many trials of the population each represents.
+            Wilson's interval is for the effective number of trials (Kish, 1965); clusters count
+            by the sums of their trials' weights.
+    """
+    sums = _sums(outcomes, values=values, by=by, cluster=cluster, weight=weight)
+    rows = [
+        {**dict(zip([*by, "measure"], key, strict=True)), **_row(cell, cluster is not None)}
+        for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
+    ]
+    columns = [*by, "measure", "share", "low", "high", "n", "clusters", "note"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _sums(
+    outcomes: pd.DataFrame,
+    *,
+    values: Sequence[str],
+    by: Sequence[str],
+    cluster: str | None,
+    weight: str | None,
+) -> pd.DataFrame:
+    """One row per measure, combination of `by` and cluster: n, and weighted hits, trials, squares.
+
+    Without a cluster, squares are those of the single trials' weights.
+    """
+    keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
+    mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
+    parts = []
+    for name in values:
+        judged = outcomes[name].notna()
+        hit = outcomes.loc[judged, name].astype(float)
+        part = outcomes.loc[judged, keys].assign(
+            n=1,
+            hits=hit * mass[judged],
+            trials=mass[judged],
+            squares=mass[judged] ** 2,
+        )
+        grouped = part.assign(measure=name).groupby(
+            [*keys, "measure"], sort=False, observed=True, dropna=False
+        )
+        parts.append(grouped[["n", "hits", "trials", "squares"]].sum().reset_index())
+    return pd.concat(parts, ignore_index=True)
+
+
+def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
+    """The numbers of one measure, from its clusters."""
+    hits, trials = (cell[name].to_numpy(dtype=float) for name in ("hits", "trials"))
+    n, share = int(cell["n"].sum()), float(hits.sum() / trials.sum())
+    note = ""
+    if not clustered:
+        kish = trials.sum() ** 2 / cell["squares"].sum()
+        low, high = (float(end[0]) for end in wilson(*map(np.atleast_1d, (share, kish, Z))))
+    elif len(cell) > 1:
+        low, high = _clustered(hits, trials)
+    else:
+        low, high, note = np.nan, np.nan, "interval undefined: one cluster"
+    clusters = len(cell) if clustered else n
+    numbers = {"share": share, "low": low, "high": high, "n": n, "clusters": clusters}
+    return {**numbers, "note": note}
+
+
+def _clustered(
+    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"]
+) -> tuple[float, float]:
+    """Both ends of the interval, from the hits and trials of each cluster."""
+    weights, (added, _) = _weights(len(hits))
+    # As many trials as the cluster of the average trial has.
+    added = added * (trials**2).sum() / trials.sum()
+    drawn, all_ = weights @ hits, weights @ trials + added
+    low, _ = percentile_interval(drawn / all_)
+    _, high = percentile_interval((drawn + added) / all_)
+    share = float(hits.sum() / trials.sum())
+    return min(low, share), max(high, share)
+
+
+@lru_cache(maxsize=8)
+def _weights(
+    clusters: int,
+) -> tuple[Float[np.ndarray, "draws clusters"], Float[np.ndarray, "2 draws"]]:
+    """Random weights of the clusters and of two that are added, always the same."""
+    chance = np.random.default_rng(0)
+    weights = chance.standard_exponential((DRAWS, clusters))
+    return weights, chance.gamma(_ADDED, size=(2, DRAWS))
+
+
+def difference_interval(
+    a: pd.DataFrame, b: pd.DataFrame, *, paired: bool, upper: float
+) -> tuple[float, float]:
+    """The interval of a difference of two shares a - b, within -1 to 1.
+
+    It is that of a share, over the same weights of clusters that have trials of both: a cluster is
+    added without a hit for a and with nothing but hits for b, or the other way round; a paired
+    comparison adds one cluster to both shares, another one to each. Where no cluster differs it
+    still has a width, since further clusters may.
+
+    The 95% interval held the true difference in 0.958 to 1.000 of 600 simulated samples of each of
+    20 kinds (11 to 147 clusters, paired or not, shares from 0 to 0.97), Student's on the scale of
+    Fisher's z in 0.705 to 0.977: the latter is far too narrow where a share is near 0 or 1. Either
+    end of the 90% interval was wrong in at most 0.058.
+
+    Args:
+        a: hits and trials by cluster, its index.
+        b: the same of the other share.
+        paired: whether clusters have trials of both.
+        upper: the probability below the upper end.
+    """
+    clusters = a.index.union(b.index)
+    weights, added = _weights(len(clusters))
+    drawn, totals, further = [], [], []
+    for sums, more in zip((a, b), added[[0, 0 if paired else 1]], strict=True):
+        hits, trials = sums.reindex(clusters, fill_value=0.0)[["hits", "trials"]].to_numpy(float).T
+        further.append(more * (trials**2).sum() / trials.sum())
+        drawn.append(weights @ hits)
+        totals.append(weights @ trials + further[-1])
+    low = drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1]
+    high = (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1]
+    # Rounding, and a share that all clusters have, may put the ends beyond the difference itself.
+    here = float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum())
+    least, most = float(np.quantile(low, 1 - upper)), float(np.quantile(high, upper))
+    return min(least, here), max(most, here)
+
+
+def wilson(
+    share: Float[np.ndarray, " cells"],
+    trials: Float[np.ndarray, " cells"],
+    quantile: Float[np.ndarray, " cells"],
+) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
+    """Wilson's interval (1927) of a share of this many trials, for the quantile of its level.
+
+    statsmodels' `proportion_confint` takes a level, not a quantile, and uses the normal's.
+    """
+    shrink = quantile**2 / trials
+    centre = (share + shrink / 2) / (1 + shrink)
+    half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)
+    return np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
+
+
+def shrunken_shares(
+    cells: pd.DataFrame, *, group: str, by: str, share: str, n: str
+) -> pd.DataFrame:
+    """One row per group: `group`, estimate, low, high, share, trials, effective_trials, cells.
+
+    `share` is the plain mean over the group's cells; `estimate` the shrunken one, with its 95%
+    interval of the posterior distribution, which counts the variance between groups as known;
+    `trials` the sum of n. Where groups differ no more than by chance, all estimates are the same.
+
+    Args:
+        cells: one row per group and model.
+        group: the column that names the group.
+        by: the column that names the model.
+        share: the column of the share of hits.
+        n: the column of the number of trials.
+    """
+    own = cells[share] * cells[n]
+    of_model = cells.assign(hits=own).groupby(by)[["hits", n]].transform("sum")
+    mean = of_model["hits"] / of_model[n]
+    correlation = within_cells(
+        *(column.to_numpy(float) for column in (cells[share], cells[n], mean))
+    )
+    effective = cells[n] / (1 + (cells[n] - 1) * correlation)
+    table = (
+        cells.assign(
+            deviation=cells[share] - mean,
+            variance=mean * (1 - mean) / effective,
+            mean=mean,
+            effective=effective,
+        )
+        .groupby(group)
+        .agg(
+            share=(share, "mean"),
+            deviation=("deviation", "mean"),
+            variance=("variance", "sum"),
+            mean=("mean", "mean"),
+            trials=(n, "sum"),
+            effective_trials=("effective", "sum"),
+            cells=(n, "size"),
+        )
+    )
+    sampling = (table["variance"] / table["cells"] ** 2).to_numpy(float)
+    between = between_groups(table["deviation"].to_numpy(float), sampling)
+    kept = between / (between + sampling) if between > 0 else np.zeros(len(table))
+    table["estimate"] = table["mean"] + kept * table["deviation"]
+    half = Z * np.sqrt(kept * sampling)
+    table["low"] = (table["estimate"] - half).clip(0.0, 1.0)
+    table["high"] = (table["estimate"] + half).clip(0.0, 1.0)
+    columns = ["estimate", "low", "high", "share", "trials", "effective_trials", "cells"]
+    return table[columns].reset_index()
+
+
+def within_cells(
+    share: Float[np.ndarray, " cells"],
+    n: Float[np.ndarray, " cells"],
+    mean: Float[np.ndarray, " cells"],
+) -> float:
+    """The correlation of two trials of one cell, from 0 to 1; 0 where no cell has two trials.
+
+    One minus the unbiased variance within cells over that of all trials (Donner, 1986,
+    International Statistical Review 54).
+
+    Args:
+        share: the share of hits.
+        n: the number of trials.
+        mean: the share of hits of the cell's model.
+    """
+    several = n > 1
+    variance = (
+        np.average(mean[several] * (1 - mean[several]), weights=n[several])
+        if several.any()
+        else 0.0
+    )
+    if variance == 0:
+        return 0.0
+    within = share[several] * (1 - share[several]) * n[several] / (n[several] - 1)
+    return float(np.clip(1 - np.average(within, weights=n[several]) / variance, 0.0, 1.0))
+
+
+def between_groups(
+    deviations: Float[np.ndarray, " groups"], sampling: Float[np.ndarray, " groups"]
+) -> float:
+    """The variance between groups beyond their sampling variances, at least 0."""
+    known = sampling > 0
+    if known.sum() < 2:
+        return 0.0
+    weights = 1 / sampling[known]
+    excess = deviations[known] - np.average(deviations[known], weights=weights)
+    scale = weights.sum() - (weights**2).sum() / weights.sum()
+    return float(max(0.0, ((weights * excess**2).sum() - (known.sum() - 1)) / scale))

@@ -1,0 +1,106 @@
+"""Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
+
+Rows are the units that are drawn whole, such as pairs or clusters. The draws depend only on the
+number of rows and the seed, so that statistics of the same rows are resampled together.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int
+
+ROUNDING = 1e-12
+"""Relative difference of two sums that rounding alone can cause."""
+
+_ROUNDING = 1e-9
+"""Relative change of a statistic that rounding can cause."""
+
+_DRAWN_AT_ONCE = 200
+"""Resamples held in memory as 64-bit numbers at a time."""
+
+
+def apart(a: float, b: float) -> float:
+    """The difference a - b, exactly 0 where the two sums differ only by rounding."""
+    return 0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b
+
+
+def bootstrap_sums(
+    values: Float[np.ndarray, "rows columns"], *, resamples: int, seed: int = 0
+) -> Float[np.ndarray, "resamples columns"]:
+    """The sum of each column over each bootstrap resample of the rows."""
+    return _products(_counts(len(values), resamples, seed), values)
+
+
+def random_sign_sums(
+    values: Float[np.ndarray, " rows"], *, resamples: int, seed: int = 0
+) -> Float[np.ndarray, " resamples"]:
+    """The sum of the values, each with a random sign."""
+    return _products(_signs(len(values), resamples, seed), values[:, None])[:, 0]
+
+
+def permutation_sums(
+    values: Float[np.ndarray, " rows"],
+    weights: Float[np.ndarray, "rows columns"],
+    *,
+    resamples: int,
+    seed: int = 0,
+) -> Float[np.ndarray, "resamples columns"]:
+    """The sum of values times weights for each column, with the values in random order."""
+    chance = np.random.default_rng(seed)
+    parts = [
+        chance.permuted(np.tile(values, (size, 1)), axis=1) @ weights for size in _sizes(resamples)
+    ]
+    return np.concatenate(parts)
+
+
+def share_as_far(
+    resampled: Float[np.ndarray, " resamples"], observed: float, *, rounding: float = 0.0
+) -> float:
+    """The two-sided p-value of a permutation test around zero.
+
+    The share of statistics at least as far from zero as the observed one, which counts as one of
+    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
+
+    Args:
+        resampled: the statistic of each draw.
+        observed: the statistic of the data.
+        rounding: the size that rounding alone may give where nothing differs, in the statistic's
+            unit: sums of shares in another order differ by 1e-17. Zero where values may be as
+            small as that.
+    """
+    least = abs(observed) * (1 - _ROUNDING) - rounding
+    as_far = int((np.abs(resampled) >= least).sum())
+    return (1 + as_far) / (1 + len(resampled))
+
+
+def _products(
+    weights: Int[np.ndarray, "resamples rows"], values: Float[np.ndarray, "rows columns"]
+) -> Float[np.ndarray, "resamples columns"]:
+    starts = range(0, len(weights), _DRAWN_AT_ONCE)
+    parts = [weights[start : start + _DRAWN_AT_ONCE].astype(float) @ values for start in starts]
+    return np.concatenate(parts)
+
+
+def _sizes(resamples: int) -> list[int]:
+    """How many resamples are drawn at a time."""
+    return [min(_DRAWN_AT_ONCE, resamples - start) for start in range(0, resamples, _DRAWN_AT_ONCE)]
+
+
+@lru_cache(maxsize=4)
+def _counts(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
+    """How often each row is drawn."""
+    chance = np.random.default_rng(seed)
+    shares = np.full(rows, 1 / rows)
+    return _in_bytes(lambda size: chance.multinomial(rows, shares, size=size), resamples)
+
+
+@lru_cache(maxsize=4)
+def _signs(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
+    chance = np.random.default_rng(seed)
+    return _in_bytes(lambda size: chance.choice([-1.0, 1.0], size=(size, rows)), resamples)
+
+
+def _in_bytes(draw: Callable[[int], np.ndarray], resamples: int) -> Int[np.ndarray, "resamples n"]:
+    """All draws, a few at a time; as 64-bit numbers they would be the largest array in memory."""
+    return np.concatenate([draw(size).astype(np.int8) for size in _sizes(resamples)])

@@ -1,0 +1,96 @@
+"""Rows by group, weighted summaries, and the confidence level of every interval."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.special import ndtri
+
+LEVEL = 0.95
+
+UPPER = (1 + LEVEL) / 2
+"""The probability below the upper end of a two-sided interval: 0.975."""
+
+Z = float(ndtri(UPPER))
+"""Half the width of a normal interval, in standard errors: 1.96."""
+
+
+def percentile_interval(resampled: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
+    """Both ends of the percentile bootstrap interval of a resampled statistic."""
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, UPPER])
+    return float(low), float(high)
+
+
+def grouped(
+    frame: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Each combination of values of the columns `by`, in order of appearance, with its rows.
+
+    No columns give one group of all rows.
+    """
+    if not by:
+        yield {}, frame
+        return
+    for values, rows in frame.groupby(list(by), sort=False, observed=True, dropna=False):
+        yield dict(zip(by, values, strict=True)), rows
+
+
+def table_by(
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    kind: type[Any],
+    of: Callable[[pd.DataFrame], Any],
+    *,
+    constant: Mapping[str, object] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """One row per combination of `by`. Columns: `by`, the constants, the fields of a dataclass.
+
+    Args:
+        frame: the rows to group.
+        by: the columns whose combinations of values are the groups.
+        kind: the dataclass; its fields are columns even where there are no rows.
+        of: computes an instance of it from the rows of a group.
+        constant: columns of one value each.
+    """
+    rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
+    return pd.DataFrame(rows, columns=[*by, *constant, *(field.name for field in fields(kind))])
+
+
+Values = Float[np.ndarray, " n"]
+
+
+def weighted_mean(values: Values, weights: Values) -> float:
+    """The weighted mean; NaN for no values."""
+    return float(np.average(values, weights=weights)) if len(values) else float("nan")
+
+
+def weighted_sd(values: Values, weights: Values) -> float:
+    """The standard deviation; with equal weights that of a sample, over n - 1. NaN below two."""
+    if len(values) < 2:
+        return float("nan")
+    deviations = values - np.average(values, weights=weights)
+    bias = len(values) / (len(values) - 1)
+    return float(np.sqrt(bias * np.average(deviations**2, weights=weights)))
+
+
+def weighted_quantile(values: Values, weights: Values, share: float) -> float:
+    """The value below which a share of the weight lies, interpolated between rows."""
+    order = np.argsort(values)
+    below = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    return float(np.interp(share, below, values[order]))
+
+
+def geometric_mean(values: Values, weights: Values) -> float:
+    """The geometric mean; 0 where any value is 0."""
+    with np.errstate(divide="ignore"):
+        return float(np.exp(weighted_mean(np.log(values), weights)))
+
+
+def largest_share(values: Values, weights: Values) -> float:
+    """The largest part of the weighted sum that one value holds; NaN where the sum is 0."""
+    parts = values * weights
+    return float(parts.max() / parts.sum()) if parts.sum() > 0 else float("nan")

@@ -1,1 +1,0 @@
-"""Which attribution method agrees with a model's causal effects, and how sure that is."""

@@ -1,0 +1,286 @@
+"""Judging methods on made-up games whose best method is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
+from interp.faithfulness import ranking
+from interp.faithfulness.page import standings
+from interp.faithfulness.ranking import (
+    check_table,
+    difference_table,
+    judge,
+    metric_table,
+)
+from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
+from interp.faithfulness.verdicts import (
+    REFUTED,
+    TRUST,
+    across_models,
+    advice,
+    of_random_weights,
+    verdict_table,
+)
+
+SEGMENTS = ["premise1", "premise2", "conclusion"]
+KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
+
+
+def made_up(prompts=60, clusters=20, donors=4, seed=0):
+    """Additive games: two methods score each segment by its effect, `GUESSES` by chance."""
+    chance = np.random.default_rng(seed)
+    scores, values, rows = [], [], []
+    for number in range(prompts):
+        id_ = f"p{number}"
+        own = chance.normal(size=3) * 2 + 1
+        other = chance.normal(size=(donors, 3))
+        games = [
+            [sum((own - d)[i] for i in range(3) if c >> i & 1) for c in range(8)] for d in other
+        ]
+        phi = own - other.mean(0)
+        for coalition in range(8):
+            by_donor = [game[coalition] for game in games]
+            values.append([id_, "instance", SEGMENTS, coalition, by_donor])
+        guess = chance.random(3)
+        for method, found in ((KNOWS, phi), (GUESSES, guess), (KNOWS_TOO, phi)):
+            scores += [[id_, method, name, 5, found[place]] for place, name in enumerate(SEGMENTS)]
+        rows.append([id_, f"c{number % clusters}", 1.0, 0, 40, 80])
+    return Tables(
+        segment_scores=pd.DataFrame(
+            scores, columns=["prompt_id", "method", "segment", "tokens", "score"]
+        ),
+        coalition_values=pd.DataFrame(
+            values, columns=["prompt_id", "donor_kind", "segments", "coalition", "values"]
+        ),
+        prompts=pd.DataFrame(
+            rows,
+            columns=["prompt_id", "entity", "weight", *(f"{name}_start" for name in SEGMENTS)],
+        ),
+        cluster="entity",
+        ratio=("premise2", "premise1"),
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranking, "RESAMPLES", 49)
+        yield
+
+
+@pytest.fixture(scope="module")
+def judged(few_draws):
+    tables = made_up()
+    trials = trials_of(tables)
+    return trials, judge(trials)
+
+
+@pytest.fixture(scope="module")
+def tables(judged):
+    _, judgements = judged
+    return metric_table(judgements), check_table(judgements), difference_table(judgements)
+
+
+def test_who_knows_the_effects_is_worth_what_the_oracle_is(tables):
+    metrics, _, _ = tables
+    values = metrics.set_index(["metric", "method", "score"])["value"]
+    for metric in metrics["metric"].unique():
+        found = values[metric, KNOWS, "sum"]
+        assert found == pytest.approx(values[metric, ORACLE, CONTROL], nan_ok=True)
+    assert values["top_segment", KNOWS, "sum"] == 1
+    assert values["lds", KNOWS, "sum"] == pytest.approx(1, abs=0.01)
+    assert values["sign", REVERSED, CONTROL] == 0
+    assert values["top_segment", REVERSED, CONTROL] == 0
+    assert values["top_segment", RANDOM, CONTROL] == pytest.approx(1 / 3)
+    assert values["cpr_of_means", KNOWS, "sum"] > values["cpr_of_means", GUESSES, "sum"]
+    # All segments have five tokens here.
+    assert (KNOWS, "mean") in values["lds"].index
+    # A method that scores segments alone has no mean of a token, and sizes have no sign.
+    assert (KNOWS_TOO, "mean") not in values["lds"].index
+    assert np.isnan(values["sign", GUESSES, "sum"])
+
+
+def test_intervals_hold_for_all_contenders_but_those_that_are_known(tables):
+    metrics, _, _ = tables
+    rows = metrics[metrics["metric"] == "top_segment"].set_index(["method", "score"])
+    guess = rows.loc[(GUESSES, "sum")]
+    assert guess["low"] < guess["value"] < guess["high"]
+    # 60 prompts with a hit in about a third: a standard error of about 0.06.
+    assert 0.2 < guess["high"] - guess["low"] < 0.5
+    assert rows.loc[[ORACLE, REVERSED, RANDOM], ["low", "high"]].isna().all(axis=None)
+    # Right in 60 of 60 prompts of 20 clusters is not right for certain.
+    knows = rows.loc[(KNOWS, "sum")]
+    assert 0.6 < knows["low"] < 0.95 < knows["value"] == knows["high"] == 1
+    assert (metrics["low"].isna() | (metrics["low"] <= metrics["value"])).all()
+    assert (metrics["high"].isna() | (metrics["high"] >= metrics["value"])).all()
+
+
+def test_the_best_method_and_those_that_may_be_it(tables):
+    _, _, differences = tables
+    rows = differences[differences["metric"] == "top_segment"].set_index(["method", "score"])
+    assert set(rows["best"]) == {KNOWS}
+    assert set(rows["methods"]) == {4}
+    worse = rows.loc[(GUESSES, "sum")]
+    assert worse["difference"] > 0.4
+    assert worse["low"] > 0
+    assert worse["p"] < 0.01
+    assert not worse["may_be_best"]
+    assert rows.loc[[(KNOWS, "sum"), (KNOWS, "mean")], "may_be_best"].all()
+    # These two are right in every prompt: nothing is known of how they differ.
+    assert np.isnan(rows.loc[(KNOWS, "mean"), "low"])
+    assert rows["corrected"].between(0.98, 1).all()
+
+
+def test_verdicts_and_advice(tables):
+    metrics, checks, differences = tables
+    table = verdict_table(metrics, checks, differences)
+    verdicts = table.set_index(["method", "score"])["verdict"]
+    assert verdicts[KNOWS, "sum"] == TRUST
+    assert verdicts[GUESSES, "sum"] == REFUTED
+    assert table["may_be_best"].tolist() == [True, True, True, False, False]
+    text = advice("m", "60 prompts", table, metrics)
+    assert f"trust {KNOWS} 1.00 [0." in text
+    assert "The best of these 4 is with 95% confidence one of the 2 that are not shown" in text
+    told = f"Refuted, since worse than the best and not shown to be above chance: {GUESSES}"
+    assert told in text
+    assert "Beware" not in text
+    long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
+    assert "is above a random order too (length" in advice("m", "p", table, long)
+    assert of_random_weights(table, metrics.iloc[:0]) == ""
+    own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
+    warning = of_random_weights(table, own)
+    assert f"may read the prompt and not the model: {KNOWS} 1.00" in warning
+    # Of one that is refuted nothing more is to be said.
+    assert GUESSES not in warning
+    assert text.index(KNOWS_TOO) > text.index("as the truth itself does")
+
+
+def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
+    metrics, _, _ = tables
+    worst = metrics[metrics["metric"] == "top_segment"].assign(model="m")
+    worst = worst.assign(above=worst["low"] > worst["chance"])
+    text = across_models(worst, undefined=[], untested=[])
+    assert text.startswith("Over all models, by the top segment: Above a random order on every")
+    assert f"{KNOWS} 1.00 (m)" in text
+    assert GUESSES not in text
+    assert text.index(KNOWS_TOO) > text.index("Of those that read donors' prompts, at worst:")
+    text = across_models(worst.assign(above=False), undefined=["m"], untested=[])
+    assert "No method that reads the model alone is shown to be above a random order on ev" in text
+    assert f"the least {GUESSES}" in text
+    assert text.startswith("Over all models but m, where it is undefined, by the top segment: No")
+    assert across_models(worst.iloc[:0], undefined=[], untested=[]) == ""
+
+
+def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
+    trials = trials_of(made_up(prompts=20, clusters=5))
+    judgements = judge(trials)
+    metrics, checks = metric_table(judgements), check_table(judgements)
+    assert metrics[["low", "high"]].isna().all(axis=None)
+    assert metrics["value"].notna().any()
+    differences = difference_table(judgements)
+    assert differences[["p", "corrected", "low", "high"]].isna().all(axis=None)
+    notes = differences.set_index("metric")["note"]
+    assert notes["top_segment"].iloc[0] == "not tested: there are 5 clusters, at least 10 needed"
+    verdicts = verdict_table(metrics, checks, differences)
+    text = advice("m", "20 prompts of 5 clusters", verdicts, metrics)
+    assert text.startswith("m: nothing was tested, since fewer than 10 clusters of prompts have")
+    assert "trust" not in text
+    assert "shown" not in text
+    assert f"from {KNOWS} 1.00 to {GUESSES}" in text
+    worst = metrics[metrics["metric"] == "top_segment"].assign(model="m", above=False)
+    text = across_models(worst, undefined=[], untested=["m"])
+    assert text.startswith("On m nothing was tested")
+    assert "No method" not in text
+
+
+def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
+    _, checks, _ = tables
+    used = checks.set_index("metric")["used"]
+    assert used[["top_segment", "lds", "morf_lerf", "cpr_of_means"]].all()
+    # Nothing is planted.
+    assert not used["planted"]
+    assert checks.set_index("metric").loc["planted", "problem"] == "undefined"
+    own = made_up(prompts=20, clusters=5)
+    scores = own.segment_scores
+    # Where all methods say the opposite, the middle one is below a random order.
+    worse = scores.assign(score=-scores["score"]).replace({GUESSES: "gim"})
+    turned = trials_of(Tables(**{**vars(own), "segment_scores": worse}))
+    assert "is not above a random order" in check_table(judge(turned))["problem"][4]
+
+
+def test_no_verdict_without_a_metric_that_can_be_used(tables):
+    metrics, checks, differences = tables
+    nothing = verdict_table(metrics, checks.assign(used=False), differences)
+    assert nothing.empty
+    assert "no advice" in advice("m", "60 prompts", nothing, metrics)
+
+
+def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
+    tables = made_up(prompts=12)
+    scores = tables.segment_scores
+    gone = (scores["prompt_id"] == "p3") & (scores["method"] == GUESSES)
+    scores = scores.assign(score=scores["score"].mask(gone | (scores["method"] == KNOWS_TOO)))
+    (trials,) = trials_of(Tables(**{**vars(tables), "segment_scores": scores}))
+    assert len(trials.prompt_ids) == 11
+    assert "p3" not in trials.prompt_ids
+    methods = {contender.method for contender in trials.contenders}
+    assert KNOWS_TOO not in methods
+    assert Contender(GUESSES, "mean") in trials.contenders
+
+
+def test_a_model_without_any_score_yet_has_nothing_to_judge():
+    tables = made_up(prompts=2)
+    none = tables.segment_scores.iloc[:0]
+    assert trials_of(Tables(**{**vars(tables), "segment_scores": none})) == []
+
+
+def test_planted_segments_are_hit_or_missed():
+    tables = made_up(prompts=30, clusters=5)
+    ids = tables.prompts["prompt_id"]
+    planted = pd.Series(1.0, index=ids)
+    (trials,) = trials_of(Tables(**{**vars(tables), "planted": planted}))
+    judgements = judge([trials])
+    rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
+    # Hits are the prompts in which the second premise has the larger effect.
+    shapley = np.abs(trials.judged().shapley)
+    assert rows.loc[ORACLE, "value"] == pytest.approx((shapley[:, 1] > shapley[:, 0]).mean())
+    assert rows.loc[RANDOM, "value"] == 0.5
+
+
+def test_the_value_is_the_mean_over_donors():
+    tables = made_up(prompts=2, donors=3)
+    (trials,) = trials_of(tables)
+    rows = tables.coalition_values.set_index(["prompt_id", "coalition"])["values"]
+    expected = [[np.mean(rows[name, place]) for place in range(8)] for name in ("p0", "p1")]
+    np.testing.assert_allclose(trials.values, expected)
+
+
+def cancelling(tables, prompts):
+    """The same with effects of 3 and -2.8 in so many prompts, which sum to next to nothing."""
+    names = [f"p{number}" for number in range(prompts)]
+    game = [3.0 * (c & 1) - 2.8 * (c >> 1 & 1) for c in range(8)]
+    rows = tables.coalition_values
+    made = [
+        [game[row.coalition]] * 4 if row.prompt_id in names else row.values_
+        for row in rows.rename(columns={"values": "values_"}).itertuples()
+    ]
+    return Tables(**{**vars(tables), "coalition_values": rows.assign(values=made)})
+
+
+@pytest.mark.parametrize(
+    ("prompts", "left_out"),
+    [(1, {"nc", "ns", "cpr", "cmd"}), (60, {"nc", "ns", "cpr", "cmd", "cpr_of_means"})],
+)
+def test_ratios_with_next_to_nothing_below_are_not_used_and_not_coloured(prompts, left_out):
+    judgements = judge(trials_of(cancelling(made_up(), prompts)))
+    checks = check_table(judgements)
+    rows = checks.set_index("metric")
+    assert left_out <= set(rows.index[~rows["divisor"]])
+    assert not rows.loc[list(left_out), "used"].any()
+    assert "below a tenth of the effects that it sums in" in rows["problem"]["nc"]
+    if prompts == 60:
+        assert rows["problem"]["cpr_of_means"] == "v(N) - v(0) is 0.20 on average, next to nothing"
+    coloured = set(standings(metric_table(judgements), checks)["metric"])
+    assert {"top_segment", "tau", "lds"} <= coloured
+    assert not coloured & left_out

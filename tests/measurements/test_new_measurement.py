@@ -1,0 +1,97 @@
+"""What a measurement of another package costs: a spec, a file and an entry point."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.cli import main
+
+SPEC = '''
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from interp.measurements.spec import Spec
+
+
+class Lengths(Spec):
+    """How many words each prompt has."""
+
+    name: ClassVar[str] = "lengths"
+    help: ClassVar[str] = "count the words of prompts"
+    examples: ClassVar[tuple[str, ...]] = ("lengths --limit 3",)
+    measures: ClassVar[str] = "own_lengths.measure:lengths"
+    fills: ClassVar[tuple[str, ...]] = ("lengths",)
+    schemas: ClassVar[str] = "own_lengths.measure:SCHEMAS"
+
+    letters: Annotated[int, Field(ge=1, le=9)] = 1
+    """count words of so many letters or more"""
+'''
+
+MEASURE = """
+from interp.measurements.core import Measurement
+from interp.reading.budget import token_budget
+from interp.tables import INTEGER, MODEL, PROMPT_ID, column, table
+
+COUNT = column("words", INTEGER, "words of enough letters", "words")
+SCHEMAS = {"lengths": table("One row per model and prompt.", MODEL, PROMPT_ID, COUNT)}
+
+
+def lengths(model, spec, *, batch_tokens=None):
+    def measure_batch(batch):
+        return [{"lengths": [row(tokenized.prompt)]} for tokenized in batch.prompts]
+
+    def row(prompt):
+        words = [word for word in prompt.text.split() if len(word) >= spec.letters]
+        return {"model": model.name, "prompt_id": prompt.id, "words": len(words)}
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
+"""
+
+ENTRY_POINT = "[interp.measurements]\nlengths = own_lengths.spec:Lengths\n"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    package, metadata = tmp_path / "own_lengths", tmp_path / "own_lengths-1.dist-info"
+    for folder in (package, metadata):
+        folder.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "spec.py").write_text(SPEC)
+    (package / "measure.py").write_text(MEASURE)
+    (metadata / "METADATA").write_text("Name: own-lengths\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINT)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("own_lengths")]:
+        del sys.modules[name]
+
+
+def expected(prompts, letters):
+    return [sum(len(word) >= letters for word in prompt.text.split()) for prompt in prompts]
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_command_takes_its_options_and_writes_its_table(tmp_path, capsys):
+    for words in (["--help"], ["lengths", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "count the words of prompts" in capsys.readouterr().out
+    folder = tmp_path / "out"
+    options = ["--limit", "2", "--device", "cpu", "--out", str(folder)]
+    assert main(["lengths", "--letters", "4", *options]) == 0
+    assert f"written to {folder}" in capsys.readouterr().err
+    table = pd.read_parquet(folder / "lengths.parquet")
+    assert table["words"].tolist() == expected(interp.load_prompts(limit=2), 4)
+    with pytest.raises(SystemExit):
+        main(["lengths", "--letters", "10", *options])
+    assert "expected a whole number from 1 to 9" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_call_gives_its_table(organism, prompts):
+    spec = interp.measurement("lengths", letters=4)
+    result = interp.run(spec, models=organism, prompts=prompts)
+    assert result.tables["lengths"]["words"].tolist() == expected(prompts, 4)

@@ -1,0 +1,373 @@
+"""Linear mixed models against lme4 and statsmodels, and on simulated data.
+
+The numbers of the sleepstudy data are those of lme4 1.1-31 and emmeans 1.8.4 in R 4.2; intervals
+and p-values follow from them by Student's t with 17 degrees of freedom, for 18 subjects.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from interp.errors import UserError
+from interp.statistics.mixed.design import MixedFormula
+from interp.statistics.mixed.linear import (
+    fit_mixed_model,
+    likelihood_ratio_test,
+    r_squared,
+    wald_test,
+)
+from interp.statistics.mixed.means import marginal_means, pairwise_tests
+from tests.statistics.mixed.examples import simulated, sleepstudy
+
+DAYS = MixedFormula("reaction", ("days",), "subject", "days")
+PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")
+LEVELS = ("early", "middle", "late")
+
+
+@pytest.fixture(scope="module")
+def sleep():
+    return sleepstudy()
+
+
+def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
+    model = fit_mixed_model(sleep, DAYS)
+    coefficients = model.coefficients()
+    assert coefficients["term"].tolist() == ["Intercept", "days"]
+    assert coefficients["estimate"].tolist() == pytest.approx([251.4051048, 10.4672860])
+    assert coefficients["standard_error"].tolist() == pytest.approx(
+        [6.82459669, 1.54578964], rel=2e-5
+    )
+    # lmerTest has 17.00 degrees of freedom and p = 3.264e-06 for the slope.
+    assert coefficients["df"].tolist() == [17, 17]
+    assert coefficients["t"].tolist() == pytest.approx([36.838, 6.771], abs=1e-3)
+    assert coefficients["p"][1] == pytest.approx(3.264e-06, rel=1e-3)
+    spread = model.random_spread()
+    assert spread["sd"].tolist() == pytest.approx([24.7406580, 5.9221377, 25.5917957], rel=2e-5)
+    assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
+    assert model.fit.deviance == pytest.approx(1743.62827196, abs=1e-6)
+    assert model.note == ""
+    assert model.equation == "reaction ~ days + (1 + days | subject)"
+    first = model.random_effects().iloc[:3]
+    assert first["subject"].tolist() == ["308", "309", "310"]
+    assert first["intercept"].tolist() == pytest.approx([2.25855, -40.39874, -38.96041], abs=1e-3)
+    assert first["days"].tolist() == pytest.approx([9.198976, -8.619681, -5.448857], abs=1e-3)
+
+
+def test_sleepstudy_by_maximum_likelihood(sleep):
+    model = fit_mixed_model(sleep, DAYS, reml=False)
+    assert model.log_likelihood == pytest.approx(-875.969672244, abs=1e-7)
+    sds = model.random_spread()["sd"].tolist()
+    assert sds == pytest.approx([23.7797596, 5.7167985, 25.5919070], rel=5e-5)
+
+
+def test_random_intercepts_alone(sleep):
+    model = fit_mixed_model(sleep, MixedFormula("reaction", ("days",), "subject"))
+    assert model.random_spread()["sd"].tolist() == pytest.approx([37.1238268, 30.9912339])
+    assert model.fit.deviance == pytest.approx(1786.46508539)
+    assert list(model.random_effects()) == ["subject", "intercept"]
+
+
+def test_likelihood_ratio_test(sleep):
+    test = likelihood_ratio_test(sleep, DAYS, without="days")
+    assert (test["chi_square"], test["df"]) == (pytest.approx(23.53654, abs=1e-5), 1)
+    assert test["p"] == pytest.approx(1.2256e-06, rel=1e-4)
+    weak = likelihood_ratio_test(sleep, PHASES, without="phase")
+    assert (weak["chi_square"], weak["df"]) == (pytest.approx(0.1675906918, abs=1e-6), 2)
+
+
+def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
+    model = fit_mixed_model(sleep, PHASES)
+    means = marginal_means(model, "phase")
+    assert means["level"].tolist() == list(LEVELS)
+    assert means["mean"].tolist() == pytest.approx([301.5197176, 299.0080435, 295.8739083])
+    assert means["standard_error"].tolist() == pytest.approx([11.8602219, 9.5668509, 11.1483087])
+    half = stats.t.ppf(0.975, 17) * np.array([11.8602219, 9.5668509, 11.1483087])
+    assert (means["mean"] - means["low"]).to_numpy() == pytest.approx(half, rel=2e-5)
+    assert (means["high"] - means["mean"]).to_numpy() == pytest.approx(half, rel=2e-5)
+    tests = pairwise_tests(model, "phase")
+    assert tests[["first", "second"]].values.tolist() == [
+        ["early", "middle"],
+        ["early", "late"],
+        ["middle", "late"],
+    ]
+    assert tests["difference"].tolist() == pytest.approx([2.5116741, 5.6458093, 3.1341352])
+    assert tests["standard_error"].tolist() == pytest.approx([7.8374283, 13.9468059, 8.4653901])
+    expected = 2 * stats.t.sf(tests["difference"] / tests["standard_error"], 17)
+    assert tests["p"].tolist() == pytest.approx(expected)
+    half = stats.t.ppf(0.975, 17) * tests["standard_error"]
+    assert (tests["high"] - tests["low"]).tolist() == pytest.approx((2 * half).tolist())
+    assert tests["p_holm"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_r_squared_by_the_formula_worked_out_in_r(sleep):
+    shares = r_squared(fit_mixed_model(sleep, PHASES))
+    assert shares.marginal == pytest.approx(0.2770936154, rel=1e-6)
+    assert shares.conditional == pytest.approx(0.7967724415, rel=1e-6)
+
+
+def test_chosen_pairs_are_their_own_family(sleep):
+    model = fit_mixed_model(sleep, PHASES)
+    tests = pairwise_tests(model, "phase", pairs=[("late", "early")])
+    assert tests["difference"].tolist() == pytest.approx([-5.6458093])
+    assert tests["p_holm"].tolist() == tests["p"].tolist()
+    assert tests["family_size"].tolist() == [1]
+
+
+SIMULATED = MixedFormula("y", ("one", "two", "x"), "model", "x")
+TRUTH = {
+    "one[T.b]": 0.2,
+    "one[T.c]": -0.1,
+    "two[T.u]": 0.15,
+    "x": -0.05,
+}
+
+
+def test_simulated_coefficients_lie_in_their_intervals():
+    """95% intervals cover the truth about 95 times in a hundred, here in 40 simulations of each."""
+    covered = []
+    for seed in range(40):
+        table = fit_mixed_model(simulated(seed, groups=40, rows=20), SIMULATED).coefficients()
+        table = table.set_index("term").loc[list(TRUTH)]
+        apart = (table["estimate"] - pd.Series(TRUTH)).abs() / table["standard_error"]
+        covered.append(apart < 1.96)
+    shares = pd.concat(covered, axis=1).mean(axis=1)
+    assert shares.mean() > 0.9
+    assert shares.min() > 0.8
+
+
+def test_simulated_variances_are_recovered():
+    model = fit_mixed_model(simulated(0, groups=400, rows=40), SIMULATED)
+    spread = model.random_spread()
+    assert spread["sd"].tolist() == pytest.approx([0.3, 0.1, 0.2], rel=0.1)
+    assert spread["correlation"][1] == pytest.approx(0.4, abs=0.15)
+
+
+@settings(max_examples=10, phases=[Phase.explicit, Phase.generate])
+@given(seed=st.integers(0, 10_000), reml=st.booleans())
+def test_never_less_likely_than_statsmodels(seed, reml):
+    """Both maximise the same likelihood; where statsmodels converges, they agree."""
+    frame = simulated(seed, groups=6, rows=30)
+    ours = fit_mixed_model(frame, SIMULATED, reml=reml)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        theirs = smf.mixedlm("y ~ one + two + x", frame, groups="model", re_formula="~x").fit(
+            reml=reml, method="lbfgs"
+        )
+    assert ours.log_likelihood >= theirs.llf - 1e-4
+    if not caught and ours.log_likelihood - theirs.llf < 1e-4:
+        expected = theirs.fe_params.to_numpy()
+        assert ours.fit.coefficients == pytest.approx(expected, abs=1e-3)
+
+
+@settings(max_examples=15, phases=[Phase.explicit, Phase.generate])
+@given(scale=st.floats(1e-3, 1e6), shift=st.floats(-50, 50), stretch=st.floats(1e-3, 1e3))
+def test_units_do_not_matter(scale, shift, stretch):
+    """A covariate in other units, and from another origin, gives the same model."""
+    frame = simulated(3, groups=6, rows=30)
+    plain = fit_mixed_model(frame, SIMULATED, reml=False)
+    changed = frame.assign(x=(frame["x"] + shift) * scale, y=frame["y"] * stretch)
+    other = fit_mixed_model(changed, SIMULATED, reml=False)
+    drop = len(frame) * np.log(stretch)
+    assert other.log_likelihood == pytest.approx(plain.log_likelihood - drop, abs=1e-3)
+    means = marginal_means(plain, "one")["mean"] * stretch
+    assert marginal_means(other, "one")["mean"].tolist() == pytest.approx(means.tolist(), rel=1e-3)
+
+
+def test_groups_that_do_not_differ_have_no_variance(sleep):
+    """lme4 ends at the same boundary: Days 8.28736, residual 34.31812, criterion 386.0384825."""
+    four = sleep[sleep["subject"].isin(["308", "309", "310", "330"])].copy()
+    four["centred"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
+    model = fit_mixed_model(four, MixedFormula("centred", ("days",), "subject"))
+    assert "variance of zero" in model.note
+    assert model.random_spread()["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
+    assert model.fit.deviance == pytest.approx(386.038482503, abs=1e-6)
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_one_or_two_models_are_least_squares_and_said_to_be(models):
+    frame = simulated(1, groups=models, rows=80)
+    model = fit_mixed_model(frame, SIMULATED)
+    terms = "one + two + x" + (" + model" if models == 2 else "")
+    expected = smf.ols(f"y ~ {terms}", frame).fit()
+    table = model.coefficients().set_index("term")
+    estimates = expected.params.rename({"Intercept": "Intercept"})
+    assert table["estimate"].to_dict() == pytest.approx(estimates[table.index].to_dict())
+    assert table["standard_error"].to_dict() == pytest.approx(expected.bse[table.index].to_dict())
+    assert "least squares" in model.note
+    assert ("fixed effect" in model.note) == (models == 2)
+    assert model.equation == f"y ~ {terms}"
+    assert list(model.random_effects()) == ["model"]
+    shares = r_squared(model)
+    assert shares.conditional == pytest.approx(expected.rsquared, abs=0.02)
+    assert (shares.marginal < shares.conditional) == (models == 2)
+    assert likelihood_ratio_test(frame, SIMULATED, without="one")["df"] == 2
+    assert len(marginal_means(model, "one")) == 3
+
+
+def test_a_constant_response_explains_nothing():
+    frame = simulated(1, groups=4, rows=20).assign(y=1.0)
+    model = fit_mixed_model(frame, SIMULATED)
+    assert model.coefficients()["estimate"].tolist() == pytest.approx([1, 0, 0, 0, 0], abs=1e-9)
+    assert "does not vary" in model.note
+    assert np.isnan(r_squared(model).marginal)
+    assert np.isnan(likelihood_ratio_test(frame, SIMULATED, without="one")["p"])
+
+
+def test_rows_without_a_value_are_left_out_and_counted():
+    frame = simulated(1, groups=4, rows=20)
+    whole = fit_mixed_model(frame, SIMULATED)
+    gap = pd.concat([frame, frame.iloc[:3].assign(y=np.nan)])
+    model = fit_mixed_model(gap, SIMULATED)
+    assert model.note == "3 rows lack a value and were left out"
+    assert model.fit.deviance == whole.fit.deviance
+
+
+@pytest.mark.parametrize(
+    ("change", "formula", "message"),
+    [
+        (lambda f: f.drop(columns="x"), SIMULATED, "lacks x"),
+        (lambda f: f.iloc[:0], SIMULATED, "no row"),
+        (lambda f: f.assign(two="t"), SIMULATED, "two is t in every row"),
+        (lambda f: f.assign(two=f["one"]), SIMULATED, "cannot distinguish 6 coefficients"),
+        (lambda f: f, MixedFormula("y", ("one +",), "model"), "lacks one \\+"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(change, formula, message):
+    with pytest.raises(UserError, match=message):
+        fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
+
+
+def test_unknown_terms_factors_and_levels_are_refused():
+    frame = simulated(1, groups=4, rows=20)
+    model = fit_mixed_model(frame, SIMULATED)
+    with pytest.raises(UserError, match="no fixed effect 'three'"):
+        likelihood_ratio_test(frame, SIMULATED, without="three")
+    with pytest.raises(UserError, match="no factor 'x'; it has one, two"):
+        marginal_means(model, "x")
+    with pytest.raises(UserError, match="one has no level z"):
+        pairwise_tests(model, "one", pairs=[("a", "z")])
+
+
+def between_models(seed, *, models=10, rows=120, sd=0.05):
+    """No factor has an effect on average; each level of `one` deviates in each model."""
+    rng = np.random.default_rng(seed)
+    model = np.repeat(np.arange(models), rows)
+    one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
+    y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
+    return pd.DataFrame(
+        {
+            "y": y + 0.15 * rng.normal(size=models * rows),
+            "one": np.array(list("abc"))[one],
+            "two": np.array(list("tu"))[two],
+            "model": [f"model {g}" for g in model],
+        }
+    )
+
+
+ALIKE = MixedFormula("y", ("one", "two"), "model")
+VARYING = MixedFormula("y", ("one", "two"), "model", varying=("one", "two"))
+
+
+def test_effects_that_vary_by_model_are_found_as_often_as_chance_has_it():
+    """Without varying effects half of the simulations reject what is true of models in general."""
+    alike, varying, pairs = [], [], []
+    for seed in range(20):
+        frame = between_models(seed)
+        alike.append(likelihood_ratio_test(frame, ALIKE, without="one")["p"])
+        model = fit_mixed_model(frame, VARYING)
+        varying.append(wald_test(model, "one")["p"])
+        pairs.append(pairwise_tests(model, "one")["p"])
+    assert np.mean(np.array(alike) < 0.05) >= 0.4
+    assert np.mean(np.array(varying) < 0.05) <= 0.15
+    assert np.mean(np.array(pairs) < 0.05) <= 0.1
+
+
+def test_varying_effects_are_those_of_statsmodels():
+    """(1 | model) + (1 | one:model) as variance components."""
+    frame = between_models(3, models=8, sd=0.15)
+    formula = MixedFormula("y", ("one", "two"), "model", varying=("one",))
+    ours = fit_mixed_model(frame, formula)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its search passes through variances of zero
+        theirs = smf.mixedlm(
+            "y ~ one + two", frame, groups="model", re_formula="1", vc_formula={"one": "0 + C(one)"}
+        ).fit(reml=True, method="powell")
+    assert ours.log_likelihood == pytest.approx(theirs.llf, abs=1e-4)
+    assert ours.fit.coefficients == pytest.approx(theirs.fe_params.to_numpy(), abs=1e-3)
+    spread = ours.random_spread().set_index("effect")["sd"]
+    assert spread.index.tolist() == ["intercept", "one", "residual"]
+    expected = np.sqrt([theirs.cov_re.iloc[0, 0], theirs.vcomp[0], theirs.scale])
+    assert spread.to_numpy() == pytest.approx(expected, rel=0.01)
+    assert ours.equation == "y ~ one + two + (1 | model) + (1 | one:model)"
+    assert list(ours.random_effects()) == ["model", "intercept", "one[a]", "one[b]", "one[c]"]
+
+
+def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
+    model = fit_mixed_model(sleep, DAYS)
+    test = wald_test(model, "days")
+    assert (test["df1"], test["df2"]) == (1, 17)
+    assert test["F"] == pytest.approx(6.7715**2, rel=1e-4)
+    assert test["p"] == pytest.approx(model.coefficients()["p"][1])
+    with pytest.raises(UserError, match="no fixed effect 'phase'"):
+        wald_test(model, "phase")
+
+
+def test_one_group_has_the_f_test_of_least_squares(sleep):
+    rows = sleep[sleep["subject"].isin(["308", "309"])]
+    one = rows[rows["subject"] == "308"]
+    model = fit_mixed_model(one, PHASES)
+    theirs = smf.ols("reaction ~ C(phase) + days", one.assign(phase=one["phase"].astype(str))).fit()
+    table = theirs.wald_test_terms(scalar=True).table
+    test = wald_test(model, "phase")
+    assert test["F"] == pytest.approx(float(table.loc["C(phase)", "statistic"]))
+    assert test["p"] == pytest.approx(float(table.loc["C(phase)", "pvalue"]))
+    assert model.freedom == 6
+
+
+def test_few_clusters_do_not_make_a_factor_of_many_levels_a_finding():
+    """Nine coefficients and 20 clusters: plain F rejects 27 of 100."""
+    rng = np.random.default_rng(5)
+    item, level = np.repeat(np.arange(20), 20), np.tile(np.arange(10), 40)
+    formula = MixedFormula("y", ("level",), "model")
+    p, plain = [], []
+    for _ in range(100):
+        y = rng.normal(size=400) + rng.normal(size=(20, 10))[item, level]
+        frame = pd.DataFrame({"y": y, "level": [f"l{n}" for n in level], "item": item})
+        model = fit_mixed_model(frame.assign(model="m"), formula, cluster="item")
+        test = wald_test(model, "level")
+        assert (test["df1"], test["df2"]) == (9, 11)
+        p.append(test["p"])
+        plain.append(stats.f.sf(test["F"] * 19 / 11, 9, 19))
+    # In all but one of 10,000 such simulations of a test at 5%.
+    assert np.mean(np.array(p) <= 0.05) <= stats.binom.ppf(1 - 1e-4, 100, 0.05) / 100
+    assert np.mean(np.array(plain) <= 0.05) > 0.2
+
+
+def test_errors_of_least_squares_are_robust_to_clusters():
+    rng = np.random.default_rng(2)
+    frame = between_models(1, models=1, rows=300).assign(item=np.repeat(np.arange(30), 10))
+    frame["x"] = rng.normal(size=30)[frame["item"]]
+    frame["y"] += 0.3 * rng.normal(size=30)[frame["item"]]
+    formula = MixedFormula("y", ("one", "x"), "model")
+    ours = fit_mixed_model(frame, formula, cluster="item")
+    theirs = smf.ols("y ~ one + x", frame).fit(
+        cov_type="cluster", cov_kwds={"groups": frame["item"]}, use_t=True
+    )
+    table = ours.coefficients()
+    assert table["standard_error"].tolist() == pytest.approx(theirs.bse.tolist())
+    assert table["p"].tolist() == pytest.approx(theirs.pvalues.tolist())
+    assert ours.freedom == 29
+    assert ours.note.endswith("errors robust to 30 clusters of item")
+    alone = fit_mixed_model(frame, formula)
+    assert alone.coefficients()["standard_error"][3] < 0.6 * table["standard_error"][3]
+    few = fit_mixed_model(frame[:90], formula, cluster="item")
+    assert few.note.endswith("no test: fewer than 10 clusters of item")
+    assert few.coefficients()["estimate"].notna().all()
+    assert few.coefficients()["p"].isna().all()
+    assert np.isnan(wald_test(few, "one")["p"])

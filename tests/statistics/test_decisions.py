@@ -1,0 +1,100 @@
+"""Holm's correction against R; two one-sided tests against statsmodels; verdicts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.weightstats import DescrStatsW
+
+from interp.statistics.decisions import holm, left_open, limits, verdict, verdicts
+
+
+def test_the_correction_is_that_of_r():
+    # R 4.2.2: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+    table = holm(pd.DataFrame({"p": [0.01, 0.04, 0.03, 0.005]}), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert table["family"].tolist() == ["models"] * 4
+    assert table["family_size"].tolist() == [4] * 4
+
+
+def test_undefined_p_values_are_not_of_the_family():
+    table = holm(pd.DataFrame({"p": [0.01, np.nan, 0.04]}), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)
+    assert table["family_size"].tolist() == [2] * 3
+
+
+@pytest.mark.parametrize("p", [[], [np.nan, np.nan]])
+def test_a_family_without_tests(p):
+    table = holm(pd.DataFrame({"p": p}, dtype=float), family="none")
+    assert table["p_holm"].isna().all()
+    assert (table["family_size"] == 0).all()
+
+
+# statsmodels collects Python's garbage at every call.
+@settings(max_examples=25)
+@given(st.lists(st.floats(0, 1) | st.just(float("nan")), max_size=12))
+def test_the_correction_by_its_formula(p):
+    """The k-th smallest of m times m - k + 1, and none smaller than the one before."""
+    ordered = pd.Series(p, dtype=float).dropna().sort_values()
+    expected = (ordered * np.arange(len(ordered), 0, -1)).cummax().clip(upper=1.0)
+    table = holm(pd.DataFrame({"p": p}, dtype=float), family="models")
+    assert table["p_holm"].dropna().to_dict() == pytest.approx(expected.to_dict(), abs=1e-12)
+    assert table["family_size"].tolist() == [len(ordered)] * len(p)
+
+
+def test_rows_of_one_label_are_tests_of_their_own():
+    table = holm(pd.DataFrame({"p": [0.01, 0.04]}, index=[0, 0]), family="models")
+    assert table["p_holm"].tolist() == pytest.approx([0.02, 0.04])
+
+
+# statsmodels collects Python's garbage at every call.
+@settings(max_examples=25)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_a_correction_only_raises_and_keeps_the_order(p):
+    table = holm(pd.DataFrame({"p": p}), family="models").sort_values("p")
+    assert (table["p_holm"] >= table["p"] - 1e-12).all()
+    assert (table["p_holm"] <= np.minimum(1, table["p"] * len(p)) + 1e-12).all()
+    assert table["p_holm"].is_monotonic_increasing
+
+
+def test_limits_are_those_at_which_statsmodels_one_sided_tests_are_at_five_percent():
+    values = np.random.default_rng(0).normal(0.02, 0.3, 40)
+    error = values.std(ddof=1) / np.sqrt(40)
+    below, above = limits(float(values.mean()), error, 39.0)
+    _, lower, upper = DescrStatsW(values).ttost_mean(below, above)
+    assert (lower[1], upper[1]) == pytest.approx((0.05, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("p", "below", "above", "expected"),
+    [
+        (0.2, -0.05, 0.08, "smaller"),
+        (0.2, -0.05, 0.11, "open"),
+        (0.2, -0.12, 0.01, "open"),
+        (0.01, 0.02, 0.08, "different"),
+        (float("nan"), float("nan"), float("nan"), "not tested"),
+        # A test without limits leaves everything open.
+        (1.0, float("nan"), float("nan"), "open"),
+    ],
+)
+def test_verdicts(p, below, above, expected):
+    assert verdict(p, below, above) == expected
+    row = pd.DataFrame({"p_holm": [p], "excluded_below": [below], "excluded_above": [above]})
+    assert verdicts(row) == [expected]
+
+
+def test_a_smaller_difference_of_interest_is_harder_to_exclude():
+    assert verdict(0.2, -0.05, 0.08, smallest=0.06) == "open"
+    assert left_open([("a", -0.05, 0.08)], smallest=0.06).startswith("a difference of 0.06 or more")
+
+
+def test_what_is_left_open_is_said_with_its_limits():
+    found = [("a", -0.021, 0.034), ("b", -0.15, 0.21), ("c", -0.01, 0.05)]
+    assert left_open(found) == (
+        "a difference of 0.1 or more is excluded for a (−0.021 to +0.034) and c (−0.010 to "
+        "+0.050); a difference of 0.1 or more is not excluded for b (−0.150 to +0.210)"
+    )
+    assert left_open([]) == ""
+    nan = float("nan")
+    assert left_open([("a", nan, nan)]) == "a difference of 0.1 or more is not excluded for a"

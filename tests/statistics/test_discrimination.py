@@ -1,0 +1,129 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, norm
+from sklearn.metrics import roc_auc_score
+
+from interp.statistics.clusters import cluster_mean
+from interp.statistics.discrimination import concordance, discrimination, discrimination_table
+
+
+def found(trials):
+    return discrimination(
+        trials, score="score", yes="yes", positive="positive", cluster="city", weight="weight"
+    )
+
+
+def prompts(rng, *, cities=40, pairs=6, shift=0.0, weights=False):
+    """Both sides of pairs about cities; a city's scores lie together, its positive ones higher."""
+    city = np.repeat(np.arange(cities), pairs)
+    shifts = shift + rng.normal(0, 1.0, cities)[city]
+    level = rng.normal(0, 1, cities)[city]
+    tables = [
+        pd.DataFrame(
+            {
+                "city": city,
+                "pair": np.arange(len(city)),
+                "positive": positive,
+                "score": level + positive * shifts + rng.normal(0, 0.5, len(city)),
+                "weight": rng.choice([1.0, 6.0], cities)[city] if weights else 1.0,
+            }
+        )
+        for positive in (True, False)
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(yes=table["score"] > 0)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_area_is_that_of_scikit_learn(weights):
+    trials = prompts(np.random.default_rng(0), shift=0.6, weights=weights)
+    trials["score"] = trials["score"].round(1)  # many ties
+    expected = roc_auc_score(trials["positive"], trials["score"], sample_weight=trials["weight"])
+    assert found(trials).auroc == pytest.approx(expected)
+
+
+def test_signal_detection_by_hand():
+    trials = pd.DataFrame(
+        {
+            "positive": [True] * 4 + [False] * 4,
+            "yes": [True, True, True, False, True, False, False, False],
+            "score": 0.5,
+            "city": np.arange(8),
+            "weight": 1.0,
+        }
+    )
+    result = found(trials)
+    high, low = norm.ppf(3.5 / 5), norm.ppf(1.5 / 5)  # log-linear: (hits + 0.5) / (n + 1)
+    assert result.d_prime == pytest.approx(high - low)
+    assert result.bias == pytest.approx(-(high + low) / 2, abs=1e-12)
+    assert (result.yes_positive, result.yes_negative) == (0.75, 0.25)
+    assert result.chance_yes_rate == 0.25
+    assert result.independent_sides == pytest.approx(0.75 * 0.75)
+    assert result.auroc == 0.5
+    assert np.isnan([result.auroc_low, result.d_prime_low]).all()
+    assert result.note == "not tested: there are 8 clusters, at least 10 needed"
+
+
+def test_a_model_that_always_says_yes_has_no_sensitivity_and_a_bias_to_yes():
+    result = found(prompts(np.random.default_rng(1)).assign(yes=True))
+    assert result.d_prime == pytest.approx(0.0)
+    assert result.bias < -2
+    assert result.chance_yes_rate == result.independent_sides == 0.0
+
+
+def test_weights_are_those_of_the_shares():
+    trials = prompts(np.random.default_rng(2), weights=True)
+    own = trials[trials["positive"]]
+    expected = np.average(own["yes"], weights=own["weight"])
+    assert found(trials).yes_positive == pytest.approx(expected)
+
+
+def test_perfect_separation_has_no_interval_and_says_so():
+    trials = prompts(np.random.default_rng(3))
+    result = found(trials.assign(score=trials["positive"].astype(float)))
+    assert result.auroc == 1.0
+    assert np.isnan(result.auroc_low)
+    assert result.note.startswith("AUROC's interval undefined: ")
+
+
+def test_one_side_alone_is_undefined():
+    trials = prompts(np.random.default_rng(4))
+    result = found(trials[trials["positive"]])
+    assert np.isnan([result.auroc, result.d_prime, result.chance_yes_rate]).all()
+    assert result.note == "undefined: no negative prompts"
+
+
+def test_one_row_per_model():
+    trials = prompts(np.random.default_rng(5))
+    both = pd.concat([trials.assign(model="z"), trials.assign(model="a")])
+    table = discrimination_table(
+        both, score="score", yes="yes", positive="positive", cluster="city", weight="weight"
+    )
+    assert table["model"].tolist() == ["z", "a"]
+    assert table["auroc"][0] == found(trials).auroc
+
+
+def test_concordance_counts_a_tie_as_a_half():
+    high, low = pd.Series([0.9, 0.2, 0.5, np.nan]), pd.Series([0.1, 0.3, 0.5, 0.1])
+    assert concordance(high, low).tolist() == pytest.approx([1.0, 0.0, 0.5, np.nan], nan_ok=True)
+
+
+def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is(monkeypatch):
+    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.discrimination.RESAMPLES", 199)
+    rng, studies = np.random.default_rng(6), 250
+    area, sensitivity, discoveries = [], [], []
+    for _ in range(studies):
+        trials = prompts(rng)
+        result = found(trials)
+        area.append(result.auroc_low <= 0.5 <= result.auroc_high)
+        sensitivity.append(result.d_prime_low <= 0 <= result.d_prime_high)
+        sides = trials.pivot(index=["pair", "city", "weight"], columns="positive", values="score")
+        order = concordance(sides[True], sides[False])
+        rows = sides.assign(excess=order - 0.5).reset_index()
+        discoveries.append(cluster_mean(rows, value="excess", cluster="city", weight="weight").p)
+    low, high = binom.ppf([0.001, 0.999], studies, 0.05) / studies
+    assert low <= np.mean(np.array(discoveries) <= 0.05) <= high
+    assert 0.91 <= np.mean(area) <= 0.99
+    assert 0.89 <= np.mean(sensitivity) <= 0.99

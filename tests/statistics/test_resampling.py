@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from interp.statistics.resampling import bootstrap_sums, random_sign_sums, share_as_far
+from interp.statistics.summaries import UPPER, Z, percentile_interval
+
+
+def test_the_draws_are_those_of_one_multinomial_sample():
+    values = np.random.default_rng(1).normal(size=(7, 2))
+    draws = np.random.default_rng(3).multinomial(7, [1 / 7] * 7, size=450)
+    sums = bootstrap_sums(values, resamples=450, seed=3)
+    assert sums == pytest.approx(draws @ values, abs=1e-12)
+
+
+def test_columns_are_resampled_together():
+    values = np.random.default_rng(0).normal(size=20)
+    one, twice = bootstrap_sums(np.column_stack([values, 2 * values]), resamples=250).T
+    assert twice == pytest.approx(2 * one)
+    assert len(np.unique(one)) == 250
+
+
+def test_the_spread_of_resampled_means_is_the_standard_error():
+    values = np.random.default_rng(0).normal(size=(50, 1))
+    means = bootstrap_sums(values, resamples=4000) / 50
+    assert means.std() == pytest.approx(values.std() / np.sqrt(50), rel=0.05)
+    assert means.mean() == pytest.approx(values.mean(), abs=0.01)
+
+
+def test_random_signs_are_fair_and_independent():
+    signs = np.array([random_sign_sums(row, resamples=2000) for row in np.eye(4)])
+    assert set(signs.ravel()) == {-1.0, 1.0}
+    assert np.abs(signs.mean(axis=1)).max() < 0.1
+    assert np.abs(np.corrcoef(signs) - np.eye(4)).max() < 0.1
+
+
+def test_the_level_is_that_of_the_documents():
+    assert UPPER == 0.975
+    assert pytest.approx(1.959964, abs=1e-6) == Z
+    assert percentile_interval(np.arange(1001.0)) == pytest.approx((25.0, 975.0))
+
+
+def test_a_test_of_small_numbers_is_that_of_large_ones():
+    """Probabilities of whole names may be 1e-12: the unit of a statistic has no part in its p."""
+    values = np.random.default_rng(2).normal(0.6, 1, size=30)
+    found = [
+        share_as_far(random_sign_sums(values * unit, resamples=999), float(values.sum() * unit))
+        for unit in (1.0, 1e-12, 1e12)
+    ]
+    assert found[0] < 0.05
+    assert found[1:] == [found[0]] * 2
