@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interp.api import measurement as measurement
     from interp.api import patch as patch
     from interp.api import run as run
+    from interp.api import score
     from interp.api import study as study
     from interp.api import train as train
     from interp.errors import UserError as UserError
@@ -29,13 +30,9 @@ if TYPE_CHECKING:
     from interp.frames.tables import Tables as Tables
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
-    from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Attribute, Evaluate, Generate, Patch, SoftScore
     from interp.measurements.specs import Effects as Effects
-    from interp.measurements.specs import Evaluate as Evaluate
-    from interp.measurements.specs import Generate as Generate
-    from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import Reinitialized as Reinitialized
-    from interp.measurements.specs import SoftScore as SoftScore
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -45,33 +42,13 @@ if TYPE_CHECKING:
     from interp.prompts.answers import Completion as Completion
     from interp.prompts.answers import FreeText as FreeText
     from interp.prompts.answers import Label as Label
-    from interp.prompts.messages import Demonstration as Demonstration
-    from interp.prompts.messages import Messages as Messages
     from interp.prompts.own.pairs import read_pairs as read_pairs
+    from interp.prompts.prompt import Demonstration as Demonstration
+    from interp.prompts.prompt import Messages as Messages
     from interp.prompts.prompt import Prompt as Prompt
     from interp.prompts.prompt_set import PromptSet as PromptSet
     from interp.prompts.systems import load_prompts as load_prompts
     from interp.studies.folder import StudyFolder as StudyFolder
-    from interp.api import attribute, measurement, patch, run, score, study, train
-    from interp.errors import UserError
-    from interp.frames.answers import Attributions, Scores
-    from interp.frames.patches import Patches
-    from interp.frames.tables import Tables
-    from interp.measurements.attribute import Attribute
-    from interp.measurements.evaluate import Evaluate
-    from interp.measurements.generate import Generate
-    from interp.measurements.patch import Patch
-    from interp.measurements.soft_score import SoftScore
-    from interp.measurements.spec import Spec
-    from interp.models.load import load_model
-    from interp.models.model import Model
-    from interp.models.organisms import organism_card, organism_names
-    from interp.prompts.answers import AnswerOption, Choice, Completion, FreeText, Label
-    from interp.prompts.own.pairs import read_pairs
-    from interp.prompts.prompt import Demonstration, Messages, Prompt
-    from interp.prompts.prompt_set import PromptSet
-    from interp.prompts.systems import load_prompts
-    from interp.studies.folder import StudyFolder
 
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
@@ -109,6 +86,7 @@ _HOMES = {
     "study": "interp.api",
     "train": "interp.api",
 }
+
 
 def _homes() -> "dict[str, str]":
     """The modules of the public names, by name, as the list above has them."""

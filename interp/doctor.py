@@ -12,10 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.console import clock
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
@@ -224,7 +223,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
     """Seconds, and bytes of the tables as Parquet."""
-    measurement = spec.bind(model)
+    measurement = bind(spec, model)
     collect(measurement, prompts[:2])  # what is slow only once, such as loading kernels
     start = time.perf_counter()
     tables = collect(measurement, prompts)

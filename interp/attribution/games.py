@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interp.errors import UserError
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import mixed
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 
 Values = NDArray[np.float64]
 """Values of games, (..., 2^k): the last axis runs over coalitions."""

@@ -27,9 +27,8 @@ from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.targets import objective
 from interp.models.attention_rows import answer_attention
 from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
-from interp.models.hooks import watched
 from interp.models.model import Model
-from interp.models.sites import View, layer_count, locate
+from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer

@@ -11,10 +11,8 @@ from interp import texts
 from interp.cli.fields import add_options, given, options_in
 from interp.cli.parser import Parser, program
 from interp.errors import UserError
-from interp.models.loading import Loading, model_name
 from interp.measurements.spec import Spec
-from interp.models.loading import Loading
-from interp.models.names import model_name
+from interp.models.loading import Loading, model_name
 from interp.options import Options
 from interp.prompts.source import PromptSource
 from interp.runs.running import Execution, Running

@@ -22,14 +22,12 @@ from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.evaluation import answer_error
 from interp.measurements.specs import Activations
-from interp.models.hooks import watched
-from interp.models.kinds import CLASSIFIER
+from interp.models.architectures import CLASSIFIER
 from interp.models.model import Model
-from interp.models.sites import Location, check_sites, layer_count, locate
+from interp.models.sites import Location, check_sites, layer_count, locate, watched
 from interp.patching.checks import check_sums
 from interp.reading.budget import token_budget
-from interp.reading.roles import token_roles, token_segments, tokens_of
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_tables, predict
 from interp.tables import Row

@@ -11,11 +11,9 @@ from interp.attribution.method import Attribution, SegmentScores, TokenScores
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.evaluation import answer_error
 from interp.measurements.specs import Attribute
+from interp.models.load import reinitialized
 from interp.models.model import Model
 from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments
-from interp.models.reinitialized import reinitialized
-from interp.reading.roles import token_roles, token_segments
-from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
 from interp.tables import Row
 

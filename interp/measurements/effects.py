@@ -13,10 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from interp import texts
-from interp.measurements.spec import Prompts, Spec
-from interp.options import FromText
-from interp.prompts.prompt import DONORS
 import numpy as np
 import torch
 
@@ -25,14 +21,13 @@ from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Effects
 from interp.models.model import Model
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Donor, Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
-from interp.scoring.many import read_all
+from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]

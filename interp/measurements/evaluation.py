@@ -14,8 +14,6 @@ from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import error_row, score_batch
 from interp.scoring.shared_prefix import answer_batches, score_shared_batch
-from interp.scoring.many import answer_batches
-from interp.scoring.shared_prefix import score_shared_batch
 from interp.scoring.soft_answers import soft_score_batch
 from interp.tables import Row
 

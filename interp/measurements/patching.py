@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.patch import Patch
-from interp.models.cache import is_long
 from interp.measurements.specs import Patch
+from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments

@@ -16,7 +16,7 @@ from interp.choices import RESERVED, Granularity, Policy, SiteName, VectorSite
 from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
-from interp.prompts.donors import DONORS
+from interp.prompts.prompt import DONORS
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 

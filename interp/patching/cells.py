@@ -12,8 +12,13 @@ from interp.models.sites import head_count, layer_count
 from interp.patching.alignment import Alignment, align, refusal
 from interp.prompts.mixing import donors_of, mixed
 from interp.prompts.prompt import Prompt
-from interp.reading.roles import token_roles, token_segments, with_answer
-from interp.reading.tokens import TokenizedPrompt, tokenize
+from interp.reading.tokens import (
+    TokenizedPrompt,
+    token_roles,
+    token_segments,
+    tokenize,
+    with_answer,
+)
 from interp.scoring.answer_tokens import ContrastTokens
 
 

@@ -30,9 +30,18 @@ from torch import Tensor
 
 from interp.choices import SITES
 from interp.models.architectures import layers_of
-from interp.models.hooks import Activation, Edit, edited, recorded, skipped
 from interp.models.model import Model
-from interp.models.sites import Location, layer_count, locate, residual_scale
+from interp.models.sites import (
+    Activation,
+    Edit,
+    Location,
+    edited,
+    layer_count,
+    locate,
+    recorded,
+    residual_scale,
+    skipped,
+)
 from interp.models.unembedding import ExactLogits
 from interp.patching.cells import (
     UNDEFINED,

@@ -21,7 +21,6 @@ from interp.choices import SITES
 from interp.models.cache import KeyValues, behind, key_values
 from interp.models.model import Model
 from interp.models.sites import View, eager_attention, layer_count, locate, recorded
-from interp.models.sites import View, layer_count, locate
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair

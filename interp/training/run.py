@@ -18,13 +18,10 @@ from torch import nn
 from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, names_in, unfinished_name, writing
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
-from interp.measurements.core import bind, collect
-from interp.models.adapters import SETTINGS
-from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt

@@ -10,9 +10,7 @@ from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Effects
 from interp.patching.cells import PatchingPair, cells_of
-from interp.patching.grid import Grid
 from interp.patching.exact import Grid
-from interp.prompts.donors import Donor
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.prompts.prompt import Donor, Prompt, compose

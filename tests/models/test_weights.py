@@ -16,14 +16,10 @@ from interp.choices import Quantization
 from interp.cli import main
 from interp.errors import UserError
 from interp.jobs import Job
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Evaluate, SoftScore
 from interp.models import weights
 from interp.models.architectures import CAUSAL
-from interp.measurements.specs import Evaluate
-from interp.models import quantization
-from interp.models.kinds import CAUSAL
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
@@ -207,7 +203,7 @@ def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
 def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts):
     plain = tiny_model(kind)
     placed = place(make_tiny(kind, byte_level()), where, tmp_path)
-    expected, got = (collect(SoftScore().bind(model), prompts) for model in (plain, placed))
+    expected, got = (collect(bind(SoftScore(), model), prompts) for model in (plain, placed))
     assert got["soft_answers"].equals(expected["soft_answers"])
 
 

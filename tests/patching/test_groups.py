@@ -1,10 +1,7 @@
 import pytest
 
-from interp.patching.groups import groups
-from interp.reading.tokens import token_roles, tokenize
 from interp.patching.cells import groups
-from interp.reading.roles import token_roles
-from interp.reading.tokens import tokenize
+from interp.reading.tokens import token_roles, tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

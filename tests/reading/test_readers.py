@@ -16,12 +16,9 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
-from interp.measurements.generate import Generate
-from interp.measurements.soft_score import SoftScore
-from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.measurements.core import bind
 from interp.measurements.specs import Generate, SoftScore
-from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of

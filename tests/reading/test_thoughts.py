@@ -11,8 +11,6 @@ import pytest
 import interp
 from interp.cli import main
 from interp.doctor import loaded
-from interp.measurements.evaluate import Evaluate
-from interp.doctor.machine import loaded
 from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
 from interp.prompts.systems import load_prompts

@@ -18,8 +18,6 @@ from inseq.models.huggingface_model import HuggingfaceDecoderOnlyModel
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
 from interp.attribution.targets import Attributed, values_of
-from interp.errors import UserError
-from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 
 

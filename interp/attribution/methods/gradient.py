@@ -21,10 +21,10 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from interp.attribution.method import Captured, Need
 from interp.errors import UserError
+from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
-from interp.models.hooks import hooked
-from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.sites import hooked
 from interp.prompts.mixing import donors_of, mixed
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
