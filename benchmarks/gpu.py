@@ -46,7 +46,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.chat import write_chat
 from interp.reading.tokens import tokenize
 from interp.report.console import print_table
-from interp.runs.environment import now, versions
+from interp.runs.records import now, versions
 
 SHAPES = {
     "llama-3-8b": {

@@ -12,7 +12,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.runs.environment import peak_memory
+from interp.runs.records import peak_memory
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import torch
 
 from interp.doctor.finding import Finding, size
 from interp.models.model import Model
-from interp.runs.environment import versions
+from interp.runs.records import versions
 
 
 def machine() -> Iterator[Finding]:

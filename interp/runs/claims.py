@@ -33,8 +33,7 @@ from interp.files import (
     remove_plain,
     writing,
 )
-from interp.runs.environment import cluster_job
-from interp.runs.schemas import ClaimOwner, read_record
+from interp.runs.records import ClaimOwner, cluster_job, read_record
 
 BEAT = 10.0
 """Seconds between two heartbeats of a claim."""

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interp.files import checksum, inside, remove_unfinished
-from interp.runs.environment import now
 from interp.runs.folder import RunFolder
-from interp.runs.schemas import Call, RunRecord, updated
+from interp.runs.records import Call, RunRecord, now, updated
 from interp.runs.shards import merge, read_table
 from interp.runs.workers import peak_of_workers
 

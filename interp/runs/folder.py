@@ -12,7 +12,7 @@ import pyarrow as pa
 from interp.errors import UserError
 from interp.files import checksum, inside, is_folder, names_in, read_bytes
 from interp.runs.claims import Claims
-from interp.runs.schemas import (
+from interp.runs.records import (
     RESULT_FILE,
     ModelRecord,
     RunRecord,

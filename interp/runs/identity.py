@@ -11,7 +11,7 @@ from interp.measurements.spec import Spec
 from interp.options import flag
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.code import code_version
-from interp.runs.schemas import ModelRecord, RunIdentity
+from interp.runs.records import ModelRecord, RunIdentity
 from interp.runs.shards import column_types
 
 _SELECTION = ("pairs", "spread_seed")

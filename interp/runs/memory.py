@@ -9,7 +9,7 @@ from pydantic import Field
 from interp.errors import UserError
 from interp.files import inside
 from interp.measurements.core import Measurement
-from interp.runs.schemas import Record, read_record, write_record
+from interp.runs.records import Record, read_record, write_record
 
 _FILE = "memory.json"
 

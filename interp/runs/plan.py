@@ -19,10 +19,9 @@ from interp.measurements.core import Measurement
 from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.environment import now, versions
 from interp.runs.folder import RECORD
+from interp.runs.records import Call, now, versions
 from interp.runs.run import Run
-from interp.runs.schemas import Call
 
 POLL = 1.0
 """Seconds between two looks at what other workers have done."""

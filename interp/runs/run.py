@@ -36,7 +36,7 @@ from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.schemas import Call, RunIdentity, RunRecord, read_record, updated, write_record
+from interp.runs.records import Call, RunIdentity, RunRecord, read_record, updated, write_record
 from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 

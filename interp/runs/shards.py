@@ -31,7 +31,7 @@ from interp.files import (
 )
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.code import code_version
-from interp.runs.schemas import Manifest, read_record, write_record
+from interp.runs.records import Manifest, read_record, write_record
 from interp.tables import Row
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from interp.errors import UserError
 from interp.files import is_folder
 from interp.runs.folder import PROMPTS, RunFolder
-from interp.runs.schemas import ModelRecord
+from interp.runs.records import ModelRecord
 from interp.runs.shards import damage, read_manifest, read_table
 
 

@@ -10,8 +10,14 @@ from pathlib import Path
 
 from interp.errors import UserError
 from interp.files import inside, make_folder, names_in
-from interp.runs.environment import cluster_job, now, peak_memory
-from interp.runs.schemas import WorkerRecord, read_record, write_record
+from interp.runs.records import (
+    WorkerRecord,
+    cluster_job,
+    now,
+    peak_memory,
+    read_record,
+    write_record,
+)
 
 INTERRUPTED = "it was interrupted"
 """The error of a worker that ended before its work did, without one of its own."""

@@ -11,7 +11,7 @@ from interp.errors import UserError, unknown
 from interp.files import checksum, inside, is_folder, names_in, open_plain
 from interp.runs.claims import Claims
 from interp.runs.folder import RunFolder, change_in
-from interp.runs.schemas import REPORT_FILE, StudyRecord, read_record, updated, write_record
+from interp.runs.records import REPORT_FILE, StudyRecord, read_record, updated, write_record
 
 RECORD = "study.json"
 

@@ -29,7 +29,7 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.runs.schemas import Hash, Record, read_record, write_record
+from interp.runs.records import Hash, Record, read_record, write_record
 
 MANIFEST = "manifest.json"
 OURS = ".training"

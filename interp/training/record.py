@@ -12,7 +12,7 @@ from interp.files import inside
 from interp.models.names import is_folder
 from interp.models.organisms import PREFIX, organism_folder
 from interp.options import flag
-from interp.runs.schemas import Call, Count, Hash, ModelName, Record, Text, read_record
+from interp.runs.records import Call, Count, Hash, ModelName, Record, Text, read_record
 
 RECORD = "train.json"
 

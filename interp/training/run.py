@@ -28,9 +28,8 @@ from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
 from interp.runs.claims import Claims
 from interp.runs.code import code_version
-from interp.runs.environment import now, peak_memory, versions
+from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
-from interp.runs.schemas import Call, read_record, updated, write_record
 from interp.training.checkpoints import remove_checkpoints
 from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit

@@ -8,7 +8,7 @@ from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
-from interp.runs.schemas import read_record
+from interp.runs.records import read_record
 from interp.training.record import RECORD, TrainRecord
 from interp.training.run import Training
 from interp.training.spec import Keeping, TrainSpec

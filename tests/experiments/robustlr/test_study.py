@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.execute import execute
-from interp.runs.schemas import StudyRecord
+from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
