@@ -30,7 +30,7 @@ from interp.files import (
     writing,
 )
 from interp.prompts.prompt_set import PromptSet, prompt_record
-from interp.runs.code import code_version
+from interp.runs.identity import code_version
 from interp.runs.records import Manifest, read_record, write_record
 from interp.tables import Row
 

@@ -27,7 +27,7 @@ from interp.models.threads import set_threads
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
 from interp.runs.claims import Claims
-from interp.runs.code import code_version
+from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
 from interp.training.checkpoints import remove_checkpoints
