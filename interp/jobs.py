@@ -37,11 +37,10 @@ from interp.report.results import Results, results_of
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
 from interp.runs.executors import Worker, WorkerCommand, local
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, status_table
 from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
-from interp.runs.status import status_table
 from interp.studies.plan import Study, StudyPlan, find_study
 
 Kind = Literal["measurement", "study"]

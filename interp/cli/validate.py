@@ -48,7 +48,7 @@ def _check_folder(folder: Path) -> None:
     """Every shard's checksums and columns, and the merged tables."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
-    from interp.runs.validate import problems
+    from interp.runs.folder import problems
 
     runs, study = runs_in(folder), study_in(folder)
     found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]

@@ -1,10 +1,11 @@
-"""A run folder as it is on disk: its record, the shards that are done, and its tables."""
+"""A run folder as it is on disk: its record, the shards that are done, how far it is, and whether it is whole."""
 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +21,15 @@ from interp.runs.records import (
     updated,
     write_record,
 )
-from interp.runs.shards import Filters, manifests, read_columns, read_table, unchanged_file
+from interp.runs.shards import (
+    Filters,
+    damage,
+    manifests,
+    read_columns,
+    read_manifest,
+    read_table,
+    unchanged_file,
+)
 
 RECORD = "run.json"
 
@@ -283,3 +292,95 @@ def slug(model: str) -> str:
     """A model's name as the name of a file, unlike that of any other model."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+_COLUMNS = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
+
+
+def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
+    """One row per run and model.
+
+    `prompts` are all, `done` those on disk, `failed` those of them with an error (of pairs, where
+    pairs are measured). `running` counts the shards that a living worker has claimed; `rate`
+    (prompts per second) is that of one worker on the shards that are done, times those at work;
+    `seconds_left` is the estimated time for the remaining prompts. Both are NaN while nobody is at
+    work or no shard has finished.
+
+    Args:
+        runs: by the name that the table calls them.
+    """
+    rows = [
+        {"run": name, "model": model, **_status(run, model)}
+        for name, run in runs.items()
+        for model in run.record.models
+    ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _status(run: RunFolder, model: str) -> dict[str, Any]:
+    found = list(manifests(run.done(model)))
+    total, done = run.record.run.prompts, sum(manifest.prompts for manifest in found)
+    running = len(run.claims(model).holders())
+    seconds = sum(manifest.seconds for manifest in found)
+    rate = running * done / seconds if running and seconds else float("nan")
+    return {
+        "prompts": total,
+        "done": done,
+        "failed": sum(manifest.errors for manifest in found),
+        "running": running,
+        "rate": rate,
+        "seconds_left": (total - done) / rate if rate else float("nan"),
+    }
+
+
+def problems(run: RunFolder) -> Iterator[str]:
+    """A line on everything that is missing, wrong, or not as it was written."""
+    if not run.record.models:
+        yield "no model was named"
+    for model in run.not_begun():
+        yield f"{model} was not begun, or was measured on other prompts"
+    for model, record in run.models().items():
+        yield from _problems_of_model(run, model, record)
+    if run.record.finished is None:
+        yield "it is not finished: the tables were not merged"
+    else:
+        yield from _problems_of_tables(run)
+
+
+def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:
+    problems = {shard: _problem_of_shard(shard, record) for shard in run.shards(model)}
+    for shard, problem in problems.items():
+        if problem is not None:
+            yield f"shard {shard.name} of {model}: {problem}"
+    if any(problems.values()):
+        return
+    prompts = sum(read_manifest(shard).prompts for shard in problems)
+    if prompts != run.record.run.prompts:
+        yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
+    if run.record.finished and run.record.merged.get(model) != run.shards_hash(model):
+        yield f"the tables lack the shards of {model}; rerun the command to merge them again"
+
+
+def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
+    if not is_folder(shard):
+        return "it is not done"
+    problem = damage(shard)
+    if problem is not None:
+        return problem
+    files, expected = read_manifest(shard).files, {f"{table}.parquet" for table in record.tables}
+    if set(files) != expected:
+        return f"it holds {', '.join(files)}; expected {', '.join(sorted(expected))}"
+    try:
+        for table, columns in record.tables.items():
+            read_table(shard, table, columns)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _problems_of_tables(run: RunFolder) -> Iterator[str]:
+    """Whether the tables are on record, and as they were written."""
+    expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
+    for name in dict.fromkeys([*expected, *run.record.files]):
+        if problem := run.file_problem(name):
+            yield problem

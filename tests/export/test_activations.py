@@ -18,9 +18,8 @@ from interp.export.activations import of_activations
 from interp.jobs import finish
 from interp.measurements.activations import Activations
 from interp.measurements.collect import collect
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, problems
 from interp.runs.run import Run
-from interp.runs.validate import problems
 from interp.tables import note
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -10,8 +10,7 @@ import pytest
 from interp.errors import UserError
 from interp.files import inside, read_bytes
 from interp.measurements.spec import Spec
-from interp.runs.folder import RunFolder, slug
-from interp.runs.validate import problems
+from interp.runs.folder import RunFolder, problems, slug
 from tests.support.processes import child, ended
 from tests.support.runs import MODELS, SHARD_PROMPTS, resume_guarded, run_in
 

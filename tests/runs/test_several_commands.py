@@ -16,9 +16,8 @@ from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.execute import execute
 from interp.runs.executors import WorkerCommand
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, problems
 from interp.runs.run import in_use
-from interp.runs.validate import problems
 from tests.support.prompts import some_prompts
 from tests.support.runs import MODELS, SHARD_PROMPTS, run_in, work_in
 
