@@ -28,8 +28,7 @@ from interp.measurements.attribute import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
-from interp.runs.conclusion import concluding
-from interp.runs.run import Run
+from interp.runs.run import Run, concluding
 
 PAIRS = 96
 BATCH = 32

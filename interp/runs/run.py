@@ -1,13 +1,4 @@
-"""A run: one measurement of one prompt set on some models, kept in one folder.
-
-1. Open the folder: take it if it is empty or holds this very run, refuse it otherwise.
-2. Write the prompts; set aside shards that were damaged.
-3. Measure model by model, shard by shard, under claims; what is there already is left alone. Any
-   number of workers may do so at once.
-
-Several commands may work on one folder at once: each changes run.json by reading it again, under a
-claim. The tables are merged in the end (`interp.runs.conclusion`).
-"""
+"""How many tokens fitted into a device's memory, remembered for the rest of a run."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
+from typing import Annotated
 
 import pyarrow as pa
+import torch
+from pydantic import Field
 
 from interp.console import Progress, counted
 from interp.errors import UserError
@@ -26,6 +20,7 @@ from interp.files import (
     is_folder,
     make_folder,
     names_in,
+    remove_unfinished,
     writing,
 )
 from interp.measurements.core import Measurement, explained
@@ -35,10 +30,67 @@ from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import PROMPTS, RECORD, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.records import Call, RunIdentity, RunRecord, read_record, updated, write_record
-from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
+from interp.runs.records import (
+    Call,
+    Record,
+    RunIdentity,
+    RunRecord,
+    now,
+    read_record,
+    updated,
+    write_record,
+)
+from interp.runs.shards import (
+    Shard,
+    cut,
+    damage,
+    manifests,
+    merge,
+    read_table,
+    write,
+    write_parquet,
+)
+from interp.runs.workers import peak_of_workers
 from interp.tables import prompts_table
+
+_FILE = "memory.json"
+
+
+class Memory(Record):
+    """memory.json."""
+
+    tokens: dict[str, Annotated[int, Field(gt=0)]]
+    """The budget of a batch, by model and kind of device."""
+
+
+def recall_budget(folder: Path, measurement: Measurement) -> None:
+    """Begin with the budget that an earlier lack of memory on such a device left."""
+    tokens = _known(folder).get(_key(measurement))
+    if tokens is not None:
+        measurement.budget.tokens = min(measurement.budget.tokens, tokens)
+
+
+def remember_budget(folder: Path, measurement: Measurement) -> None:
+    """Note the budget for other workers and later calls, once it has shrunk."""
+    known, tokens = _known(folder), measurement.budget.tokens
+    if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
+        record = Memory(tokens={**known, _key(measurement): tokens})
+        write_record(inside(folder, _FILE), record)
+
+
+def _known(folder: Path) -> dict[str, int]:
+    try:
+        record = read_record(inside(folder, _FILE), Memory)
+    except UserError:
+        return {}  # it only saves time: what is damaged is found out again
+    return record.tokens if record else {}
+
+
+def _key(measurement: Measurement) -> str:
+    device = measurement.model.device
+    kind = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return f"{measurement.model.name} on {kind}"
+
 
 IN_USE = "command"
 """The claim that a command holds on a folder while it measures there."""
@@ -347,3 +399,93 @@ def take_folder(folder: Path, record: str) -> None:
                 f"{folder} exists and is not a run folder (it has no {record}); "
                 "give an empty or new folder as --out"
             )
+
+
+@dataclass
+class Conclusion:
+    """What a command adds to a run when its tables are merged."""
+
+    run: RunFolder
+    """The run as it is now, with the models of other commands."""
+    summary: Mapping[str, object]
+    """By model: what the tables do not show."""
+
+
+@contextmanager
+def concluding(folder: Path) -> Iterator[Conclusion]:
+    """Within the block the tables of all finished models are merged, and stay as they are.
+
+    What the block writes into the folder as CSV, and the summary that it sets, are noted in the
+    record.
+
+    Raises:
+        UserError: something cannot be written, or is damaged.
+    """
+    run = RunFolder.read(folder)
+    with run.locks().alone("tables"):
+        run = RunFolder.read(folder)
+        merged = _merge_tables(run)
+        conclusion = Conclusion(run, run.record.summary)
+        yield conclusion
+        _note_end(run, conclusion.summary, merged)
+    if not run.missing() and not run.not_begun():
+        _tidy(run)
+
+
+def _merge_tables(run: RunFolder) -> dict[str, str]:
+    """Join the shards of all finished models into one file per table.
+
+    Tables that hold just these shards already are left alone.
+
+    Returns:
+        The models, each with a hash over its shards.
+    """
+    models = run.models()
+    merged = run.mergeable()
+    tables = run.merged_tables() if merged else []
+    files = [f"{table}.parquet" for table in tables]
+    if merged == run.record.merged and not any(map(run.file_problem, files)):
+        return merged
+    for table in tables:
+        parts = (
+            read_table(shard, table, models[model].tables[table])
+            for model in merged
+            for shard in run.done(model)
+        )
+        merge(parts, inside(run.folder, f"{table}.parquet"))
+    return merged
+
+
+def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str, str]) -> None:
+    ended = {
+        "summary": dict(summary),
+        "files": {file.name: checksum(file) for file in run.table_files()},
+        "merged": dict(merged),
+    }
+
+    def changes(record: RunRecord) -> dict[str, object]:
+        noted = {**ended, "history": [_ended(run, call) for call in record.history]}
+        same = all(getattr(record, name) == value for name, value in noted.items())
+        # A call that found nothing to do leaves the record as it is.
+        return {} if same and record.finished else {**noted, "finished": now()}
+
+    run.change(changes)
+
+
+def _ended(run: RunFolder, call: Call) -> Call:
+    """The call with its end, if everything it was to measure is there."""
+    if call.finished is not None or not all(run.complete(model) for model in call.models):
+        return call
+    peak = peak_of_workers(run.folder, call.id)
+    return updated(call, {"finished": now(), "peak_memory_bytes": peak})
+
+
+def _tidy(run: RunFolder) -> None:
+    """Remove claims and unfinished files, which nobody needs when all is done."""
+    for model in run.models():
+        run.claims(model).clear()
+        remove_unfinished(run.shard_folder(model))
+    run.locks().remove_folder()
+    for folder in ("models", "workers", "figures", "tables"):
+        remove_unfinished(inside(run.folder, folder))
+    remove_unfinished(run.folder)
