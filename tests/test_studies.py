@@ -16,9 +16,8 @@ from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem, write_report
 from interp.runs import run as run_module
-from interp.runs.execute import execute
+from interp.runs.execute import Stage, execute
 from interp.runs.folder import slug
-from interp.runs.plan import Stage
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, StudyPlan

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from interp.cli.folders import runs_in
     from interp.jobs import Job
-    from interp.runs.plan import take_part
+    from interp.runs.execute import take_part
     from interp.runs.workers import recorded_worker
 
     if not re.fullmatch("[0-9a-f]{12}", arguments.call):

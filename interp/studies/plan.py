@@ -19,8 +19,8 @@ from interp.options import Options
 from interp.plugins import STUDIES, load_plugin
 from interp.prompts.source import PromptSource
 from interp.runs.claims import Claims
+from interp.runs.execute import Plan, Stage
 from interp.runs.identity import run_identity
-from interp.runs.plan import Plan, Stage
 from interp.runs.records import Call, StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, concluding, take_folder
 from interp.runs.workers import peak_of_workers

@@ -20,9 +20,8 @@ from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.execute import execute
+from interp.runs.execute import Plan, Stage, execute
 from interp.runs.folder import RunFolder, problems, slug
-from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run, concluding
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until

@@ -13,8 +13,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.execute import execute
-from interp.runs.plan import Plan, Stage
+from interp.runs.execute import Plan, Stage, execute
 from interp.runs.run import concluding
 from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
