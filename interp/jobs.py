@@ -228,7 +228,7 @@ def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[
     command = WorkerCommand(plan.folder, plan.call, job.model_dump_json())
     workers = execution.workers
     if execution.executor == "slurm":
-        from interp.runs.executors import slurm
+        from interp.runs import slurm
 
         options = dict(option.split("=", 1) for option in execution.slurm_options)
         return lambda: slurm.start(command, workers=workers or 1, options=options)

@@ -15,7 +15,7 @@ from interp.runs.executors import Worker, WorkerCommand
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
-from interp.runs.executors import slurm
+from interp.runs import slurm
 from tests.slurm.stand_in import StandIn
 
 pytestmark = pytest.mark.usefixtures("slurm")
