@@ -35,10 +35,10 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.results import Results, results_of
 from interp.runs.execute import Plan, Stage, execute
-from interp.runs.executors import Worker, WorkerCommand, local
 from interp.runs.folder import RunFolder, status_table
 from interp.runs.run import Run, concluding
 from interp.runs.running import Execution, Running
+from interp.runs.workers import Worker, WorkerCommand, local
 from interp.studies.plan import Study, StudyPlan, find_study
 
 Kind = Literal["measurement", "study"]

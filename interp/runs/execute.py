@@ -21,12 +21,11 @@ from interp.measurements.core import Measurement
 from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.executors import Worker
 from interp.runs.folder import RECORD
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
-from interp.runs.workers import INTERRUPTED, recorded_worker, worker_records
+from interp.runs.workers import INTERRUPTED, Worker, recorded_worker, worker_records
 
 POLL = 1.0
 """Seconds between two looks at what other workers have done."""

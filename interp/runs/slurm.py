@@ -26,7 +26,7 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.files import is_folder, writing
-from interp.runs.executors import WorkerCommand, end_of
+from interp.runs.workers import WorkerCommand, end_of
 
 try:
     from submitit import Job, SlurmExecutor

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from interp.runs.executors import local
+from interp.runs.workers import local
 from tests.support.processes import until
 
 COMMAND = (sys.executable, "-m", "interp", "evaluate", "--limit", "480", "--device", "cpu")

@@ -14,9 +14,9 @@ from interp.runs import execute as carry_out_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.execute import execute
-from interp.runs.executors import WorkerCommand
 from interp.runs.folder import RunFolder, problems
 from interp.runs.run import concluding, in_use
+from interp.runs.workers import WorkerCommand
 from tests.support.prompts import some_prompts
 from tests.support.runs import MODELS, SHARD_PROMPTS, run_in, work_in
 

@@ -11,7 +11,7 @@ from interp.errors import UserError
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
 from interp.runs import slurm
-from interp.runs.executors import WorkerCommand
+from interp.runs.workers import WorkerCommand
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import sys
 
 from interp.runs import slurm
-from interp.runs.executors import WorkerCommand
+from interp.runs.workers import WorkerCommand
 
 
 class StandIn(slurm.WorkerJob):

@@ -11,7 +11,7 @@ from secrets import token_hex
 import pytest
 
 from interp.errors import UserError
-from interp.runs.executors import Worker, WorkerCommand
+from interp.runs.workers import Worker, WorkerCommand
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
