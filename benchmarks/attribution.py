@@ -28,7 +28,8 @@ from interp.measurements.attribute import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
-from interp.runs.run import Run, concluding
+from interp.runs.conclusion import concluding
+from interp.runs.run import Run
 
 PAIRS = 96
 BATCH = 32

@@ -10,7 +10,7 @@ A job is data: a worker in another process gets it as JSON.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,21 +24,19 @@ from interp.errors import UserError, shortened
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
 from interp.models.devices import check_device
-from interp.models.load import FoundModel, find_model, load_found
+from interp.models.load import FoundModel, find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
-from interp.models.quiet import quiet_bitsandbytes
-from interp.models.threads import set_threads
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.results import Results, results_of
+from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
 from interp.runs.folder import RunFolder, status_table
-from interp.runs.run import Run, concluding
+from interp.runs.run import Run
 from interp.runs.running import Execution, Running
-from interp.runs.workers import Worker, WorkerCommand, local
 from interp.studies.plan import Study, StudyPlan, find_study
 
 Kind = Literal["measurement", "study"]
@@ -117,30 +115,18 @@ class Job(Options):
         """
         what = self.what()
         names = [name for name in self.models or self.default_models() if name not in given]
-        loaded = {name: {**model.source, "files": None} for name, model in given.items()}
         folder = folder or self._default_folder()
-        found = found_models(names, self.loading)
         common: dict[str, Any] = {
             "folder": folder,
-            "models": {**{name: self._identity(found[name]) for name in found}, **loaded},
-            "load": lambda name: given[name] if name in given else self.load(found[name]),
+            "models": {**found_models(names, self.loading), **given},
+            "loading": self.loading,
+            "running": self.running,
             "command": command,
-            "batch_tokens": self.running.batch_tokens,
-            "fail_on_error": self.running.fail_on_error,
         }
         if isinstance(what, Study):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
-
-    def load(self, found: FoundModel) -> Model:
-        """A model, loaded as the job says."""
-        model = load_found(found, self.loading)
-        set_threads(model, self.running.threads)
-        if model.quantization is not None:
-            quiet_bitsandbytes()
-            echo(f"the weights of {model.name} are quantized: {model.quantization}")
-        return model
 
     def default_models(self) -> list[str]:
         """The models that are measured if none is named."""
@@ -148,10 +134,6 @@ class Job(Options):
         if isinstance(what, Study):
             return _organisms_for(what.organisms_for(self.prompts))
         return [default_organism(self.prompts.system)]
-
-    def _identity(self, found: FoundModel) -> dict[str, Any]:
-        """What a model is loaded from and how, by which a later call knows it again."""
-        return {**self.loading.identity(), **found.source, "files": found.fingerprint}
 
     def _default_folder(self) -> Path:
         """In runs/, named after what is measured, and a hash of the options."""
@@ -194,8 +176,7 @@ def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
     """
     for folder, stage in plan.stages.items():
         echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
-    start = _start(job, plan, execution)
-    return execute(plan, start=start, retry_errors=execution.retry_errors)
+    return execute(plan, execution, job=job.model_dump_json())
 
 
 def check_execution(job: Job, execution: Execution) -> None:
@@ -221,21 +202,6 @@ def check_execution(job: Job, execution: Execution) -> None:
         # Other executors may start workers where there are other devices.
         if device is not None:
             check_device(device)
-
-
-def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[Worker]] | None:
-    """What starts workers; None if all is measured in this process."""
-    command = WorkerCommand(plan.folder, plan.call, job.model_dump_json())
-    workers = execution.workers
-    if execution.executor == "slurm":
-        from interp.runs import slurm
-
-        options = dict(option.split("=", 1) for option in execution.slurm_options)
-        return lambda: slurm.start(command, workers=workers or 1, options=options)
-    if execution.executor == "local":
-        on_gpus = job.loading.device != "cpu"
-        return lambda: local.start(command, workers=workers, on_gpus=on_gpus)
-    return None
 
 
 def finish(folder: Path, spec: type[Spec]) -> Results:

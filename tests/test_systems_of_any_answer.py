@@ -19,8 +19,8 @@ from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
 from interp.report.run_report import report_of_run
+from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
-from interp.runs.run import concluding
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options

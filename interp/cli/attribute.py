@@ -54,7 +54,7 @@ def _calibrate(run: "RunFolder") -> list[str]:
     from interp.report.console import print_table
     from interp.report.formatting import segment_label
     from interp.report.results import Results
-    from interp.runs.run import concluding
+    from interp.runs.conclusion import concluding
 
     calibration = Calibration.read()
     shares = calibrated_shares(run.table("segment_scores"), calibration)

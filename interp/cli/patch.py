@@ -45,8 +45,8 @@ def _compare(folder: Path, attributions: Path) -> None:
     from interp.jobs import write_results
     from interp.report.console import print_table
     from interp.report.results_of_patches import scores_beside_effects
+    from interp.runs.conclusion import concluding
     from interp.runs.folder import RunFolder
-    from interp.runs.run import concluding
 
     with concluding(folder) as conclusion:
         results = scores_beside_effects(conclusion.run, RunFolder.read(attributions))

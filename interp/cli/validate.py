@@ -51,9 +51,10 @@ def _check_folder(folder: Path) -> None:
     from interp.runs.folder import problems
 
     runs, study = runs_in(folder), study_in(folder)
-    found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if study is not None:
-        found = [*study.unfinished(), *found]
+        found = study.faults()
+    else:
+        found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if found:
         listed = "\n  ".join(found)
         raise UserError(

@@ -1,15 +1,15 @@
-"""A plan: models and what is measured of each; a worker takes part in it until all is done.
+"""Execute a plan: measure in this process, or start workers and watch until everything is there.
 
-1. A worker takes the models in turn, each worker beginning with another one.
-2. It loads a model only if there is something to do for it, and measures in each stage the shards
-   that it can claim.
-3. When others have claimed everything that is left, it waits: for the shards, or for a claim to
-   expire.
+1. Open the run folders of the plan; what was finished before is not measured again.
+2. Work as the only worker, or start workers and watch the shards appear.
+3. A worker takes the models in turn, each worker beginning with another one. It loads a model only
+   if there is something to do for it, and measures in each stage the shards that it can claim.
+   While others have claimed all that is left, it waits for their shards, or for a claim to be void.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -17,18 +17,32 @@ from typing import Any
 
 from interp.console import Progress, echo
 from interp.errors import UserError
-from interp.measurements.core import Measurement
+from interp.files import inside, remove_plain
 from interp.measurements.spec import Spec
+from interp.models.load import FoundModel, load_found
+from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.models.quiet import quiet_bitsandbytes
+from interp.models.threads import set_threads
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.folder import RECORD
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
+from interp.runs.running import Execution, Running
 from interp.runs.shards import manifests
-from interp.runs.workers import INTERRUPTED, Worker, recorded_worker, worker_records
+from interp.runs.workers import (
+    INTERRUPTED,
+    Worker,
+    WorkerCommand,
+    recorded_worker,
+    start_local,
+    worker_records,
+)
 
 POLL = 1.0
 """Seconds between two looks at what other workers have done."""
+
+PATIENCE = 10.0
+"""Seconds that workers get to end by themselves when all is measured."""
 
 
 @dataclass(frozen=True)
@@ -45,23 +59,33 @@ class Plan:
     """What is to be measured, and where it is kept."""
 
     folder: Path
-    """Of all of it; workers leave their records here."""
+    """For all of it; workers leave their records here."""
     stages: Mapping[Path, Stage]
     """What is measured, by run folder."""
-    models: Mapping[str, Mapping[str, Any]]
-    """What each model is loaded from, by name: where it is, and how it is loaded."""
-    load: Callable[[str], Model]
-    """Loads a model by name."""
+    models: Mapping[str, FoundModel | Model]
+    """The models by name: found, to be loaded one after the other, or loaded already."""
+    loading: Loading = field(default_factory=Loading)
+    running: Running = field(default_factory=Running)
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
-    batch_tokens: int | None = None
-    fail_on_error: float = 1.0
     call: str = field(default_factory=lambda: token_hex(6))
-    """Tells this call's records and workers from those of other calls on the same folder."""
+    """Distinguishes this call's records and workers from those of other calls on the folder."""
 
-    def begun(self) -> bool:
-        """Whether an earlier call has taken the folders."""
-        return all((folder / RECORD).exists() for folder in self.stages)
+    def origin(self, name: str) -> dict[str, Any]:
+        """What a model is loaded from and how, by which a later call knows it again."""
+        model = self.models[name]
+        if isinstance(model, Model):
+            return {**model.source, "files": None}
+        return {**self.loading.identity(), **model.source, "files": model.fingerprint}
+
+    def load(self, name: str) -> Model:
+        """A model of the plan.
+
+        Raises:
+            UserError: it cannot be loaded.
+        """
+        model = self.models[name]
+        return model if isinstance(model, Model) else load(model, self.loading, self.running)
 
     def open(self) -> list[Run]:
         """Take the folders; damaged shards are set aside, with a line on each.
@@ -69,28 +93,24 @@ class Plan:
         Raises:
             UserError: a folder that holds something else.
         """
-        runs = [
+        return [
             Run.open(
                 folder,
                 stage.prompts,
                 stage.spec,
                 models=list(self.models),
-                fail_on_error=self.fail_on_error,
+                fail_on_error=self.running.fail_on_error,
             )
             for folder, stage in self.stages.items()
         ]
-        for run in runs:
-            for line in run.repair():
-                echo(line)
-        return runs
 
-    def begin(self, runs: Sequence[Run]) -> None:
+    def note(self, runs: Sequence[Run]) -> None:
         """Note the call in the history of its runs."""
         for run in runs:
-            run.begin(self.this_call())
+            run.note(self.this_call())
 
     def this_call(self) -> Call:
-        """What records say of this call when it begins."""
+        """What records say about this call when it begins."""
         return Call(
             id=self.call,
             command=self.command,
@@ -99,163 +119,146 @@ class Plan:
             versions=versions(),
         )
 
-    def join(self) -> list[Run]:
-        """Join, as a worker, what another process has opened.
+    def withdraw(self, runs: Sequence[Run]) -> None:
+        """Leave no trace of a call that has failed before it measured anything in new folders.
 
-        Raises:
-            UserError: a folder that holds something else.
+        In other folders the models that nobody has begun are taken off the record.
         """
-        return [
-            Run.join(
-                folder,
-                stage.prompts,
-                stage.spec,
-                fail_on_error=self.fail_on_error,
-            )
-            for folder, stage in self.stages.items()
-        ]
+        if all(run.gives_way() for run in runs):
+            with suppress(OSError):
+                workers = inside(self.folder, "workers")
+                remove_plain(workers, [f"{self.call}-0.json"])
+                workers.rmdir()
+            for run in runs:
+                run.remove()
+        else:
+            for run in runs:
+                run.forget_models(list(self.models))
 
     def complete(self, runs: Sequence[Run]) -> bool:
-        """Whether nothing is left to do."""
-        return all(run.complete(model) for run in runs for model in self.models)
-
-    def measurements(self, model: Model) -> list[Measurement]:
-        """What is measured of a model, stage by stage.
-
-        Raises:
-            UserError: something that the model lacks, such as a layer.
-        """
-        return [
-            stage.spec.bind(model, batch_tokens=self.batch_tokens) for stage in self.stages.values()
-        ]
+        """Whether every shard is there."""
+        return not any(run.missing(self.models) for run in runs)
 
 
-def take_part(plan: Plan, number: int, open_runs: Callable[[], list[Run]]) -> list[Run]:
-    """Measure, as the worker of a number, until every shard is done; returns the runs.
+def load(found: FoundModel, loading: Loading, running: Running) -> Model:
+    """A model that was found, loaded to be measured.
 
-    `open_runs` is called when the first model has been loaded and its options are found to be
-    good, so that a mistake leaves no folder behind.
+    Raises:
+        UserError: it cannot be loaded.
+    """
+    model = load_found(found, loading)
+    set_threads(model, running.threads)
+    if model.quantization is not None:
+        quiet_bitsandbytes()
+        echo(f"the weights of {model.name} are quantized: {model.quantization}")
+    return model
+
+
+def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") -> list[Run]:
+    """Measure everything; what was finished before is not measured again.
+
+    Args:
+        plan: what to measure.
+        execution: where; in this process if not given.
+        job: what workers in other processes take part in, as JSON.
+
+    Raises:
+        UserError: from the plan or its workers, or workers that ended before all was done.
+    """
+    execution = execution or Execution()
+    runs = plan.open()
+    for run in runs:
+        for line in run.repair():
+            echo(line)
+    if execution.retry_errors:
+        count = sum(run.forget_errors() for run in runs)
+        echo(f"{count:,} shards with errors are measured again")
+    if plan.complete(runs) and not any(_offered(plan, runs, name) for name in plan.models):
+        return runs
+    with ExitStack() as used:
+        for run in runs:
+            used.enter_context(in_use(run))
+        plan.note(runs)
+        try:
+            if execution.executor == "inline":
+                work(plan, runs, 0)
+            else:
+                _watch(plan, runs, _start(plan, execution, job))
+        except UserError:
+            used.close()
+            plan.withdraw(runs)
+            raise
+    return runs
+
+
+def take_part(plan: Plan, number: int) -> None:
+    """Work in folders that another process has opened.
+
+    Raises:
+        UserError: the folders hold something else; from loading, measuring or writing.
+    """
+    with ExitStack() as used:
+        runs = plan.open()
+        for run in runs:
+            used.enter_context(in_use(run))
+        work(plan, runs, number)
+
+
+def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
+    """Measure, as the worker of a number, until every shard is done.
 
     Raises:
         UserError: from loading, measuring or writing.
     """
     names = list(plan.models)
-    first, *rest = names[number % len(names) :] + names[: number % len(names)]
-    measurements = _measurements(plan, first)
-    runs = open_runs()
-    measured = _measure(runs, measurements, plan.models[first])
-    # Before the next model is loaded: two may not fit into memory.
-    del measurements
-    measured |= _measure_each(plan, runs, rest)
-    waiting = False
-    while not plan.complete(runs):
-        if not measured:
-            if not waiting:
-                echo("waiting for what other workers have claimed")
-            waiting = True
-            time.sleep(POLL)
-        measured = _measure_each(plan, runs, [first, *rest])
-    return runs
+    names = names[number % len(names) :] + names[: number % len(names)]
+    waited = False
+    with recorded_worker(plan.folder, plan.call, number):
+        while True:
+            measured = False
+            for name in names:
+                if _offered(plan, runs, name):
+                    measured |= _measure(plan, runs, name)
+            if plan.complete(runs):
+                return
+            if not measured:
+                if not waited:
+                    echo("waiting for what other workers have claimed")
+                waited = True
+                time.sleep(POLL)
 
 
-def _measure_each(plan: Plan, runs: Sequence[Run], names: Sequence[str]) -> bool:
-    """Measure the models for which there is something to do; whether there was."""
-    measured = False
-    for name in names:
-        if any(run.offers(name, plan.models[name]) for run in runs):
-            measurements = _measurements(plan, name)
-            measured |= _measure(runs, measurements, plan.models[name])
-            del measurements
-    return measured
+def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+    return any(run.offers(name, plan.origin(name)) for run in runs)
 
 
-def _measurements(plan: Plan, name: str) -> list[Measurement]:
-    """Load a model, saying which of several it is, and bind what is measured of it."""
+def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+    """Load a model, and measure it in each run; whether there was anything to measure."""
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
-    return plan.measurements(plan.load(name))
-
-
-def _measure(
-    runs: Sequence[Run], measurements: Sequence[Measurement], origin: Mapping[str, Any]
-) -> bool:
+    model = plan.load(name)
+    # All before the first measures: something that the model lacks, such as a layer, is said now.
+    measurements = [
+        stage.spec.bind(model, batch_tokens=plan.running.batch_tokens)
+        for stage in plan.stages.values()
+    ]
     measured = [
-        run.measure(measurement, origin=origin)
+        run.measure(measurement, origin=plan.origin(name))
         for run, measurement in zip(runs, measurements, strict=True)
     ]
     return any(measured)
 
 
-PATIENCE = 10.0
-"""Seconds that workers get to end by themselves when all is measured."""
+def _start(plan: Plan, execution: Execution, job: str) -> Sequence[Worker]:
+    command = WorkerCommand(plan.folder, plan.call, job)
+    if execution.executor == "slurm":
+        from interp.runs import slurm  # needs an extra
 
-
-def execute(
-    plan: Plan, *, start: Callable[[], Sequence[Worker]] | None, retry_errors: bool = False
-) -> list[Run]:
-    """Measure everything; what was finished before is not measured again.
-
-    Args:
-        plan: what to measure.
-        start: starts workers; without it all is measured in this process.
-        retry_errors: measure shards that hold errors again.
-
-    Raises:
-        UserError: from the plan or its workers, or workers that ended before all was done.
-    """
-    if start is None and not plan.begun():
-        return _take_part_alone(plan)
-    runs = _open(plan, retry_errors)
-    if not _anything_to_do(plan, runs):
-        return runs
-    if start is None:
-        return _take_part_alone(plan)
-    plan.begin(runs)
-    with _using(plan, runs):
-        _watch(plan, runs, start())
-    return runs
-
-
-def _open(plan: Plan, retry_errors: bool) -> list[Run]:
-    runs = plan.open()
-    if retry_errors:
-        count = sum(run.forget_errors() for run in runs)
-        echo(f"{count:,} shards with errors are measured again")
-    return runs
-
-
-def _take_part_alone(plan: Plan) -> list[Run]:
-    with ExitStack() as on_record:
-
-        def open_runs() -> list[Run]:
-            runs = plan.open()
-            plan.begin(runs)
-            on_record.enter_context(recorded_worker(plan.folder, plan.call, 0))
-            on_record.enter_context(_using(plan, runs))
-            return runs
-
-        return take_part(plan, 0, open_runs)
-
-
-@contextmanager
-def _using(plan: Plan, runs: Sequence[Run]) -> Iterator[None]:
-    """Within the block the folders are in use; a UserError takes unbegun models off the record."""
-    with ExitStack() as stack:
-        for run in runs:
-            stack.enter_context(in_use(run))
-        try:
-            yield
-        except UserError:
-            for run in runs:
-                run.forget_models(list(plan.models))
-            raise
-
-
-def _anything_to_do(plan: Plan, runs: Sequence[Run]) -> bool:
-    return not plan.complete(runs) or any(
-        run.offers(name, origin) for run in runs for name, origin in plan.models.items()
-    )
+        options = dict(option.split("=", 1) for option in execution.slurm_options)
+        return slurm.start(command, workers=execution.workers or 1, options=options)
+    on_gpus = plan.loading.device != "cpu"
+    return start_local(command, workers=execution.workers, on_gpus=on_gpus)
 
 
 def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:

@@ -1,4 +1,4 @@
-"""A run folder as it is on disk: its record, the shards that are done, how far it is, and whether it is whole."""
+"""A run folder as it is on disk: its record, shards and tables, how far it is, and its faults."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, inside, is_folder, names_in, read_bytes
+from interp.files import checksum, inside, is_folder, locked, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.records import (
     RESULT_FILE,
@@ -34,6 +34,12 @@ from interp.runs.shards import (
 RECORD = "run.json"
 
 PROMPTS = "prompts.parquet"
+
+RECORD_LOCK = "record"
+"""The lock under which a command changes the record."""
+
+IN_USE = "use"
+"""The lock that commands and workers share on a folder while they measure there."""
 
 
 @dataclass
@@ -102,11 +108,6 @@ class RunFolder:
         inside(self.folder, "claims", slug(model))
         return Claims(self.folder, ("claims", slug(model)))
 
-    def locks(self) -> Claims:
-        """Who changes the record, or merges the tables."""
-        inside(self.folder, "claims")
-        return Claims(self.folder, ("claims",))
-
     def shards(self, model: str) -> list[Path]:
         """The folders of all shards of a model that was begun, in the order of the prompts."""
         record = self.models().get(model)
@@ -117,24 +118,36 @@ class RunFolder:
         """The folders of the shards of a model that are there."""
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
-    def missing(self) -> dict[str, list[str]]:
-        """Ids of the shards that are not done, by model that was begun, if it has any."""
-        missing = {model: self.missing_of(model) for model in self.models()}
-        return {model: ids for model, ids in missing.items() if ids}
+    def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
+        """What is not measured yet: the ids of the shards that lack, by model that lacks any.
 
-    def missing_of(self, model: str) -> list[str]:
-        """Ids of the shards of a model that are not done; none if it was not begun."""
-        return [shard.name for shard in self.shards(model) if not is_folder(shard)]
+        None in place of the ids of a model that nobody has begun on these prompts.
 
-    def not_begun(self) -> list[str]:
-        """The models of the record that nobody has begun, on these prompts."""
+        Args:
+            models: those to ask about; those on record if not given.
+        """
         begun = self.models()
-        return [model for model in self.record.models if model not in begun]
+        found: dict[str, list[str] | None] = {}
+        for model in self.record.models if models is None else models:
+            record, home = begun.get(model), self.shard_folder(model)
+            ids = record and [id_ for id_ in record.shards if not is_folder(home / id_)]
+            if ids != []:
+                found[model] = ids
+        return found
+
+    def unfinished(self, models: Iterable[str] | None = None) -> list[str]:
+        """A line on each model that is not measured to its end: see `missing`."""
+        return [
+            f"{model} was not begun, or was measured on other prompts"
+            if ids is None
+            else f"{model} lacks {len(ids)} of {len(self.shards(model))} shards: {', '.join(ids)}"
+            for model, ids in self.missing(models).items()
+        ]
 
     def finished_models(self) -> list[str]:
-        """The models that were begun and of which no shard is missing."""
+        """The models on record that are measured to their end."""
         missing = self.missing()
-        return [model for model in self.models() if model not in missing]
+        return [model for model in self.record.models if model not in missing]
 
     def table(
         self,
@@ -249,13 +262,9 @@ class RunFolder:
         """The models of which all shards are there, each with a hash over them."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
-    def complete(self, model: str) -> bool:
-        """Whether every shard of a model is there."""
-        return model in self.models() and not self.missing_of(model)
-
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
         """Read the record again and change it, since other commands may have changed it."""
-        with self.locks().alone("record"):
+        with locked(self.folder, RECORD_LOCK):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))
             if self.record != there:
@@ -294,33 +303,31 @@ def slug(model: str) -> str:
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-_COLUMNS = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
-
-
 def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """One row per run and model.
+    """How far runs are, one row per run and model.
 
-    `prompts` are all, `done` those on disk, `failed` those of them with an error (of pairs, where
-    pairs are measured). `running` counts the shards that a living worker has claimed; `rate`
-    (prompts per second) is that of one worker on the shards that are done, times those at work;
-    `seconds_left` is the estimated time for the remaining prompts. Both are NaN while nobody is at
-    work or no shard has finished.
+    `prompts` are all, `done` those on disk, `failed` those of them with an error (or pairs, where
+    pairs are measured). `running` counts the shards that workers have claimed; `rate` (prompts per
+    second) is that of one worker on the shards that are done, times those at work; `seconds_left`
+    is the estimated time for the remaining prompts. Both are NaN while nobody is at work or no
+    shard is done.
 
     Args:
         runs: by the name that the table calls them.
     """
+    columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
     rows = [
         {"run": name, "model": model, **_status(run, model)}
         for name, run in runs.items()
         for model in run.record.models
     ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _status(run: RunFolder, model: str) -> dict[str, Any]:
-    found = list(manifests(run.done(model)))
+    found, claims = list(manifests(run.done(model))), run.claims(model)
     total, done = run.record.run.prompts, sum(manifest.prompts for manifest in found)
-    running = len(run.claims(model).holders())
+    running = sum(map(claims.held, claims.all()))
     seconds = sum(manifest.seconds for manifest in found)
     rate = running * done / seconds if running and seconds else float("nan")
     return {
@@ -333,12 +340,16 @@ def _status(run: RunFolder, model: str) -> dict[str, Any]:
     }
 
 
-def problems(run: RunFolder) -> Iterator[str]:
-    """A line on everything that is missing, wrong, or not as it was written."""
+def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:
+    """A line on everything that is missing, wrong, or not as it was written.
+
+    Args:
+        run: whether it is finished or not.
+        models: those that it should hold; those on record if not given.
+    """
     if not run.record.models:
         yield "no model was named"
-    for model in run.not_begun():
-        yield f"{model} was not begun, or was measured on other prompts"
+    yield from run.unfinished(models)
     for model, record in run.models().items():
         yield from _problems_of_model(run, model, record)
     if run.record.finished is None:
@@ -348,13 +359,13 @@ def problems(run: RunFolder) -> Iterator[str]:
 
 
 def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:
-    problems = {shard: _problem_of_shard(shard, record) for shard in run.shards(model)}
-    for shard, problem in problems.items():
-        if problem is not None:
-            yield f"shard {shard.name} of {model}: {problem}"
-    if any(problems.values()):
+    done = run.done(model)
+    damaged = {shard: line for shard in done if (line := _problem_of_shard(shard, record))}
+    for shard, problem in damaged.items():
+        yield f"shard {shard.name} of {model}: {problem}"
+    if damaged or len(done) < len(record.shards):
         return
-    prompts = sum(read_manifest(shard).prompts for shard in problems)
+    prompts = sum(read_manifest(shard).prompts for shard in done)
     if prompts != run.record.run.prompts:
         yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
     if run.record.finished and run.record.merged.get(model) != run.shards_hash(model):
@@ -362,8 +373,6 @@ def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Itera
 
 
 def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
-    if not is_folder(shard):
-        return "it is not done"
     problem = damage(shard)
     if problem is not None:
         return problem

@@ -19,8 +19,7 @@ from interp.measurements.spec import Spec
 from interp.options import flag
 from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.records import ModelRecord, RunIdentity
-from interp.runs.shards import column_types
+from interp.runs.records import ModelRecord, RunIdentity, column_types
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is read from a run folder and written to it, each with a schema; a file that says something else is refused.
+"""The records of run folders, each with a schema; a file that says something else is refused.
 
 Names and ids in records become names of files, so each must match the pattern of those that this
 program makes.
@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
+import pyarrow as pa
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -187,13 +188,11 @@ class Manifest(Record):
 
 
 class ClaimOwner(Record):
-    """claims/NAME/ID.N."""
+    """claims/NAME/ID."""
 
-    host: Text
     space: Text
     """Where `process` means this process: see `interp.files.process_space`."""
     process: Annotated[int, Field(ge=0, lt=2**31)]
-    job: Text | None
     worker: Text
 
 
@@ -268,6 +267,18 @@ def _first(error: ValidationError) -> str:
 
 
 _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "inseq", "peft")
+
+
+def column_types(schema: pa.Schema) -> dict[str, str]:
+    """The names of a table's columns and of their types, as records hold them."""
+    return {column.name: _type_name(column.type) for column in schema}
+
+
+def _type_name(type_: pa.DataType) -> str:
+    # What a list's elements are called changes when a file is written and read again.
+    if pa.types.is_list(type_):
+        return f"list<{_type_name(type_.value_type)}>"
+    return str(type_)
 
 
 def now() -> str:

@@ -1,4 +1,4 @@
-"""Workers: the command that starts one, processes on this machine, and what workers leave on record."""
+"""Workers: the command that starts one, those on this machine, and what they leave on record."""
 
 import os
 import platform
@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
-
-import torch
-from joblib import cpu_count
 
 from interp.errors import UserError
 from interp.files import inside, make_folder, names_in, open_plain, writing
@@ -36,14 +33,13 @@ _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
     """Within the block this process is on record as a worker of a call."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
-    torch = sys.modules.get("torch")
     record = WorkerRecord(
         call=call,
         number=number,
         host=platform.node(),
         process=os.getpid(),
         job=cluster_job(),
-        threads=torch.get_num_threads() if torch else 0,
+        threads=_threads(),
         started=now(),
     )
     write_record(file, record)
@@ -56,7 +52,13 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         raise
     finally:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
-        write_record(file, record.model_copy(update=ended))
+        # Loading a model sets the threads.
+        write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
+
+
+def _threads() -> int:
+    torch = sys.modules.get("torch")
+    return torch.get_num_threads() if torch else 0
 
 
 def worker_log(folder: Path, call: str, number: int) -> Path:
@@ -220,6 +222,8 @@ class LocalWorker:
 
 def _gpus() -> list[str]:
     """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    import torch  # takes a second, and `status` reads records alone
+
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         # "-1" hides all of them.
@@ -232,5 +236,7 @@ def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+    from joblib import cpu_count  # as above
+
     threads = max(1, cpu_count() // workers)
     return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}

@@ -17,7 +17,7 @@ from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.files import inside, names_in, unfinished_name, writing
+from interp.files import inside, locked, names_in, unfinished_name, writing
 from interp.measurements.collect import collect
 from interp.models.adapters import SETTINGS
 from interp.models.kinds import TEXT_TO_TEXT
@@ -26,7 +26,6 @@ from interp.models.model import Model
 from interp.models.threads import set_threads
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
-from interp.runs.claims import Claims
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
@@ -108,14 +107,11 @@ class Training:
             return earlier
         model = self.start.model()
         take_folder(folder, RECORD)
-        claims = Claims(folder, ("claims",))
-        with claims.take("training") as mine:
+        with locked(folder, "training", wait=False) as mine:
             if not mine:
                 raise UserError(f"another process trains in {folder}; wait for it, or end it")
             with writing(folder):
-                record = self._run(model, folder, identity, keeping, command)
-        claims.remove_folder()
-        return record
+                return self._run(model, folder, identity, keeping, command)
 
     def _run(
         self,

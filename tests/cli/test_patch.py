@@ -20,8 +20,8 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.report.run_report import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
+from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
-from interp.runs.run import concluding
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts

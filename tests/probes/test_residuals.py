@@ -9,7 +9,8 @@ from interp.errors import UserError
 from interp.measurements.collect import collect
 from interp.models.architectures import layers_of
 from interp.reading.tokens import pad, tokenize
-from interp.runs.run import Run, concluding
+from interp.runs.conclusion import concluding
+from interp.runs.run import Run
 from interp_probes.residuals import residual_stream
 from interp_probes.specs import Residuals
 from tests.support.other_kinds import classifier

@@ -20,9 +20,11 @@ from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
+from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
 from interp.runs.folder import RunFolder, problems, slug
-from interp.runs.run import Run, concluding
+from interp.runs.run import Run
+from interp.runs.running import Execution, Running
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
@@ -122,7 +124,7 @@ def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undi
     run_in(folder, MODELS[:1])
     claims, shards = (folder / place / slug("tiny gpt2") for place in ("claims", "shards"))
     with child(hang_in, folder) as hanging:
-        until(lambda: list(claims.glob("*.1")))
+        until(lambda: list(claims.glob("[0-9a-f]*")))
         with child(run_in, folder) as other:
             until(lambda: len(list(shards.glob("[0-9a-f]*"))) == SHARDS - 1)
             time.sleep(0.1)
@@ -193,9 +195,8 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
 
 def test_columns_that_hold_lists_are_whole(tmp_path):
     stage = Stage("soft", some_prompts(2), SoftScore())
-    models = {"tiny llama": {}}
-    plan = Plan(tmp_path / "run", {tmp_path / "run": stage}, models, lambda _: tiny_model("llama"))
-    (run,) = execute(plan, start=None)
+    models = {"tiny llama": tiny_model("llama")}
+    (run,) = execute(Plan(tmp_path / "run", {tmp_path / "run": stage}, models))
     with concluding(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
@@ -249,7 +250,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
     run_in(folder)
     monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
     with pytest.raises(UserError, match="another version of interp"):
-        work_in(folder).join()
+        work_in(folder).open()
 
 
 def test_clocks_that_jump_change_nothing(tmp_path, undisturbed):
@@ -277,17 +278,17 @@ def poisoned(chance, *, share):
 def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undisturbed):
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
-    broken = work_in(folder, spec=bad, fail_on_error=0.2)
+    broken = work_in(folder, spec=bad, running=Running(fail_on_error=0.2))
     with pytest.raises(UserError, match=r"\d+ of \d+ prompts of tiny llama failed.*0\.2.*poisoned"):
-        execute(broken, start=None)
+        execute(broken)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24
     # A larger share lets it go on; what has errors stays so until it is asked for again.
-    (run,) = execute(work_in(folder, spec=bad, fail_on_error=1.0), start=None)
+    (run,) = execute(work_in(folder, spec=bad, running=Running(fail_on_error=1.0)))
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = execute(work_in(folder), start=None)
+    (run,) = execute(work_in(folder))
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = execute(work_in(folder), start=None, retry_errors=True)
+    (run,) = execute(work_in(folder), Execution(retry_errors=True))
     with concluding(run.folder):
         pass
     assert tables(folder) == undisturbed

@@ -9,8 +9,9 @@ from interp.errors import UserError
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import shards as shards_module
+from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder, status_table
-from interp.runs.run import Run, concluding
+from interp.runs.run import Run
 from interp.tables import SCHEMAS, note
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -11,8 +11,9 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
+from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
-from interp.runs.run import Run, concluding, take_folder
+from interp.runs.run import Run, take_folder
 from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -13,17 +13,20 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
+from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
-from interp.runs.run import concluding
+from interp.runs.run import in_use
+from interp.runs.running import Execution, Running
 from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 EVALUATE = Evaluate()
+ANY_ERRORS = Running(fail_on_error=1.0)
 MODELS = ("tiny llama", "tiny gpt2")
 PAIRS = 12
 SHARD_PROMPTS = 2
-KEYS = "abcdefghijklmnopqrst"
+KEYS = [f"{number:032x}" for number in range(20)]
 SHARDS = PAIRS * 2 // SHARD_PROMPTS
 
 # Read once, by the server that children are forked from.
@@ -34,15 +37,14 @@ def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
     return Plan(
         folder,
         {folder: Stage("evaluate", some_prompts(PAIRS), spec)},
-        {name: {} for name in models},
-        lambda name: tiny_model(name.removeprefix("tiny ")),
-        **options,
+        {name: tiny_model(name.removeprefix("tiny ")) for name in models},
+        **{"running": ANY_ERRORS, **options},
     )
 
 
 def run_in(folder, models=MODELS, spec=EVALUATE):
     Spec.shard_prompts = SHARD_PROMPTS
-    (run,) = execute(work_in(folder, models=models, spec=spec), start=None)
+    (run,) = execute(work_in(folder, models=models, spec=spec))
     with concluding(run.folder):
         pass
     return run
@@ -57,7 +59,7 @@ def resume_guarded(folder, options):
     Guard(folder.parent).install()
     Spec.shard_prompts = SHARD_PROMPTS
     try:
-        (run,) = execute(work_in(folder), start=None, **options)
+        (run,) = execute(work_in(folder), Execution(**options))
         with concluding(run.folder):
             pass
     except UserError:
@@ -102,9 +104,16 @@ def hang_in(folder):
     run.measure(changed(Evaluate().bind(tiny_model("gpt2")), _sleep), origin={})
 
 
+def hold(folder):
+    """Open a folder as a command does, and get stuck before a model is loaded."""
+    (run,) = work_in(folder).open()
+    with in_use(run):
+        time.sleep(1000)
+
+
 def claim_each(folder, log):
     """Claim twenty shards, one after the other, and log which were given."""
-    claims = Claims(folder)
+    claims = Claims(folder, ())
     for shard in KEYS:
         with claims.take(shard) as mine:
             if mine:
