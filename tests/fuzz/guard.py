@@ -7,12 +7,32 @@ mere failure: what a read-only disk would hide is on record here, with the path.
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-PathLike = str | bytes | os.PathLike[str]
+# By event: each path among its arguments, the descriptor that it is relative to, and whether the
+# call reaches what a link there leads to, not the link.
+_PATHS: dict[str, Sequence[tuple[int, int | None, bool]]] = {
+    "os.remove": ((0, 1, False),),
+    "os.rmdir": ((0, 1, False),),
+    "os.mkdir": ((0, 2, False),),
+    "os.rename": ((0, 2, False), (1, 3, False)),
+    "os.link": ((0, 2, True), (1, 3, False)),
+    "os.symlink": ((1, 2, False),),
+    "os.truncate": ((0, None, True),),
+    "os.chmod": ((0, 2, True),),
+    "os.chown": ((0, 3, True),),
+    "os.utime": ((0, 3, True),),
+    "os.setxattr": ((0, None, True),),
+    "shutil.rmtree": ((0, None, False),),
+    "shutil.move": ((0, None, False), (1, None, False)),
+}
+_REFUSED = {
+    *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen"),
+    *("socket.connect", "socket.bind", "socket.sendto"),
+}
 
 
 class Escaped(BaseException):
@@ -24,38 +44,31 @@ class Guard:
 
     def __init__(self, *folders: Path, log: int = -1) -> None:
         self.folders = [folder.resolve() for folder in folders]
+        self.asked: Iterable[Path] = ()
+        """Where to write fails as on a read-only disk: the command line itself names it."""
         self.log = log
         """Descriptor that gets a line on each attempt, also on those that are then swallowed."""
-        self._asked: tuple[Path, ...] = ()
         self._busy = False
 
     def install(self) -> None:
         """Watch from now on."""
         sys.addaudithook(self._watch)
 
-    def answer_as_read_only(self, places: Iterable[Path]) -> None:
-        """From now on, to write in these places is no escape but fails as on a read-only disk.
-
-        They are what a command line names itself: it is the user's own wish to write there.
-        """
-        self._asked = tuple(places)
-
     def _watch(self, event: str, arguments: tuple[object, ...]) -> None:
-        rule = _RULES.get(event)
-        if rule is None or self._busy:
+        if self._busy or (event not in _PATHS and event not in _REFUSED | {"open", "os.kill"}):
             return
-        self._busy = True  # the rule's own look at the disk is not watched
+        self._busy = True  # its own look at the disk is not watched
         try:
-            for path in rule(arguments):
+            for path in _reached(event, arguments):
                 self._check(event, path)
         finally:
             self._busy = False
 
-    def _check(self, event: str, path: Path | str) -> None:
-        if isinstance(path, Path):
+    def _check(self, event: str, path: Path | None) -> None:
+        if path is not None:
             if any(path.is_relative_to(folder) for folder in (*self.folders, Path(os.devnull))):
                 return
-            if any(path.is_relative_to(place) for place in self._asked):
+            if any(path.is_relative_to(place) for place in self.asked):
                 raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
         attempt = f"{event} {str(path)[:300]!r}"
         if self.log >= 0:
@@ -63,85 +76,32 @@ class Guard:
         raise Escaped(attempt)
 
 
-def _absolute(path: object, folder: object = -1) -> str:
-    """A path from the root; `folder` is the descriptor that it is relative to."""
-    text = os.fsdecode(path)  # type: ignore[arg-type]
-    link = f"/proc/self/fd/{folder}" if _is_descriptor(folder) else "/proc/self/cwd"
-    return text if text.startswith("/") else f"{Path(link).readlink()}/{text}"
+def _reached(event: str, arguments: tuple[object, ...]) -> Iterator[Path | None]:
+    """What a call would change; None for what is outside in any case."""
+    if event == "open":
+        path, mode, flags = arguments
+        writes = isinstance(flags, int) and flags & _WRITING
+        if not isinstance(path, int) and (writes or set(str(mode)) & set("wax+")):
+            yield _resolved(path, -1, follow=True)
+    elif event == "os.kill":
+        process, number = arguments
+        if number and process not in (0, os.getpid()):
+            yield None
+    elif event in _REFUSED:
+        yield None
+    for place, relative, follow in _PATHS.get(event, ()):
+        folder = -1 if relative is None else arguments[relative]
+        yield _resolved(arguments[place], folder, follow=follow)
 
 
-def _is_descriptor(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _entry(path: object, folder: object = -1) -> Path:
-    """What is removed, renamed or made: the name itself, in the real folder that holds it."""
-    head, tail = os.path.split(_absolute(path, folder).rstrip("/") or "/")
-    if tail in ("", ".", ".."):
-        return _content(path, folder)
-    return Path(os.path.realpath(head), tail)
-
-
-def _content(path: object, folder: object = -1) -> Path:
-    """What is written or changed: that which a link finally leads to."""
-    if _is_descriptor(path):
+def _resolved(path: object, folder: object, *, follow: bool) -> Path:
+    if isinstance(path, int):
         return Path(os.path.realpath(f"/proc/self/fd/{path}"))
-    return Path(os.path.realpath(_absolute(path, folder)))
-
-
-def _opened(arguments: tuple[object, ...]) -> list[Path]:
-    path, mode, flags = arguments
-    writes = isinstance(flags, int) and flags & _WRITING
-    writes = writes or (isinstance(mode, str) and set(mode) & set("wax+"))
-    return [_content(path)] if writes and not isinstance(path, int) else []
-
-
-def _killed(arguments: tuple[object, ...]) -> list[Path | str]:
-    """A signal is only for children and one's own group; 0 merely asks whether one is alive."""
-    process, number = arguments
-    try:
-        own = number == 0 or os.getpgid(process) == os.getpgid(0)  # type: ignore[arg-type]
-    except ProcessLookupError:
-        own = True
-    return [] if own or _is_child(process) else [f"signal {number} to {process}"]
-
-
-def _is_child(process: object) -> bool:
-    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    return f"\nPPid:\t{os.getpid()}\n" in status
-
-
-def _named(arguments: tuple[object, ...]) -> list[Path | str]:
-    return [" ".join(map(repr, arguments))]
-
-
-Rule = Callable[[tuple[object, ...]], Iterable[Path | str]]
-
-_RULES: dict[str, Rule] = {
-    "open": _opened,
-    "os.remove": lambda a: [_entry(a[0], a[1])],
-    "os.rmdir": lambda a: [_entry(a[0], a[1])],
-    "os.mkdir": lambda a: [_entry(a[0], a[2])],
-    "os.rename": lambda a: [_entry(a[0], a[2]), _entry(a[1], a[3])],
-    "os.link": lambda a: [_content(a[0], a[2]), _entry(a[1], a[3])],
-    "os.symlink": lambda a: [_entry(a[1], a[2])],
-    "os.truncate": lambda a: [_content(a[0])],
-    "os.chmod": lambda a: [_content(a[0], a[2])],
-    "os.chown": lambda a: [_content(a[0], a[3])],
-    "os.utime": lambda a: [_content(a[0], a[3])],
-    "os.setxattr": lambda a: [_content(a[0])],
-    "os.removexattr": lambda a: [_content(a[0])],
-    "shutil.rmtree": lambda a: [_entry(a[0], a[1] if a[1:] and a[1] is not None else -1)],
-    "shutil.move": lambda a: [_entry(a[0]), _entry(a[1])],
-    "os.system": _named,
-    "os.exec": _named,
-    "os.posix_spawn": _named,
-    "os.spawn": _named,
-    "subprocess.Popen": _named,
-    "socket.connect": _named,
-    "socket.bind": _named,
-    "socket.sendto": _named,
-    "os.kill": _killed,
-    "os.killpg": _killed,
-}
-"""Audit events and what each would change: paths, or in words what lies outside in any case."""
+    text = os.fsdecode(path)  # type: ignore[arg-type]
+    if not text.startswith("/"):
+        own = isinstance(folder, int) and folder >= 0
+        text = f"{Path(f'/proc/self/fd/{folder}' if own else '/proc/self/cwd').readlink()}/{text}"
+    head, tail = os.path.split(text.rstrip("/") or "/")
+    if follow or tail in ("", ".", ".."):
+        return Path(os.path.realpath(text))
+    return Path(os.path.realpath(head), tail)
