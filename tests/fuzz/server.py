@@ -4,6 +4,7 @@
 of JSON. The folder must be empty and is all that it can write.
 """
 
+import errno
 import faulthandler
 import gc
 import json
@@ -13,6 +14,7 @@ import resource
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -44,6 +46,13 @@ LONGEST_MESSAGE = 20_000
 """Characters on standard error beyond which nobody finds the message."""
 
 
+class _NoProcess(subprocess.Popen[bytes]):
+    """Stands for all other programs, which libraries can do without."""
+
+    def __init__(self, command: object, *_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(command))
+
+
 class Server:
     """Runs cases one at a time, each in a fork of this process."""
 
@@ -71,6 +80,7 @@ class Server:
         self.material: Material | None = None
         self.guard = Guard(self.scratch)
         self.guard.install()
+        subprocess.Popen = _NoProcess  # type: ignore[misc]
         os.chdir(self.scratch)
 
     def _outside(self) -> list[tuple[object, ...]]:

@@ -1,8 +1,6 @@
 """Several commands on one folder: at once, or one after the other."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -22,8 +20,6 @@ from interp.runs.workers import WorkerCommand
 from tests.support.processes import child, until
 from tests.support.prompts import some_prompts
 from tests.support.runs import MODELS, SHARD_PROMPTS, hold, run_in, work_in
-
-EVALUATE = (sys.executable, "-m", "interp", "evaluate", "--limit", "240", "--device", "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -197,25 +193,6 @@ def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
     command = WorkerCommand(tmp_path, "0123456789ab", '{"kind": "study"}')
     words = command.of(3)
     assert words[words.index("--") :] == ["--", '{"kind": "study"}']
-
-
-def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
-    models = ("organism/llama-shallow", "organism/phi3-shallow")
-    workers = ("--executor", "local", "--workers", "1")
-    commands = [
-        subprocess.Popen(
-            [*EVALUATE, "--model", model, *workers, "--out", str(tmp_path / "run")],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        for model in models
-    ]
-    told = [command.communicate(timeout=300)[1] for command in commands]
-    assert [command.returncode for command in commands] == [0, 0], told
-    run = RunFolder.read(tmp_path / "run")
-    assert set(run.table("answers")["model"]) == set(models)
-    assert list(problems(run)) == []
 
 
 @pytest.mark.parametrize("pairs", [4, 16])

@@ -97,6 +97,13 @@ def run_command(folder):
     assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
 
 
+def run_main(argv, errors):
+    """The command line, with standard error in a file; ends with its exit code."""
+    with errors.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+    sys.exit(main(argv))
+
+
 def hang_in(folder):
     """Claim a shard of the second model, and get stuck."""
     Spec.shard_prompts = SHARD_PROMPTS
