@@ -87,8 +87,8 @@ class Plan:
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.running)
 
-    def open(self) -> list[Run]:
-        """Take the folders; damaged shards are set aside, with a line on each.
+    def open(self, *, joins: bool = False) -> list[Run]:
+        """Take the folders; those that join, as workers do, change nothing in them.
 
         Raises:
             UserError: a folder that holds something else.
@@ -100,6 +100,7 @@ class Plan:
                 stage.spec,
                 models=list(self.models),
                 fail_on_error=self.running.fail_on_error,
+                joins=joins,
             )
             for folder, stage in self.stages.items()
         ]
@@ -198,7 +199,7 @@ def take_part(plan: Plan, number: int) -> None:
         UserError: the folders hold something else; from loading, measuring or writing.
     """
     with ExitStack() as used:
-        runs = plan.open()
+        runs = plan.open(joins=True)
         for run in runs:
             used.enter_context(in_use(run))
         work(plan, runs, number)

@@ -86,6 +86,7 @@ class Run(RunFolder):
         *,
         models: Sequence[str] = (),
         fail_on_error: float = 1.0,
+        joins: bool = False,
     ) -> "Run":
         """Take a folder for a run, new or resumed; further models and prompts may join a run.
 
@@ -95,6 +96,7 @@ class Run(RunFolder):
             spec: what is measured of them.
             models: names of the models, in the order of the tables; others join when measured.
             fail_on_error: stop when a larger share of a model's prompts has an error.
+            joins: as a worker, which neither begins a run nor makes one larger.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
@@ -109,8 +111,14 @@ class Run(RunFolder):
                 # First of all files: it makes the folder a run's, also if this process is killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
-            if earlier is not None and _binding(folder, earlier, identity):
+            if earlier is not None and (joins or _binding(folder, earlier, identity)):
                 grown = check_same_run(folder, earlier.run, identity)
+                if grown and joins:
+                    raise UserError(
+                        f"{folder} holds {earlier.run.prompts:,} prompts, this worker was asked to "
+                        f"measure {len(prompts):,}; start the workers by the command that grows "
+                        "the run"
+                    )
                 record = updated(earlier, {"run": identity, "finished": None} if grown else {})
             run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
             if earlier is None or earlier.run != identity or run.file_problem(PROMPTS):

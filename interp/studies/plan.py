@@ -100,12 +100,14 @@ class StudyPlan(Plan):
             **plan,
         )
 
-    def open(self) -> list[Run]:
+    def open(self, *, joins: bool = False) -> list[Run]:
         """Take the study's folder and those of its stages.
 
         Raises:
             UserError: a folder that holds something else.
         """
+        if joins:
+            return super().open(joins=True)
         made = take_folder(self.folder, RECORD)
         stages = [stage.name for stage in self.stages.values()]
         new = {"options": dict(self.options), "stages": stages}
