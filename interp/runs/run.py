@@ -266,13 +266,13 @@ class Run(RunFolder):
         earlier = self.model_record(name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
-        # Also if it is on record already: a command that failed may have taken it off.
-        self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         make_folder(self.folder, "shards", self.shard_folder(name).name)
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
+        # Last, and also if it is there: a command that failed may have taken it off just before.
+        self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
     def _claims_of(self, model: str) -> Claims:

@@ -9,6 +9,7 @@ import time
 
 from interp.cli import main
 from interp.errors import UserError
+from interp.files import locked
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.runs import run as run_module
@@ -116,6 +117,15 @@ def hold(folder):
     (run,) = work_in(folder).open()
     with in_use(run):
         time.sleep(1000)
+
+
+def count_up(folder, seconds):
+    """Change a file fifty times under a lock, in which it dozes once."""
+    for _ in range(50):
+        with locked(folder, "count"):
+            time.sleep(seconds)
+            file = folder / "count"
+            file.write_text(str(int(file.read_text()) + 1 if file.exists() else 1))
 
 
 def claim_each(folder, log):
