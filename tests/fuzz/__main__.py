@@ -31,6 +31,9 @@ SHARES = {
 }
 """By target: its share of the cases."""
 
+NO_JAIL = 3
+"""How a server ends that cannot shut itself in."""
+
 PLANTED = "planted"
 """Cases that are wrong on purpose, to see that they are found."""
 
@@ -129,6 +132,8 @@ def _answers(seed: str, waiting: "queue.SimpleQueue[Question]") -> Iterator[Resu
             if answer := server.stdout.readline():
                 yield json.loads(answer)
                 continue
+            if server.wait() == NO_JAIL:
+                raise SystemExit("this machine allows no mount namespaces: nothing is tried")
             lost = ["escape", "the server ended over it"]
             yield {"target": target, "number": number, "failure": lost, "seconds": 0.0}
             return

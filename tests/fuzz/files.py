@@ -1,7 +1,6 @@
 """Cases of single files: data, and model folders with their templates and weights; all targets."""
 
 import json
-import os
 import struct
 import time
 from collections.abc import Callable
@@ -14,6 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from interp.console import echo
+from interp.errors import UserError
+from interp.files import writing
 from tests.fuzz import folders
 from tests.fuzz.damage import damage_bytes, damage_json, damage_node, rewrite_json, values
 from tests.fuzz.material import Case, Make, Material
@@ -264,17 +266,19 @@ def planted(chance: Random, number: int, material: Material, folder: Path) -> Ca
     def raised(outside: Path) -> None:
         raise KeyError("planted")
 
-    def swallowed(outside: Path) -> int:
+    def elsewhere(outside: Path) -> int:
         try:
-            (outside / "file").write_text("x", encoding="utf-8")
-        finally:
-            os._exit(0)
-
-    def unseen(outside: Path) -> int:
-        torch.save(torch.zeros(1), outside / "new")  # in C++, where no guard sees it
+            with writing(outside):
+                Path("/etc/new").touch()
+        except UserError as error:
+            echo(str(error))
         return 0
 
-    acts = (raised, loop, swallowed, unseen)
+    def changed(outside: Path) -> int:
+        torch.save(torch.zeros(1), outside / "new")  # in C++, of which Python sees nothing
+        return 0
+
+    acts = (raised, loop, elsewhere, changed)
     return Case([], planted=acts[number % len(acts)])
 
 

@@ -99,20 +99,11 @@ def _add(chance: Random, run: Path, nodes: list[Path], outside: Path) -> str:
     if source == target or source in target.parents or target in source.parents:
         return f"{target.relative_to(run)}: {damage_node(chance, target, outside)}"
     remove(target)
-    _copy(source, target)
-    return f"{target.relative_to(run)} is a copy of {source.relative_to(run)}"
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy files, folders and links without their times: the guard takes a link's for its end's."""
-    if source.is_symlink():
-        target.symlink_to(source.readlink())
-    elif source.is_dir():
-        target.mkdir()
-        for entry in source.iterdir():
-            _copy(entry, target / entry.name)
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True)
     else:
-        shutil.copyfile(source, target)
+        shutil.copyfile(source, target, follow_symlinks=False)
+    return f"{target.relative_to(run)} is a copy of {source.relative_to(run)}"
 
 
 _PICKLED = ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin")
@@ -244,7 +235,7 @@ def command_line(chance: Random, number: int, material: Material, folder: Path) 
     argv = [*name, *positional, *known, *asked]
     if chance.random() < 0.05:
         argv.insert(chance.randint(0, len(argv)), chance.choice(WORDS))
-    return Case(argv, asked=(Path("/"),))
+    return Case(argv, asked=True)
 
 
 def _option(chance: Random, action: argparse.Action, material: Material) -> list[str]:

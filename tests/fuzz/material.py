@@ -59,8 +59,8 @@ class Case:
     argv: list[str]
     damage: str = ""
     """What was done to the files, in words."""
-    asked: tuple[Path, ...] = ()
-    """Places outside the scratch folder that the command line itself asks to be written."""
+    asked: bool = False
+    """Whether the command line itself may ask for places outside to be written."""
     refused: bool = False
     """Whether to end well would be wrong: numbers would rest on what is not there."""
     planted: Callable[[Path], object] | None = None

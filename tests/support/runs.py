@@ -18,7 +18,6 @@ from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
 from interp.runs.run import in_use
 from interp.runs.running import Execution, Running
-from tests.fuzz.guard import Escaped, Guard
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -51,13 +50,8 @@ def run_in(folder, models=MODELS, spec=EVALUATE):
     return run
 
 
-def resume_guarded(folder, options):
-    """The same again, where nothing outside the scratch folder around it can be written.
-
-    Ends with 2 for a message, as the command line does, and with 3 for an attempt to escape.
-    """
-    sys.dont_write_bytecode = True
-    Guard(folder.parent).install()
+def resume(folder, options):
+    """The same again; ends with 2 for a message, as the command line does."""
     Spec.shard_prompts = SHARD_PROMPTS
     try:
         (run,) = execute(work_in(folder), Execution(**options))
@@ -65,8 +59,6 @@ def resume_guarded(folder, options):
             pass
     except UserError:
         sys.exit(2)
-    except Escaped:
-        sys.exit(3)
 
 
 def run_slowly(folder):
