@@ -352,7 +352,7 @@ def reading(what: Path) -> Iterator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """What the operating system says of an error, to follow a colon."""
+    """What the operating system says about an error, to follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 

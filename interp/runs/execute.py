@@ -72,7 +72,7 @@ class Plan:
     """Distinguishes this call's records and workers from those of other calls on the folder."""
 
     def origin(self, name: str) -> dict[str, Any]:
-        """What a model is loaded from and how, by which a later call knows it again."""
+        """What a model is loaded from and how, so that a later call recognizes it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
@@ -299,7 +299,7 @@ def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Tell how workers failed; an error if their share was not done by others.
+    """Report how workers failed; an error if others did not do their share.
 
     Raises:
         UserError: not all was measured.
@@ -308,9 +308,9 @@ def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     errors = {record.number: record.error for record in records}
     problems = [line for worker in workers if (line := _problem(worker, errors))]
     if not plan.complete(runs):
-        told = "\n".join(problems) or "the workers ended early"
+        reasons = "\n".join(problems) or "the workers ended early"
         raise UserError(
-            f"not all was measured. {told}\nWhat is done stays; rerun the same command to resume"
+            f"not all was measured. {reasons}\nWhat is done stays; rerun the same command to resume"
         )
     for problem in problems:
         echo(f"{problem}\nThe others did its share.")

@@ -68,7 +68,7 @@ class RunFolder:
         return run
 
     def models(self) -> dict[str, ModelRecord]:
-        """What is recorded of each model that was begun, in the order of the tables.
+        """What is on record about each model that was begun, in the order of the tables.
 
         A model that was measured on other prompts, say before the run was given a larger limit,
         counts as not begun.
@@ -84,7 +84,7 @@ class RunFolder:
         }
 
     def model_record(self, model: str) -> ModelRecord | None:
-        """What is recorded of a model, on whatever prompts; None if nobody has begun it.
+        """What is on record about a model, on whatever prompts; None if nobody has begun it.
 
         Raises:
             UserError: a damaged record.
@@ -239,7 +239,7 @@ class RunFolder:
         return self.record.run.seed
 
     def merged_tables(self) -> list[str]:
-        """Names of the tables of which one file holds the rows of all models."""
+        """Names of the tables that have one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
 
     def tables(self) -> list[str]:
@@ -259,7 +259,7 @@ class RunFolder:
         return digest.hexdigest()
 
     def mergeable(self) -> dict[str, str]:
-        """The models of which all shards are there, each with a hash over them."""
+        """The models whose shards are all there, each with a hash over them."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:

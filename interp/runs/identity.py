@@ -57,13 +57,13 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
     file = _file(module)
     tree = ast.parse(b"" if file is None else file.read_bytes())
     for name in _names(tree):
-        # The name of something within a module is none of a module.
+        # A name defined inside a module is not itself a module.
         if _package(name) in packages and _file(name) is not None:
             yield name
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Every name that is imported, but for what only type checkers read."""
+    """Every name that is imported, except what only type checkers read."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -127,7 +127,7 @@ def model_record(
     data_hash: str,
     shards: list[str],
 ) -> ModelRecord:
-    """What a run keeps of a model, and of the tables that it fills."""
+    """What a run keeps on record about a model and the tables that it fills."""
     model = measurement.model
     return ModelRecord.model_validate(
         {
@@ -220,7 +220,7 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
-    """How a command line gives a parameter, such as "with --target gold"."""
+    """How a parameter is written on the command line, such as "with --target gold"."""
     value = parameters.get(name)
     if value in (None, False):
         return f"without {flag(name)}"

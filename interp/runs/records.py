@@ -91,7 +91,7 @@ class DecisiveRecord(Record):
 
 
 class RunIdentity(Record):
-    """What the numbers of a run depend on, the models aside."""
+    """What the numbers of a run depend on, apart from the models."""
 
     measurement: Text
     parameters: dict[str, JsonValue]
@@ -112,7 +112,7 @@ class RunIdentity(Record):
 
 
 class FolderRecord(Record):
-    """The record by which a run folder is known."""
+    """The record that makes a folder a run or a study."""
 
     format: Literal[2] = FORMAT
 
@@ -168,7 +168,7 @@ class ModelRecord(Record):
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
-    """What it was loaded from and how, by which a later call knows it again."""
+    """What it was loaded from and how, so that a later call recognizes it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 
@@ -236,7 +236,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The format on record, 1 where a record has none; that of this version if it is no record."""
+    """The format on record: 1 where it is not given, that of this version where nothing is."""
     try:
         record = from_json(content)
     except ValueError:

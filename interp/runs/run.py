@@ -93,7 +93,7 @@ class Run(RunFolder):
         Args:
             folder: where everything goes.
             prompts: what is measured.
-            spec: what is measured of them.
+            spec: what is measured.
             models: names of the models, in the order of the tables; others join when measured.
             fail_on_error: stop when a larger share of a model's prompts has an error.
             joins: as a worker, which neither begins a run nor makes one larger.
@@ -171,11 +171,11 @@ class Run(RunFolder):
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
     ) -> bool:
-        """Measure the prompts on one model, but for what is done or claimed by another worker.
+        """Measure the prompts on one model, except what is done or claimed by another worker.
 
         Args:
-            measurement: what to measure of which model.
-            origin: what the model was loaded from, by which a later call knows it again.
+            measurement: what to measure, bound to a model.
+            origin: what the model was loaded from, so that a later call recognizes it.
 
         Returns:
             Whether anything was measured.

@@ -66,7 +66,7 @@ class Shard:
 def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has as many prompts as the spec says, and those more that belong to its last group.
+    A shard has `shard_prompts` prompts, plus any that are needed to complete its last group.
     """
     model, spec = measurement.model, measurement.spec
     origin = [
@@ -152,7 +152,7 @@ def _place(unfinished: Path, shard: Shard) -> None:
     try:
         unfinished.rename(shard.folder)
     except OSError:
-        # Another worker took this one for dead and finished first; its results are identical.
+        # Another worker took the shard over and finished first; its results are identical.
         if not shard.done:
             raise
     sync(shard.folder.parent)

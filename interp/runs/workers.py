@@ -24,7 +24,7 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work did, without one of its own."""
+"""The error of a worker that ended before its work did, without an error that it raised itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
@@ -232,7 +232,7 @@ def _gpus() -> list[str]:
 
 
 def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """What a worker's environment says of its GPUs or its cores."""
+    """What a worker's environment says about its GPUs or its cores."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
