@@ -34,10 +34,9 @@ def run_of(folder, system, spec):
     plan = Plan(
         folder,
         {folder: Stage("test", prompts, spec)},
-        {"tiny gpt2": {}},
-        lambda name: tiny_model("gpt2"),
+        {"tiny gpt2": tiny_model("gpt2")},
     )
-    (run,) = execute(plan, start=None)
+    (run,) = execute(plan)
     with concluding(run.folder) as conclusion:
         return conclusion.run
 

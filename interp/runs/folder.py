@@ -130,8 +130,9 @@ class RunFolder:
         found: dict[str, list[str] | None] = {}
         for model in self.record.models if models is None else models:
             record, home = begun.get(model), self.shard_folder(model)
-            ids = record and [id_ for id_ in record.shards if not is_folder(home / id_)]
-            if ids != []:
+            if record is None:
+                found[model] = None
+            elif ids := [id_ for id_ in record.shards if not is_folder(home / id_)]:
                 found[model] = ids
         return found
 

@@ -13,13 +13,13 @@ from transformers import BitsAndBytesConfig, LlamaConfig
 import interp
 from interp.choices import Quantization
 from interp.errors import UserError
-from interp.jobs import Job
-from interp.measurements.evaluate import Evaluate
 from interp.models import quantization
 from interp.models.kinds import CAUSAL
 from interp.models.load import find_model
+from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.models.quantization import quantization_of
+from interp.runs.execute import load
 from interp.runs.running import Running
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -121,9 +121,9 @@ def test_the_command_line_tells_of_it_once(monkeypatch, capsys, caplog):
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     model = dataclasses.replace(model, name="some/model")
-    monkeypatch.setattr("interp.jobs.load_found", lambda found, loading: model)
-    job = Job.of(Evaluate(), running=Running(threads=1))
-    assert job.load(find_model(DEFAULT, job.loading)) is model
+    monkeypatch.setattr("interp.runs.execute.load_found", lambda found, loading: model)
+    loading = Loading()
+    assert load(find_model(DEFAULT, loading), loading, Running(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records

@@ -240,10 +240,9 @@ def folder(tmp_path_factory):
         LogicalFormsStudy(),
         PromptSource(limit=12),
         folder=path,
-        models={name: {} for name in names},
-        load=load,
+        models={name: load(name) for name in names},
     )
-    plan.finish(execute(plan, start=None))
+    plan.finish(execute(plan))
     return path
 
 

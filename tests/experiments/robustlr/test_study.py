@@ -135,15 +135,14 @@ def test_a_theory_of_which_a_member_is_not_measured_is_left_out(prompts):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("study") / "out"
+    path, name = tmp_path_factory.mktemp("study") / "out", "organism/llama-shallow"
     plan = StudyPlan.of(
         RobustLRStudy(),
         PromptSource(limit=6),
         folder=path,
-        models={"organism/llama-shallow": {}},
-        load=lambda name: interp.load_model(name, device="cpu"),
+        models={name: interp.load_model(name, device="cpu")},
     )
-    plan.finish(execute(plan, start=None))
+    plan.finish(execute(plan))
     return path
 
 
