@@ -66,7 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work(_: int) -> None:
         while not waiting.empty():
-            results.extend(_answers(parsed.seed, waiting))
+            for result in _answers(parsed.seed, waiting):
+                results.append(result)
+                if len(results) % 100 == 0:
+                    failed = sum(bool(result["failure"]) for result in results)
+                    print(f"{len(results):,} cases, {failed:,} failures", flush=True)
 
     with ThreadPoolExecutor(parsed.jobs) as pool:
         list(pool.map(work, range(parsed.jobs)))
