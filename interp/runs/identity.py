@@ -12,14 +12,17 @@ from dataclasses import asdict
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError, shortened
-from interp.measurements.core import Measurement
-from interp.measurements.spec import Spec
 from interp.options import flag
 from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
+
+if TYPE_CHECKING:  # torch, which `status` and `validate` do without
+    from interp.measurements.core import Measurement
+    from interp.measurements.spec import Spec
 
 
 @cache
@@ -101,7 +104,7 @@ _SELECTION = ("pairs", "spread_seed")
 """What the description of prompts says where a limit chose them."""
 
 
-def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
+def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
     """What a run is, as its record holds it."""
     known = prompts.decisive
     return RunIdentity.model_validate(
@@ -121,7 +124,7 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
 
 
 def model_record(
-    measurement: Measurement,
+    measurement: "Measurement",
     *,
     origin: Mapping[str, object],
     data_hash: str,
