@@ -43,7 +43,7 @@ from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import tokenize, write_chat
 from interp.report.console import print_table
-from interp.runs.environment import now, versions
+from interp.runs.records import now, versions
 
 SHAPES = {
     "llama-3-8b": {

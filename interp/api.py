@@ -29,6 +29,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
+from interp.runs.execute import load
 from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
@@ -253,7 +254,11 @@ def _in_memory(
     """The result over all models of a job, one model in memory at a time."""
     parts = []
     for name in job.models or job.default_models():
-        model = given[name] if name in given else job.load(find_model(name, job.loading))
+        model = (
+            given[name]
+            if name in given
+            else load(find_model(name, job.loading), job.loading, job.running)
+        )
         parts.append(collect(bind(spec, model, batch_tokens=job.running.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]

@@ -5,6 +5,7 @@ folder everything is reached through `inside`, and read through `read_bytes`.
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import platform
@@ -234,6 +235,69 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock on a folder within the block, which is given whether it is held.
+
+    A lock ends with its process, however that ends. Where the file system has no locks, everybody
+    is given every lock.
+
+    Args:
+        folder: must be there.
+        name: what is locked.
+        shared: with others that share it; alone if not.
+        wait: until nobody else holds it; if not, a lock that is held is not given.
+
+    Raises:
+        UserError: the file system refused, or something else is in the place of the lock's file.
+    """
+    file = inside(folder, f".{name}.lock")
+    kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+    with writing(file):
+        descriptor = _lock(file, kind)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            _unlock(file, descriptor)
+
+
+def _lock(file: Path, kind: int) -> int | None:
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            fcntl.flock(descriptor, kind)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException as error:
+            # A KeyboardInterrupt while it waits, or a file system without locks.
+            if getattr(error, "errno", None) not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):
+                os.close(descriptor)
+                raise
+        if _is_opened(file, descriptor):
+            return descriptor
+        os.close(descriptor)  # the last to hold it removed the file, which locks nothing now
+
+
+def _unlock(file: Path, descriptor: int) -> None:
+    """Let go of a lock, and remove its file if nobody else holds it."""
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        state = os.fstat(descriptor)
+        if stat.S_ISREG(state.st_mode) and not state.st_size and _is_opened(file, descriptor):
+            file.unlink()  # ours: empty, and locked by nobody else
+    os.close(descriptor)
+
+
+def _is_opened(file: Path, descriptor: int) -> bool:
+    """Whether a path still leads to what was opened there."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 @cache
 def process_space() -> str:
     """Where the number of a process names one process: this machine, or this container of it."""
@@ -288,7 +352,7 @@ def reading(what: Path) -> Iterator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """What the operating system says of an error, to follow a colon."""
+    """What the operating system says about an error, to follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 

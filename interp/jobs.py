@@ -10,7 +10,7 @@ A job is data: a worker in another process gets it as JSON.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -28,18 +28,17 @@ from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
+from interp.models.devices import check_device
+from interp.models.load import FoundModel, find_model
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.results import Results, results_of
 from interp.runs.conclusion import concluding
-from interp.runs.execute import execute
-from interp.runs.executors import Worker, WorkerCommand, local
-from interp.runs.folder import RunFolder
-from interp.runs.plan import Plan, Stage
+from interp.runs.execute import Plan, Stage, execute
+from interp.runs.folder import RunFolder, status_table
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
-from interp.runs.status import status_table
 from interp.studies.plan import Study, StudyPlan, find_study
 
 
@@ -128,21 +127,19 @@ class Job(Options):
         """
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
-        loaded = {name: {**model.source, "files": None} for name, model in given.items()}
         folder = folder or self._default_folder()
-        found = found_models(names, self.loading)
         common: dict[str, Any] = {
             "folder": folder,
-            "models": {**{name: self._identity(found[name]) for name in found}, **loaded},
-            "load": lambda name: given[name] if name in given else self.load(found[name]),
+            "models": {**found_models(names, self.loading), **given},
+            "loading": self.loading,
+            "running": self.running,
             "command": command,
-            "batch_tokens": self.running.batch_tokens,
-            "fail_on_error": self.running.fail_on_error,
         }
         if isinstance(what, Study):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
+
 
     def load(self, found: FoundModel) -> Model:
         """A model, loaded as the job says."""
@@ -157,10 +154,6 @@ class Job(Options):
         if isinstance(self.what, Study):
             return _organisms_for(self.what.organisms_for(self.prompts))
         return [default_organism(self.prompts.system)]
-
-    def _identity(self, found: FoundModel) -> dict[str, Any]:
-        """What a model is loaded from and how, by which a later call knows it again."""
-        return {**self.loading.identity(), **found.source, "files": found.fingerprint}
 
     def _default_folder(self) -> Path:
         """In runs/, named after what is measured, and a hash of the options."""
@@ -204,8 +197,7 @@ def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
     """
     for folder, stage in plan.stages.items():
         echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
-    start = _start(job, plan, execution)
-    return execute(plan, start=start, retry_errors=execution.retry_errors)
+    return execute(plan, execution, job=job.model_dump_json())
 
 
 def check_execution(job: Job, execution: Execution) -> None:
@@ -231,21 +223,6 @@ def check_execution(job: Job, execution: Execution) -> None:
         # Other executors may start workers where there are other devices.
         if device is not None:
             check_device(device)
-
-
-def _start(job: Job, plan: Plan, execution: Execution) -> Callable[[], Sequence[Worker]] | None:
-    """What starts workers; None if all is measured in this process."""
-    command = WorkerCommand(plan.folder, plan.call, job.model_dump_json())
-    workers = execution.workers
-    if execution.executor == "slurm":
-        from interp.runs.executors import slurm
-
-        options = dict(option.split("=", 1) for option in execution.slurm_options)
-        return lambda: slurm.start(command, workers=workers or 1, options=options)
-    if execution.executor == "local":
-        on_gpus = job.loading.device != "cpu"
-        return lambda: local.start(command, workers=workers, on_gpus=on_gpus)
-    return None
 
 
 def finish(folder: Path, spec: type[Spec]) -> Results:

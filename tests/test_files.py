@@ -1,18 +1,23 @@
+import errno
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 
 import pytest
 
 from interp.errors import UserError
 from interp.files import (
     has_ended,
+    locked,
     process_space,
     remove_own,
     remove_plain,
     remove_unfinished_folder,
     write_whole,
 )
-from tests.support.processes import until
+from tests.support.processes import child, ended, until
+from tests.support.runs import count_up
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -74,3 +79,66 @@ def test_an_unfinished_folder_goes_with_its_folders_but_with_no_deeper_ones(tmp_
     with pytest.raises(OSError, match="not empty"):
         remove_unfinished_folder(tmp_path / "other")
     assert (deep / "kept").exists()
+
+
+def test_a_lock_is_held_alone_or_shared_and_leaves_no_file(tmp_path):
+    with locked(tmp_path, "record") as mine, locked(tmp_path, "record", wait=False) as too:
+        assert (mine, too) == (True, False)
+        with locked(tmp_path, "tables", wait=False) as another:
+            assert another
+    with (
+        locked(tmp_path, "use", shared=True) as one,
+        locked(tmp_path, "use", shared=True) as other,
+        locked(tmp_path, "use", wait=False) as alone,
+    ):
+        assert (one, other, alone) == (True, True, False)
+    with locked(tmp_path, "use", wait=False) as alone:
+        assert alone
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_is_waited_for_and_ends_with_its_process(tmp_path):
+    with child(count_up, tmp_path, 1000.0) as stuck:
+        until((tmp_path / ".count.lock").exists)
+        with child(count_up, tmp_path, 0.0) as other:
+            time.sleep(0.3)
+            assert other.is_alive()
+            stuck.kill()
+            assert ended(other) == 0
+    assert (tmp_path / "count").read_text() == "50"
+    assert [file.name for file in tmp_path.iterdir()] == ["count"]
+
+
+def test_many_processes_lose_no_change(tmp_path):
+    with ExitStack() as stack:
+        children = [stack.enter_context(child(count_up, tmp_path, 0.0)) for _ in range(4)]
+        assert [ended(process) for process in children] == [0] * 4
+    assert (tmp_path / "count").read_text() == "200"
+    assert [file.name for file in tmp_path.iterdir()] == ["count"]
+
+
+def test_what_lies_in_the_place_of_a_lock_is_not_followed_or_removed(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".record.lock").symlink_to(outside)
+    with pytest.raises(UserError, match="is a link"), locked(run, "record"):
+        pass
+    (run / ".use.lock").mkdir()
+    with pytest.raises(UserError, match="cannot write"), locked(run, "use"):
+        pass
+    (run / ".tables.lock").write_text("somebody's")
+    with locked(run, "tables") as mine:
+        assert mine
+    assert (run / ".tables.lock").read_text() == "somebody's"
+    assert outside.read_text() == "precious"
+
+
+def test_a_file_system_without_locks_gives_every_lock(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with locked(tmp_path, "record") as one, locked(tmp_path, "record", wait=False) as other:
+        assert one and other

@@ -15,9 +15,8 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem, write_report
 from interp.runs import run as run_module
-from interp.runs.execute import execute
+from interp.runs.execute import Stage, execute
 from interp.runs.folder import slug
-from interp.runs.plan import Stage
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, StudyPlan
@@ -59,7 +58,7 @@ def report(folder):
 
 def measure(folder, **chosen):
     plan = plan_of(folder, **chosen)
-    plan.finish(execute(plan, start=None))
+    plan.finish(execute(plan))
     return StudyFolder.read(folder)
 
 
@@ -68,8 +67,7 @@ def plan_of(folder, *, models=MODELS, limit=4):
         TwoStages(),
         PromptSource(limit=limit),
         folder=folder,
-        models={name: {} for name in models},
-        load=lambda name: tiny_model(name.removeprefix("tiny ")),
+        models={name: tiny_model(name.removeprefix("tiny ")) for name in models},
     )
 
 
@@ -99,8 +97,8 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure(tmp_path / "stopped")
     problems = StudyFolder.read(tmp_path / "stopped").problems()
-    assert any(line.startswith("answers: tiny gpt2 lacks the shards") for line in problems)
-    assert "tokens: tiny gpt2 was not begun" in problems
+    assert any(line.startswith("answers: tiny gpt2 lacks 2 of 2 shards: ") for line in problems)
+    assert "tokens: tiny gpt2 was not begun, or was measured on other prompts" in problems
     monkeypatch.setattr(run_module, "write", original)
     resumed = measure(tmp_path / "stopped")
     for stage in whole.runs:
@@ -126,7 +124,7 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     lost = folder.runs["answers"].shards("tiny llama")[1]
     shutil.rmtree(lost)
     folder = StudyFolder.read(tmp_path)
-    assert folder.problems() == [f"answers: tiny llama lacks the shards {lost.name}"]
+    assert folder.problems() == [f"answers: tiny llama lacks 1 of 2 shards: {lost.name}"]
     page = write_report(TwoStages().report(folder), tmp_path).read_text()
     assert lost.name in page
     assert "tiny gpt2" in page
@@ -150,7 +148,9 @@ def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path
     record["data_hash"] = "0" * 64
     file.write_text(json.dumps(record))
     folder = StudyFolder.read(tmp_path)
-    assert folder.problems() == ["answers: tiny gpt2 was not begun"]
+    assert folder.problems() == [
+        "answers: tiny gpt2 was not begun, or was measured on other prompts"
+    ]
     assert folder.runs["answers"].table("answers")["model"].unique().tolist() == ["tiny llama"]
 
 
@@ -190,22 +190,22 @@ def test_a_folder_without_a_study_is_refused(tmp_path):
 def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
     measure(tmp_path)
     report(tmp_path)
-    assert StudyFolder.read(tmp_path).unfinished() == []
+    assert StudyFolder.read(tmp_path).faults() == []
     file = tmp_path / name
     if harm == "is missing":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes() + b"9")
-    assert StudyFolder.read(tmp_path).unfinished() == [f"{name} {harm}"]
+    assert StudyFolder.read(tmp_path).faults() == [f"{name} {harm}"]
     with pytest.raises(UserError, match=re.escape(f"{name} {harm}")):
         parse(["validate", str(tmp_path)])[0].run(parse(["validate", str(tmp_path)])[1])
     report(tmp_path)
-    assert StudyFolder.read(tmp_path).unfinished() == []
+    assert StudyFolder.read(tmp_path).faults() == []
 
 
 def test_a_study_without_its_report_is_not_whole(tmp_path):
     measure(tmp_path)
-    assert StudyFolder.read(tmp_path).unfinished() == [
+    assert StudyFolder.read(tmp_path).faults() == [
         f"the report was not written; interp report {tmp_path} writes it"
     ]
 

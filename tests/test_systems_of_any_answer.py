@@ -19,8 +19,7 @@ from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
 from interp.report.run_report import report_of_run
 from interp.runs.conclusion import concluding
-from interp.runs.execute import execute
-from interp.runs.plan import Plan, Stage
+from interp.runs.execute import Plan, Stage, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options
@@ -34,10 +33,9 @@ def run_of(folder, system, spec):
     plan = Plan(
         folder,
         {folder: Stage("test", prompts, spec)},
-        {"tiny gpt2": {}},
-        lambda name: tiny_model("gpt2"),
+        {"tiny gpt2": tiny_model("gpt2")},
     )
-    (run,) = execute(plan, start=None)
+    (run,) = execute(plan)
     with concluding(run.folder) as conclusion:
         return conclusion.run
 

@@ -10,7 +10,7 @@ from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section
 from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
-from interp.runs.plan import Stage
+from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebreakers.findings import findings

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli.folders import runs_in
     from interp.console import echo
     from interp.report.console import print_table
-    from interp.runs.status import status_table
+    from interp.runs.folder import status_table
     from interp.runs.workers import worker_records
 
     table = status_table(runs_in(arguments.folder))

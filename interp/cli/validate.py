@@ -48,12 +48,13 @@ def _check_folder(folder: Path) -> None:
     """Every shard's checksums and columns, and the merged tables."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
-    from interp.runs.validate import problems
+    from interp.runs.folder import problems
 
     runs, study = runs_in(folder), study_in(folder)
-    found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if study is not None:
-        found = [*study.unfinished(), *found]
+        found = study.faults()
+    else:
+        found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if found:
         listed = "\n  ".join(found)
         raise UserError(

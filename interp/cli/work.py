@@ -1,6 +1,6 @@
 """`python -m interp work DIR NUMBER --call ID -- JOB`: take part in a run that is under way.
 
-Executors start it. What it measures is said by the job behind `--`, as JSON, and by nothing that
+Executors start it. What it measures is said by the job after `--`, as JSON, and by nothing that
 lies in the folder.
 """
 
@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+from dataclasses import replace
 
 from interp import texts
 from interp.errors import UserError
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parent", type=int, metavar="PID", help="end when this process no longer is the parent"
     )
-    parser.add_argument("job", metavar="JOB", help="behind --: what is measured, as JSON")
+    parser.add_argument("job", metavar="JOB", help="after --: what is measured, as JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,19 +46,17 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from interp.cli.folders import runs_in
     from interp.jobs import Job
-    from interp.runs.plan import take_part
-    from interp.runs.workers import recorded_worker
+    from interp.runs.execute import take_part
 
     if not re.fullmatch("[0-9a-f]{12}", arguments.call):
         raise UserError(f"{arguments.call!r} is no id of a call")
-    # SLURM ends jobs so; like Ctrl-C it gives claims back.
+    # SLURM ends jobs this way; as after Ctrl-C, claims are given back.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.parent is not None:
         _end_with(arguments.parent)
     runs_in(arguments.folder)
     plan = Job.of_json(arguments.job).plan(arguments.folder)
-    with recorded_worker(arguments.folder, arguments.call, arguments.number):
-        take_part(plan, arguments.number, plan.join)
+    take_part(replace(plan, call=arguments.call), arguments.number)
 
 
 def _end_with(parent: int) -> None:

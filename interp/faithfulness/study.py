@@ -21,7 +21,7 @@ from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import DONORS
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.runs.plan import Stage
+from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 

@@ -7,7 +7,7 @@ from interp.report.figures.bars import grouped_bars
 from interp.report.figures.panels import panel_a_model
 from interp.report.formatting import segment_label
 from interp.report.style import QUIET
-from interp.runs.schemas import DecisiveRecord
+from interp.runs.records import DecisiveRecord
 
 
 def decisive_title(decisive: DecisiveRecord | None) -> str:

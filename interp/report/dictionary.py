@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from interp.measurements.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
-from interp.runs.shards import column_types
+from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
 
 WIDTH = 100

@@ -22,7 +22,7 @@ from interp.console import counted
 from interp.prompts.systems import dependence_factor
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
-from interp.report.run_report import missing_shards, run_record
+from interp.report.run_report import run_record
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import grouped
 
@@ -87,7 +87,7 @@ def report_of_patching(run: RunFolder) -> Report:
             ),
         ),
         record=run_record(run),
-        problems=tuple(missing_shards(run)),
+        problems=tuple(run.unfinished()),
     )
 
 

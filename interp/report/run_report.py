@@ -74,7 +74,7 @@ def report_of_run(run: RunFolder) -> Report:
         f"{headline(accuracy_table(answers, prompts))}",
         sections=(Section("Results", items=tuple(items)), shown),
         record=run_record(run),
-        problems=tuple(missing_shards(run)),
+        problems=tuple(run.unfinished()),
     )
 
 
@@ -115,17 +115,6 @@ def model_parameters(run: RunFolder) -> TableItem:
         for name, record in run.models().items()
     ]
     return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
-
-
-def missing_shards(run: RunFolder) -> list[str]:
-    """A line on each model of a run that is not finished."""
-    return [
-        *(f"{model} was not begun, or was measured on other prompts" for model in run.not_begun()),
-        *(
-            f"{model} lacks {len(ids)} of {len(run.shards(model))} shards: {', '.join(ids)}"
-            for model, ids in run.missing().items()
-        ),
-    ]
 
 
 def heat_maps(

@@ -6,14 +6,14 @@
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from interp.files import checksum, inside, remove_unfinished
-from interp.runs.environment import now
-from interp.runs.folder import RunFolder
-from interp.runs.schemas import Call, RunRecord, updated
+from interp.errors import UserError
+from interp.files import checksum, inside, locked, remove_unfinished
+from interp.runs.folder import IN_USE, RunFolder
+from interp.runs.records import Call, RunRecord, now, updated
 from interp.runs.shards import merge, read_table
 from interp.runs.workers import peak_of_workers
 
@@ -39,14 +39,15 @@ def concluding(folder: Path) -> Iterator[Conclusion]:
         UserError: something cannot be written, or is damaged.
     """
     run = RunFolder.read(folder)
-    with run.locks().alone("tables"):
+    with locked(folder, "tables"):
         run = RunFolder.read(folder)
         merged = _merge_tables(run)
         conclusion = Conclusion(run, run.record.summary)
         yield conclusion
         _note_end(run, conclusion.summary, merged)
-    if not run.missing() and not run.not_begun():
-        _tidy(run)
+    with locked(folder, IN_USE, wait=False) as unused:
+        if unused and not run.missing():
+            _tidy(run)
 
 
 def _merge_tables(run: RunFolder) -> dict[str, str]:
@@ -91,7 +92,7 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
 
 def _ended(run: RunFolder, call: Call) -> Call:
     """The call with its end, if everything it was to measure is there."""
-    if call.finished is not None or not all(run.complete(model) for model in call.models):
+    if call.finished is not None or run.missing(call.models):
         return call
     peak = peak_of_workers(run.folder, call.id)
     return updated(call, {"finished": now(), "peak_memory_bytes": peak})
@@ -102,7 +103,8 @@ def _tidy(run: RunFolder) -> None:
     for model in run.models():
         run.claims(model).clear()
         remove_unfinished(run.shard_folder(model))
-    run.locks().remove_folder()
+    with suppress(OSError, UserError):
+        inside(run.folder, "claims").rmdir()
     for folder in ("models", "workers", "figures", "tables"):
         remove_unfinished(inside(run.folder, folder))
     remove_unfinished(run.folder)

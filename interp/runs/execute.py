@@ -1,91 +1,265 @@
-"""Execute a plan in this process, or start workers and watch the folders until all is measured.
+"""Execute a plan: measure in this process, or start workers and watch until everything is there.
 
-1. In this process: take part as the only worker.
-2. Otherwise open the folders, start the workers, and watch shards appear until all workers end.
+1. Open the run folders of the plan; what was finished before is not measured again.
+2. Work as the only worker, or start workers and watch the shards appear.
+3. A worker takes the models in turn, each worker beginning with another one. It loads a model only
+   if there is something to do for it, and measures in each stage the shards that it can claim.
+   While others have claimed all that is left, it waits for their shards, or for a claim to be void.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
+from typing import Any
 
 from interp.console import Progress, echo
 from interp.errors import UserError
-from interp.runs.executors import Worker
-from interp.runs.plan import POLL, Plan, take_part
+from interp.files import inside, remove_plain
+from interp.measurements.spec import Spec
+from interp.models.load import FoundModel, load_found
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.models.quiet import quiet_bitsandbytes
+from interp.models.threads import set_threads
+from interp.prompts.prompt_set import PromptSet
+from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
+from interp.runs.running import Execution, Running
 from interp.runs.shards import manifests
-from interp.runs.workers import INTERRUPTED, recorded_worker, worker_records
+from interp.runs.workers import (
+    INTERRUPTED,
+    Worker,
+    WorkerCommand,
+    recorded_worker,
+    start_local,
+    worker_records,
+)
+
+POLL = 1.0
+"""Seconds between two looks at what other workers have done."""
 
 PATIENCE = 10.0
 """Seconds that workers get to end by themselves when all is measured."""
 
 
-def execute(
-    plan: Plan, *, start: Callable[[], Sequence[Worker]] | None, retry_errors: bool = False
-) -> list[Run]:
+@dataclass(frozen=True)
+class Stage:
+    """One measurement of one prompt set."""
+
+    name: str
+    prompts: PromptSet
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured, and where it is kept."""
+
+    folder: Path
+    """For all of it; workers leave their records here."""
+    stages: Mapping[Path, Stage]
+    """What is measured, by run folder."""
+    models: Mapping[str, FoundModel | Model]
+    """The models by name: found, to be loaded one after the other, or loaded already."""
+    loading: Loading = field(default_factory=Loading)
+    running: Running = field(default_factory=Running)
+    command: str | None = None
+    """The command line, for the record; None for a call from Python."""
+    call: str = field(default_factory=lambda: token_hex(6))
+    """Distinguishes this call's records and workers from those of other calls on the folder."""
+
+    def origin(self, name: str) -> dict[str, Any]:
+        """What a model is loaded from and how, so that a later call recognizes it."""
+        model = self.models[name]
+        if isinstance(model, Model):
+            return {**model.source, "files": None}
+        return {**self.loading.identity(), **model.source, "files": model.fingerprint}
+
+    def load(self, name: str) -> Model:
+        """A model of the plan.
+
+        Raises:
+            UserError: it cannot be loaded.
+        """
+        model = self.models[name]
+        return model if isinstance(model, Model) else load(model, self.loading, self.running)
+
+    def open(self, *, joins: bool = False) -> list[Run]:
+        """Take the folders; those that join, as workers do, change nothing in them.
+
+        Raises:
+            UserError: a folder that holds something else.
+        """
+        return [
+            Run.open(
+                folder,
+                stage.prompts,
+                stage.spec,
+                models=list(self.models),
+                fail_on_error=self.running.fail_on_error,
+                joins=joins,
+            )
+            for folder, stage in self.stages.items()
+        ]
+
+    def note(self, runs: Sequence[Run]) -> None:
+        """Note the call in the history of its runs."""
+        for run in runs:
+            run.note(self.this_call())
+
+    def this_call(self) -> Call:
+        """What records say about this call when it begins."""
+        return Call(
+            id=self.call,
+            command=self.command,
+            models=list(self.models),
+            started=now(),
+            versions=versions(),
+        )
+
+    def withdraw(self, runs: Sequence[Run]) -> None:
+        """Leave no trace of a call that has failed before it measured anything in new folders.
+
+        In other folders the models that nobody has begun are taken off the record.
+        """
+        if all(run.gives_way() for run in runs):
+            with suppress(OSError):
+                workers = inside(self.folder, "workers")
+                remove_plain(workers, [f"{self.call}-0.json"])
+                workers.rmdir()
+            for run in runs:
+                run.remove()
+        else:
+            for run in runs:
+                run.forget_models(list(self.models))
+
+    def complete(self, runs: Sequence[Run]) -> bool:
+        """Whether every shard is there."""
+        return not any(run.missing(self.models) for run in runs)
+
+
+def load(found: FoundModel, loading: Loading, running: Running) -> Model:
+    """A model that was found, loaded to be measured.
+
+    Raises:
+        UserError: it cannot be loaded.
+    """
+    model = load_found(found, loading)
+    set_threads(model, running.threads)
+    if model.quantization is not None:
+        quiet_bitsandbytes()
+        echo(f"the weights of {model.name} are quantized: {model.quantization}")
+    return model
+
+
+def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") -> list[Run]:
     """Measure everything; what was finished before is not measured again.
 
     Args:
         plan: what to measure.
-        start: starts workers; without it all is measured in this process.
-        retry_errors: measure shards that hold errors again.
+        execution: where; in this process if not given.
+        job: what workers in other processes take part in, as JSON.
 
     Raises:
         UserError: from the plan or its workers, or workers that ended before all was done.
     """
-    if start is None and not plan.begun():
-        return _take_part_alone(plan)
-    runs = _open(plan, retry_errors)
-    if not _anything_to_do(plan, runs):
-        return runs
-    if start is None:
-        return _take_part_alone(plan)
-    plan.begin(runs)
-    with _using(plan, runs):
-        _watch(plan, runs, start())
-    return runs
-
-
-def _open(plan: Plan, retry_errors: bool) -> list[Run]:
+    execution = execution or Execution()
     runs = plan.open()
-    if retry_errors:
+    for run in runs:
+        for line in run.repair():
+            echo(line)
+    if execution.retry_errors:
         count = sum(run.forget_errors() for run in runs)
         echo(f"{count:,} shards with errors are measured again")
+    if plan.complete(runs) and not any(_offered(plan, runs, name) for name in plan.models):
+        return runs
+    with ExitStack() as used:
+        for run in runs:
+            used.enter_context(in_use(run))
+        plan.note(runs)
+        try:
+            if execution.executor == "inline":
+                work(plan, runs, 0)
+            else:
+                _watch(plan, runs, _start(plan, execution, job))
+        except UserError:
+            used.close()
+            plan.withdraw(runs)
+            raise
     return runs
 
 
-def _take_part_alone(plan: Plan) -> list[Run]:
-    with ExitStack() as on_record:
+def take_part(plan: Plan, number: int) -> None:
+    """Work in folders that another process has opened.
 
-        def open_runs() -> list[Run]:
-            runs = plan.open()
-            plan.begin(runs)
-            on_record.enter_context(recorded_worker(plan.folder, plan.call, 0))
-            on_record.enter_context(_using(plan, runs))
-            return runs
-
-        return take_part(plan, 0, open_runs)
-
-
-@contextmanager
-def _using(plan: Plan, runs: Sequence[Run]) -> Iterator[None]:
-    """Within the block the folders are in use; a UserError takes unbegun models off the record."""
-    with ExitStack() as stack:
+    Raises:
+        UserError: the folders hold something else; from loading, measuring or writing.
+    """
+    with ExitStack() as used:
+        runs = plan.open(joins=True)
         for run in runs:
-            stack.enter_context(in_use(run))
-        try:
-            yield
-        except UserError:
-            for run in runs:
-                run.forget_models(list(plan.models))
-            raise
+            used.enter_context(in_use(run))
+        work(plan, runs, number)
 
 
-def _anything_to_do(plan: Plan, runs: Sequence[Run]) -> bool:
-    return not plan.complete(runs) or any(
-        run.offers(name, origin) for run in runs for name, origin in plan.models.items()
-    )
+def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
+    """Measure, as the worker of a number, until every shard is done.
+
+    Raises:
+        UserError: from loading, measuring or writing.
+    """
+    names = list(plan.models)
+    names = names[number % len(names) :] + names[: number % len(names)]
+    waited = False
+    with recorded_worker(plan.folder, plan.call, number):
+        while True:
+            measured = False
+            for name in names:
+                if _offered(plan, runs, name):
+                    measured |= _measure(plan, runs, name)
+            if plan.complete(runs):
+                return
+            if not measured:
+                if not waited:
+                    echo("waiting for what other workers have claimed")
+                waited = True
+                time.sleep(POLL)
+
+
+def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+    return any(run.offers(name, plan.origin(name)) for run in runs)
+
+
+def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+    """Load a model, and measure it in each run; whether there was anything to measure."""
+    names = list(plan.models)
+    if len(names) > 1:
+        echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
+    model = plan.load(name)
+    # All before the first measures: something that the model lacks, such as a layer, is said now.
+    measurements = [
+        stage.spec.bind(model, batch_tokens=plan.running.batch_tokens)
+        for stage in plan.stages.values()
+    ]
+    measured = [
+        run.measure(measurement, origin=plan.origin(name))
+        for run, measurement in zip(runs, measurements, strict=True)
+    ]
+    return any(measured)
+
+
+def _start(plan: Plan, execution: Execution, job: str) -> Sequence[Worker]:
+    command = WorkerCommand(plan.folder, plan.call, job)
+    if execution.executor == "slurm":
+        from interp.runs import slurm  # needs an extra
+
+        options = dict(option.split("=", 1) for option in execution.slurm_options)
+        return slurm.start(command, workers=execution.workers or 1, options=options)
+    on_gpus = plan.loading.device != "cpu"
+    return start_local(command, workers=execution.workers, on_gpus=on_gpus)
 
 
 def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
@@ -125,7 +299,7 @@ def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Tell how workers failed; an error if their share was not done by others.
+    """Report how workers failed; an error if others did not do their share.
 
     Raises:
         UserError: not all was measured.
@@ -134,9 +308,9 @@ def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     errors = {record.number: record.error for record in records}
     problems = [line for worker in workers if (line := _problem(worker, errors))]
     if not plan.complete(runs):
-        told = "\n".join(problems) or "the workers ended early"
+        reasons = "\n".join(problems) or "the workers ended early"
         raise UserError(
-            f"not all was measured. {told}\nWhat is done stays; rerun the same command to resume"
+            f"not all was measured. {reasons}\nWhat is done stays; rerun the same command to resume"
         )
     for problem in problems:
         echo(f"{problem}\nThe others did its share.")

@@ -1,18 +1,19 @@
-"""A run folder as it is on disk: its record, the shards that are done, and its tables."""
+"""A run folder as it is on disk: its record, shards and tables, how far it is, and its faults."""
 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, inside, is_folder, names_in, read_bytes
+from interp.files import checksum, inside, is_folder, locked, names_in, read_bytes
 from interp.runs.claims import Claims
-from interp.runs.schemas import (
+from interp.runs.records import (
     RESULT_FILE,
     ModelRecord,
     RunRecord,
@@ -20,11 +21,25 @@ from interp.runs.schemas import (
     updated,
     write_record,
 )
-from interp.runs.shards import Filters, manifests, read_columns, read_table, unchanged_file
+from interp.runs.shards import (
+    Filters,
+    damage,
+    manifests,
+    read_columns,
+    read_manifest,
+    read_table,
+    unchanged_file,
+)
 
 RECORD = "run.json"
 
 PROMPTS = "prompts.parquet"
+
+RECORD_LOCK = "record"
+"""The lock under which a command changes the record."""
+
+IN_USE = "use"
+"""The lock that commands and workers share on a folder while they measure there."""
 
 
 @dataclass
@@ -53,7 +68,7 @@ class RunFolder:
         return run
 
     def models(self) -> dict[str, ModelRecord]:
-        """What is recorded of each model that was begun, in the order of the tables.
+        """What is on record about each model that was begun, in the order of the tables.
 
         A model that was measured on other prompts, say before the run was given a larger limit,
         counts as not begun.
@@ -69,7 +84,7 @@ class RunFolder:
         }
 
     def model_record(self, model: str) -> ModelRecord | None:
-        """What is recorded of a model, on whatever prompts; None if nobody has begun it.
+        """What is on record about a model, on whatever prompts; None if nobody has begun it.
 
         Raises:
             UserError: a damaged record.
@@ -93,11 +108,6 @@ class RunFolder:
         inside(self.folder, "claims", slug(model))
         return Claims(self.folder, ("claims", slug(model)))
 
-    def locks(self) -> Claims:
-        """Who changes the record, or merges the tables."""
-        inside(self.folder, "claims")
-        return Claims(self.folder, ("claims",))
-
     def shards(self, model: str) -> list[Path]:
         """The folders of all shards of a model that was begun, in the order of the prompts."""
         record = self.models().get(model)
@@ -108,24 +118,37 @@ class RunFolder:
         """The folders of the shards of a model that are there."""
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
-    def missing(self) -> dict[str, list[str]]:
-        """Ids of the shards that are not done, by model that was begun, if it has any."""
-        missing = {model: self.missing_of(model) for model in self.models()}
-        return {model: ids for model, ids in missing.items() if ids}
+    def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
+        """What is not measured yet: the ids of the shards that lack, by model that lacks any.
 
-    def missing_of(self, model: str) -> list[str]:
-        """Ids of the shards of a model that are not done; none if it was not begun."""
-        return [shard.name for shard in self.shards(model) if not is_folder(shard)]
+        None in place of the ids of a model that nobody has begun on these prompts.
 
-    def not_begun(self) -> list[str]:
-        """The models of the record that nobody has begun, on these prompts."""
+        Args:
+            models: those to ask about; those on record if not given.
+        """
         begun = self.models()
-        return [model for model in self.record.models if model not in begun]
+        found: dict[str, list[str] | None] = {}
+        for model in self.record.models if models is None else models:
+            record, home = begun.get(model), self.shard_folder(model)
+            if record is None:
+                found[model] = None
+            elif ids := [id_ for id_ in record.shards if not is_folder(home / id_)]:
+                found[model] = ids
+        return found
+
+    def unfinished(self, models: Iterable[str] | None = None) -> list[str]:
+        """A line on each model that is not measured to its end: see `missing`."""
+        return [
+            f"{model} was not begun, or was measured on other prompts"
+            if ids is None
+            else f"{model} lacks {len(ids)} of {len(self.shards(model))} shards: {', '.join(ids)}"
+            for model, ids in self.missing(models).items()
+        ]
 
     def finished_models(self) -> list[str]:
-        """The models that were begun and of which no shard is missing."""
+        """The models on record that are measured to their end."""
         missing = self.missing()
-        return [model for model in self.models() if model not in missing]
+        return [model for model in self.record.models if model not in missing]
 
     def table(
         self,
@@ -195,21 +218,18 @@ class RunFolder:
             )
         return read_columns(content, columns)
 
-    def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one per shard that is done, each as it was written.
+    def files(self, table: str, models: Iterable[str] | None = None) -> list[Path]:
+        """The files of a table, one per shard that is done, each as it was written.
+
+        Args:
+            table: its name.
+            models: whose rows they hold; all if not given.
 
         Raises:
             UserError: one is missing, has changed, or is a link, a pipe or a device.
         """
-        return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
-
-    def rows(self, name: str) -> list[Path]:
-        """The files that hold the rows of a table, of all models.
-
-        Raises:
-            UserError: one of them is damaged.
-        """
-        return self.files(name, self.models())
+        chosen = self.models() if models is None else models
+        return [unchanged_file(shard, table) for model in chosen for shard in self.done(model)]
 
     @property
     def seed(self) -> int:
@@ -217,7 +237,7 @@ class RunFolder:
         return self.record.run.seed
 
     def merged_tables(self) -> list[str]:
-        """Names of the tables of which one file holds the rows of all models."""
+        """Names of the tables that have one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
 
     def tables(self) -> list[str]:
@@ -237,16 +257,12 @@ class RunFolder:
         return digest.hexdigest()
 
     def mergeable(self) -> dict[str, str]:
-        """The models of which all shards are there, each with a hash over them."""
+        """The models whose shards are all there, each with a hash over them."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
-
-    def complete(self, model: str) -> bool:
-        """Whether every shard of a model is there."""
-        return model in self.models() and not self.missing_of(model)
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
         """Read the record again and change it, since other commands may have changed it."""
-        with self.locks().alone("record"):
+        with locked(self.folder, RECORD_LOCK):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))
             if self.record != there:
@@ -283,3 +299,95 @@ def slug(model: str) -> str:
     """A model's name as the name of a file, unlike that of any other model."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
+    """How far runs are, one row per run and model.
+
+    `prompts` are all, `done` those on disk, `failed` those of them with an error (or pairs, where
+    pairs are measured). `running` counts the shards that workers have claimed; `rate` (prompts per
+    second) is that of one worker on the shards that are done, times those at work; `seconds_left`
+    is the estimated time for the remaining prompts. Both are NaN while nobody is at work or no
+    shard is done.
+
+    Args:
+        runs: by the name that the table calls them.
+    """
+    columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
+    rows = [
+        {"run": name, "model": model, **_status(run, model)}
+        for name, run in runs.items()
+        for model in run.record.models
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _status(run: RunFolder, model: str) -> dict[str, Any]:
+    found, claims = list(manifests(run.done(model))), run.claims(model)
+    total, done = run.record.run.prompts, sum(manifest.prompts for manifest in found)
+    running = sum(map(claims.held, claims.all()))
+    seconds = sum(manifest.seconds for manifest in found)
+    rate = running * done / seconds if running and seconds else float("nan")
+    return {
+        "prompts": total,
+        "done": done,
+        "failed": sum(manifest.errors for manifest in found),
+        "running": running,
+        "rate": rate,
+        "seconds_left": (total - done) / rate if rate else float("nan"),
+    }
+
+
+def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:
+    """A line on everything that is missing, wrong, or not as it was written.
+
+    Args:
+        run: whether it is finished or not.
+        models: those that it should hold; those on record if not given.
+    """
+    if not run.record.models:
+        yield "no model was named"
+    yield from run.unfinished(models)
+    for model, record in run.models().items():
+        yield from _problems_of_model(run, model, record)
+    if run.record.finished is None:
+        yield "it is not finished: the tables were not merged"
+    else:
+        yield from _problems_of_tables(run)
+
+
+def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:
+    done = run.done(model)
+    damaged = {shard: line for shard in done if (line := _problem_of_shard(shard, record))}
+    for shard, problem in damaged.items():
+        yield f"shard {shard.name} of {model}: {problem}"
+    if damaged or len(done) < len(record.shards):
+        return
+    prompts = sum(read_manifest(shard).prompts for shard in done)
+    if prompts != run.record.run.prompts:
+        yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
+    if run.record.finished and run.record.merged.get(model) != run.shards_hash(model):
+        yield f"the tables lack the shards of {model}; rerun the command to merge them again"
+
+
+def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
+    problem = damage(shard)
+    if problem is not None:
+        return problem
+    files, expected = read_manifest(shard).files, {f"{table}.parquet" for table in record.tables}
+    if set(files) != expected:
+        return f"it holds {', '.join(files)}; expected {', '.join(sorted(expected))}"
+    try:
+        for table, columns in record.tables.items():
+            read_table(shard, table, columns)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _problems_of_tables(run: RunFolder) -> Iterator[str]:
+    """Whether the tables are on record, and as they were written."""
+    expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
+    for name in dict.fromkeys([*expected, *run.record.files]):
+        if problem := run.file_problem(name):
+            yield problem

@@ -1,24 +1,110 @@
-"""What the numbers of a run depend on, and whether a folder holds that very run and model."""
+"""What the numbers of a run depend on, and whether a folder holds that very run and model.
 
+The code that numbers depend on is a hash over modules and all that they import: a module that no
+number depends on, such as one that draws a figure, may change between two calls on a folder.
+"""
+
+import ast
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError, shortened
-from interp.measurements.core import Measurement
-from interp.measurements.spec import Spec
 from interp.options import flag
+from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.code import code_version
-from interp.runs.schemas import ModelRecord, RunIdentity
-from interp.runs.shards import column_types
+from interp.runs.records import ModelRecord, RunIdentity, column_types
+
+if TYPE_CHECKING:  # torch, which `status` and `validate` do without
+    from interp.measurements.core import Measurement
+    from interp.measurements.spec import Spec
+
+
+@cache
+def code_version(modules: tuple[str, ...]) -> str:
+    """A hash over the source of modules and everything they import from their own packages.
+
+    A module without a file, such as a notebook, counts by its name alone.
+    """
+    digest = hashlib.sha256()
+    for module in sorted(closure(modules)):
+        file = _file(module)
+        digest.update(module.encode())
+        digest.update(b"" if file is None else file.read_bytes())
+    return digest.hexdigest()
+
+
+def closure(modules: Iterable[str]) -> set[str]:
+    """The modules, and those that they import, wherever in their code, directly or not.
+
+    Only modules of this project's packages, and of those that the given ones belong to, count.
+    """
+    waiting = list(modules)
+    packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
+    found: set[str] = set()
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += _imported(module, packages)
+    return found
+
+
+def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
+    """The modules of some packages that a module imports."""
+    file = _file(module)
+    tree = ast.parse(b"" if file is None else file.read_bytes())
+    for name in _names(tree):
+        # A name defined inside a module is not itself a module.
+        if _package(name) in packages and _file(name) is not None:
+            yield name
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Every name that is imported, except what only type checkers read."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from _names(node)
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@cache
+def _file(module: str) -> Path | None:
+    """The source file of a module, which is not imported; None where there is none."""
+    package, *within = module.split(".")
+    try:
+        spec = find_spec(package)
+    except ValueError:  # __main__ of a notebook
+        return None
+    if spec is None:
+        return None
+    places = spec.submodule_search_locations or ()
+    if not within:
+        found = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+    else:
+        bare = [Path(place, *within) for place in places]
+        found = [file for path in bare for file in (path.with_suffix(".py"), path / "__init__.py")]
+    return next((file for file in found if file.is_file()), None)
+
 
 _SELECTION = ("pairs", "spread_seed")
 """What the description of prompts says where a limit chose them."""
 
 
-def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
+def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
     """What a run is, as its record holds it."""
     known = prompts.decisive
     return RunIdentity.model_validate(
@@ -38,13 +124,13 @@ def run_identity(prompts: PromptSet, spec: Spec) -> RunIdentity:
 
 
 def model_record(
-    measurement: Measurement,
+    measurement: "Measurement",
     *,
     origin: Mapping[str, object],
     data_hash: str,
     shards: list[str],
 ) -> ModelRecord:
-    """What a run keeps of a model, and of the tables that it fills."""
+    """What a run keeps on record about a model and the tables that it fills."""
     model = measurement.model
     return ModelRecord.model_validate(
         {
@@ -137,7 +223,7 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
-    """How a command line gives a parameter, such as "with --target gold"."""
+    """How a parameter is written on the command line, such as "with --target gold"."""
     value = parameters.get(name)
     if value in (None, False):
         return f"without {flag(name)}"

@@ -5,18 +5,22 @@
 3. Measure model by model, shard by shard, under claims; what is there already is left alone. Any
    number of workers may do so at once.
 
-Several commands may work on one folder at once: each changes run.json by reading it again, under a
-claim. The tables are merged in the end (`interp.runs.conclusion`).
+Several commands may work on one folder at once: each changes run.json by reading it again under a
+lock, and holds another one while it measures, so that no command takes the folder for another run.
+In the end each merges the tables (`interp.runs.conclusion`).
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
+from typing import Annotated
 
 import pyarrow as pa
+import torch
+from pydantic import Field
 
 from interp.console import Progress, counted
 from interp.errors import UserError
@@ -24,8 +28,10 @@ from interp.files import (
     checksum,
     inside,
     is_folder,
+    locked,
     make_folder,
     names_in,
+    remove_plain,
     writing,
 )
 from interp.measurements.core import Measurement, explained
@@ -33,15 +39,28 @@ from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
-from interp.runs.folder import PROMPTS, RECORD, RunFolder
+from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.memory import recall_budget, remember_budget
-from interp.runs.schemas import Call, RunIdentity, RunRecord, read_record, updated, write_record
-from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
+from interp.runs.records import (
+    Call,
+    Record,
+    RunIdentity,
+    RunRecord,
+    read_record,
+    updated,
+    write_record,
+)
+from interp.runs.shards import (
+    Shard,
+    cut,
+    damage,
+    manifests,
+    write,
+    write_parquet,
+)
 from interp.tables import prompts_table
 
-IN_USE = "command"
-"""The claim that a command holds on a folder while it measures there."""
+MEMORY = "memory.json"
 
 _ROWS = 1000
 """Rows of the prompts table that are made at once."""
@@ -54,6 +73,8 @@ class Run(RunFolder):
     prompts: PromptSet
     fail_on_error: float
     """Largest share of a model's prompts that may have an error."""
+    made: Sequence[Path] | None = None
+    """The folders that were made for this run, innermost first; None where it was there before."""
     _claims: dict[str, Claims] = field(default_factory=dict)
 
     @classmethod
@@ -65,68 +86,71 @@ class Run(RunFolder):
         *,
         models: Sequence[str] = (),
         fail_on_error: float = 1.0,
+        joins: bool = False,
     ) -> "Run":
         """Take a folder for a run, new or resumed; further models and prompts may join a run.
 
         Args:
             folder: where everything goes.
             prompts: what is measured.
-            spec: what is measured of them.
+            spec: what is measured.
             models: names of the models, in the order of the tables; others join when measured.
             fail_on_error: stop when a larger share of a model's prompts has an error.
+            joins: as a worker, which neither begins a run nor makes one larger.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
         """
         identity = run_identity(prompts, spec)
-        take_folder(folder, RECORD)
-        with Claims(folder, ("claims",)).alone("record"):
+        made = take_folder(folder, RECORD)
+        with locked(folder, RECORD_LOCK):
             earlier = read_record(inside(folder, RECORD), RunRecord)
             unmerged = sorted(spec.unmerged)
             record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
-                # First of all files: by it, other workers know that the folder is a run's.
+                # First of all files: it makes the folder a run's, also if this process is killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
-            if earlier is not None and _binding(folder, earlier, identity):
+            if earlier is not None and (joins or _binding(folder, earlier, identity)):
                 grown = check_same_run(folder, earlier.run, identity)
-                changes = {"run": identity, "finished": None} if grown else {}
-                record = updated(earlier, changes)
-            run = cls(folder, record, prompts, fail_on_error)
+                if grown and joins:
+                    raise UserError(
+                        f"{folder} holds {earlier.run.prompts:,} prompts, this worker was asked to "
+                        f"measure {len(prompts):,}; start the workers by the command that grows "
+                        "the run"
+                    )
+                record = updated(earlier, {"run": identity, "finished": None} if grown else {})
+            run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
             if earlier is None or earlier.run != identity or run.file_problem(PROMPTS):
                 run._write_prompts()
-            run.record = updated(
-                run.record, {"models": list(dict.fromkeys([*record.models, *models]))}
-            )
+            names = list(dict.fromkeys([*record.models, *models]))
+            run.record = updated(run.record, {"models": names})
             if run.record != earlier:
                 write_record(folder / RECORD, run.record)
         return run
 
-    @classmethod
-    def join(
-        cls,
-        folder: Path,
-        prompts: PromptSet,
-        spec: Spec,
-        *,
-        fail_on_error: float,
-    ) -> "Run":
-        """Join, as a worker, a run that another process has opened.
-
-        Raises:
-            UserError: the folder holds no run, or a different one.
-        """
-        record = RunFolder.read(folder).record
-        if check_same_run(folder, record.run, run_identity(prompts, spec)):
-            raise UserError(
-                f"{folder} holds {record.run.prompts:,} prompts, this worker was asked to measure "
-                f"{len(prompts):,}; start the workers by the command that grows the run"
-            )
-        return cls(folder, record, prompts, fail_on_error)
-
-    def begin(self, call: Call) -> None:
+    def note(self, call: Call) -> None:
         """Note a call that found something to do in the run's history."""
         self.change(lambda record: {"history": [*record.history, call]})
+
+    def gives_way(self) -> bool:
+        """Whether this process began the run, and nothing has come of it yet."""
+        there = {name for name in names_in(self.folder) if not name.startswith(".")}
+        return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
+
+    def remove(self) -> None:
+        """Remove a run that gives way, unless another command has joined it."""
+        with (
+            locked(self.folder, RECORD_LOCK),
+            locked(self.folder, IN_USE, wait=False) as unused,
+            suppress(OSError),
+        ):
+            there = read_record(inside(self.folder, RECORD), RunRecord)
+            if unused and self.gives_way() and there == self.record:
+                remove_plain(self.folder, [RECORD, PROMPTS])  # ours: nothing has changed since
+        with suppress(OSError):
+            for folder in self.made or ():
+                folder.rmdir()
 
     def forget_models(self, models: Sequence[str]) -> None:
         """Take models off the record that nobody has begun, say because they cannot be loaded."""
@@ -142,16 +166,16 @@ class Run(RunFolder):
         if record is None or record.origin != dict(origin):
             return True
         claims = self._claims_of(model)
-        return any(not claims.held(shard) for shard in self.missing_of(model))
+        return any(not claims.held(shard) for shard in self.missing([model]).get(model) or ())
 
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
     ) -> bool:
-        """Measure the prompts on one model, but for what is done or claimed by another worker.
+        """Measure the prompts on one model, except what is done or claimed by another worker.
 
         Args:
-            measurement: what to measure of which model.
-            origin: what the model was loaded from, by which a later call knows it again.
+            measurement: what to measure, bound to a model.
+            origin: what the model was loaded from, so that a later call recognizes it.
 
         Returns:
             Whether anything was measured.
@@ -163,30 +187,34 @@ class Run(RunFolder):
         name = measurement.model.name
         shards = self._begin(measurement, dict(origin or {}))
         claims = self._claims_of(name)
+        claims.longest = max((found.seconds for found in manifests(self.done(name))), default=0)
         recall_budget(self.folder, measurement)
         done = sum(shard.end - shard.start for shard in shards if shard.done)
-        waiting = [shard for shard in shards if not shard.done]
         measured = False
         title = f"{measurement.spec.name} {name}"
         with Progress(title, total=len(self.prompts), done=done) as progress:
-            for shard in waiting:
+            for shard in [shard for shard in shards if not shard.done]:
                 with claims.take(shard.id) as mine:
                     if mine and not shard.done:
-                        self._measure_shard(measurement, shard, progress)
+                        seconds = self._measure_shard(measurement, shard, progress)
+                        claims.longest = max(claims.longest, seconds)
                         measured = True
                     elif shard.done:
                         progress.advance(shard.end - shard.start)
         self._check_errors(measurement.model)
         return measured
 
-    def _measure_shard(self, measurement: Measurement, shard: Shard, progress: Progress) -> None:
+    def _measure_shard(self, measurement: Measurement, shard: Shard, progress: Progress) -> float:
+        """Measure a shard and write it; returns the seconds that it took."""
         start = time.monotonic()
         prompts = list(self.prompts[shard.start : shard.end])
         measured = measurement.attempt(prompts, done=progress.advance)
-        write(shard, measurement, measured, seconds=time.monotonic() - start)
+        seconds = time.monotonic() - start
+        write(shard, measurement, measured, seconds=seconds)
         remember_budget(self.folder, measurement)
         if measured.errors:
             self._check_errors(measurement.model)
+        return seconds
 
     def repair(self) -> list[str]:
         """Set damaged shards aside, so that they are measured again; a line on each."""
@@ -238,13 +266,13 @@ class Run(RunFolder):
         earlier = self.model_record(name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
-        if name not in self.record.models:
-            self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         make_folder(self.folder, "shards", self.shard_folder(name).name)
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
+        # Last, and also if it is there: a command that failed may have taken it off just before.
+        self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
     def _claims_of(self, model: str) -> Claims:
@@ -288,13 +316,14 @@ class Run(RunFolder):
 
 @contextmanager
 def in_use(run: Run) -> Iterator[None]:
-    """Within the block no command opens the folder for another run.
+    """Within the block no command takes the folder for another run.
 
     Raises:
         UserError: another command took the folder for its own run just before.
     """
-    with run.locks().take(IN_USE):
-        there = RunFolder.read(run.folder).record.run
+    with locked(run.folder, IN_USE, shared=True):
+        with locked(run.folder, RECORD_LOCK):
+            there = RunFolder.read(run.folder).record.run
         if there != run.record.run:
             raise UserError(_taken(run.folder, there))
         yield
@@ -309,15 +338,15 @@ def check_free(folder: Path, identity: RunIdentity) -> None:
     record = read_record(inside(folder, RECORD), RunRecord)
     if record is None or record.run == identity:
         return
-    if Claims(folder, ("claims",)).held(IN_USE):
-        raise UserError(_taken(folder, record.run))
+    with locked(folder, IN_USE, wait=False) as free:
+        if not free:
+            raise UserError(_taken(folder, record.run))
 
 
 def _taken(folder: Path, run: RunIdentity) -> str:
     return (
         f"another command measures in {folder} at this moment: {run.measurement} on "
-        f"{counted(run.prompts, 'prompt')}; wait until it has ended, or give another --out. Where "
-        "it was killed on another machine, the folder is free two minutes later"
+        f"{counted(run.prompts, 'prompt')}; wait until it has ended, or give another --out"
     )
 
 
@@ -329,21 +358,62 @@ def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
     return earlier.run == identity or bool(names_in(folder / "models"))
 
 
-def take_folder(folder: Path, record: str) -> None:
+def take_folder(folder: Path, record: str) -> list[Path]:
     """Make a folder for results; one that is there must be empty or hold the named record.
+
+    Returns:
+        The folders that were made for it, innermost first.
 
     Raises:
         UserError: it holds other files, or cannot be made.
     """
     with writing(folder):
-        if not folder.exists():
+        made = [path for path in (folder, *folder.parents) if not path.exists()]
+        if made:
             folder.mkdir(parents=True, exist_ok=True)
-        # Dotfiles are temporary files of a running or killed process.
+        # Dotfiles are locks, and temporary files of a running or killed process.
         taken = not folder.is_dir() or any(
-            not path.name.startswith(".") and path.name != "claims" for path in folder.iterdir()
+            not path.name.startswith(".") for path in folder.iterdir()
         )
         if taken and not (folder / record).exists():
             raise UserError(
                 f"{folder} exists and is not a run folder (it has no {record}); "
                 "give an empty or new folder as --out"
             )
+    return made
+
+
+class Memory(Record):
+    """memory.json: how many tokens fitted into a device's memory."""
+
+    tokens: dict[str, Annotated[int, Field(gt=0)]]
+    """The budget of a batch, by model and kind of device."""
+
+
+def recall_budget(folder: Path, measurement: Measurement) -> None:
+    """Begin with the budget that an earlier lack of memory on such a device left."""
+    tokens = _known(folder).get(_key(measurement))
+    if tokens is not None:
+        measurement.budget.tokens = min(measurement.budget.tokens, tokens)
+
+
+def remember_budget(folder: Path, measurement: Measurement) -> None:
+    """Note the budget for other workers and later calls, once it has shrunk."""
+    known, tokens = _known(folder), measurement.budget.tokens
+    if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
+        record = Memory(tokens={**known, _key(measurement): tokens})
+        write_record(inside(folder, MEMORY), record)
+
+
+def _known(folder: Path) -> dict[str, int]:
+    try:
+        record = read_record(inside(folder, MEMORY), Memory)
+    except UserError:
+        return {}  # it only saves time: what is damaged is found out again
+    return record.tokens if record else {}
+
+
+def _key(measurement: Measurement) -> str:
+    device = measurement.model.device
+    kind = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return f"{measurement.model.name} on {kind}"

@@ -30,8 +30,8 @@ from interp.files import (
     writing,
 )
 from interp.prompts.prompt_set import PromptSet, prompt_record
-from interp.runs.code import code_version
-from interp.runs.schemas import Manifest, read_record, write_record
+from interp.runs.identity import code_version
+from interp.runs.records import Manifest, column_types, read_record, write_record
 from interp.tables import Row
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Shard:
 def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has as many prompts as the spec says, and those more that belong to its last group.
+    A shard has `shard_prompts` prompts, plus any that are needed to complete its last group.
     """
     model, spec = measurement.model, measurement.spec
     origin = [
@@ -152,7 +152,7 @@ def _place(unfinished: Path, shard: Shard) -> None:
     try:
         unfinished.rename(shard.folder)
     except OSError:
-        # Another worker took this one for dead and finished first; its results are identical.
+        # Another worker took the shard over and finished first; its results are identical.
         if not shard.done:
             raise
     sync(shard.folder.parent)
@@ -261,18 +261,6 @@ def read_columns(
         raise UserError(f"the table has no column {absent[0]!r}; it has {', '.join(there)}")
     chosen = None if columns is None else list(columns)
     return pq.read_table(io.BytesIO(content), columns=chosen, filters=filters)
-
-
-def column_types(schema: pa.Schema) -> dict[str, str]:
-    """The names of a table's columns and of their types, as records hold them."""
-    return {column.name: _type_name(column.type) for column in schema}
-
-
-def _type_name(type_: pa.DataType) -> str:
-    # What a list's elements are called changes when a file is written and read again.
-    if pa.types.is_list(type_):
-        return f"list<{_type_name(type_.value_type)}>"
-    return str(type_)
 
 
 def merge(tables: Iterator[pa.Table], file: Path) -> None:

@@ -1,20 +1,30 @@
-"""Worker records: who worked on a run, from when to when, how it ended, and the memory it took."""
+"""Workers: the command that starts one, those on this machine, and what they leave on record."""
 
 import os
 import platform
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from interp.errors import UserError
-from interp.files import inside, make_folder, names_in
-from interp.runs.environment import cluster_job, now, peak_memory
-from interp.runs.schemas import WorkerRecord, read_record, write_record
+from interp.files import inside, make_folder, names_in, open_plain, writing
+from interp.runs.records import (
+    WorkerRecord,
+    cluster_job,
+    now,
+    peak_memory,
+    read_record,
+    write_record,
+)
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work did, without one of its own."""
+"""The error of a worker that ended before its work did, without an error that it raised itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
@@ -23,14 +33,13 @@ _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
     """Within the block this process is on record as a worker of a call."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
-    torch = sys.modules.get("torch")
     record = WorkerRecord(
         call=call,
         number=number,
         host=platform.node(),
         process=os.getpid(),
         job=cluster_job(),
-        threads=torch.get_num_threads() if torch else 0,
+        threads=_threads(),
         started=now(),
     )
     write_record(file, record)
@@ -43,7 +52,13 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         raise
     finally:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
-        write_record(file, record.model_copy(update=ended))
+        # Loading a model sets the threads.
+        write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
+
+
+def _threads() -> int:
+    torch = sys.modules.get("torch")
+    return torch.get_num_threads() if torch else 0
 
 
 def worker_log(folder: Path, call: str, number: int) -> Path:
@@ -78,3 +93,150 @@ def peak_of_workers(folder: Path, call: str) -> dict[str, int]:
         for device, held in record.peak_memory_bytes.items():
             peaks[device] = max(peaks.get(device, 0), held)
     return peaks
+
+
+LOG_LINES = 20
+"""Lines of the log of a worker that failed which are shown."""
+
+LOG_BYTES = 2**16
+"""Bytes at the end of a log that these lines are sought in."""
+
+
+@runtime_checkable
+class Worker(Protocol):
+    """A worker that was started, as seen by the process that started it."""
+
+    @property
+    def number(self) -> int:
+        """Counted from 0; its log and its record are named after it."""
+
+    def running(self) -> bool:
+        """Whether it runs, or waits for its turn to run."""
+
+    def problem(self) -> str | None:
+        """How it failed, once it has ended; None if it ended well."""
+
+    def stop(self) -> None:
+        """Make it end soon; what it has finished stays."""
+
+
+@dataclass(frozen=True)
+class WorkerCommand:
+    """The command line of workers.
+
+    A worker takes what it does from here, and from nothing in the folder: others may be
+    able to write there.
+    """
+
+    folder: Path
+    """Of the run or study."""
+    call: str
+    """Id of the call that starts the workers."""
+    job: str
+    """What they take part in, as JSON."""
+
+    def of(self, number: int, *options: str) -> list[str]:
+        """The words of the worker of a number."""
+        own = [str(self.folder), str(number), "--call", self.call, *options]
+        return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
+
+
+def end_of(log: Path) -> str:
+    """The last lines of a worker's log."""
+    try:
+        with open_plain(log) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - LOG_BYTES))
+            text = stream.read().decode(errors="replace")
+    except FileNotFoundError:
+        return "(there is no such file: the worker never started)"
+    return "\n".join(text.splitlines()[-LOG_LINES:])
+
+
+PATIENCE = 5.0
+"""Seconds that a worker gets to stop by itself."""
+
+
+def start_local(
+    command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
+) -> list["LocalWorker"]:
+    """Start workers on a run or a study: one for each GPU, or two by default.
+
+    A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
+    GPUs, or where they are not wanted, it has its share of the cores. Workers end when this process
+    does.
+
+    Raises:
+        UserError: the logs cannot be written.
+    """
+    gpus = _gpus() if on_gpus else []
+    count = workers or len(gpus) or 2
+    started = []
+    for number in range(count):
+        make_folder(command.folder, "logs")
+        log = worker_log(command.folder, command.call, number)
+        with writing(log):
+            stream = log.open("xb")
+        with stream:
+            process = subprocess.Popen(
+                command.of(number, "--parent", str(os.getpid())),
+                env={**os.environ, **_share(number, count, gpus)},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                # Ctrl-C reaches this process alone, which then stops the workers.
+                start_new_session=True,
+            )
+        started.append(LocalWorker(number, process, log))
+    return started
+
+
+@dataclass(frozen=True)
+class LocalWorker:
+    """A worker process."""
+
+    number: int
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    def problem(self) -> str | None:
+        """How it failed, once it has ended; None if it ended well."""
+        code = self.process.returncode
+        if not code:
+            return None
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        return f"it {how}; the end of {self.log}:\n{end_of(self.log)}"
+
+    def stop(self) -> None:
+        """Interrupt it, and end it if it does not heed that."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _gpus() -> list[str]:
+    """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    import torch  # takes a second, and `status` reads records alone
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        # "-1" hides all of them.
+        return [name for name in visible.split(",") if name not in ("", "-1")]
+    return [str(index) for index in range(torch.cuda.device_count())]
+
+
+def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
+    """What a worker's environment says about its GPUs or its cores."""
+    if gpus:
+        mine = gpus[number::workers] or [gpus[number % len(gpus)]]
+        return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+    from joblib import cpu_count  # as above
+
+    threads = max(1, cpu_count() // workers)
+    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}

@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from interp.errors import UserError, unknown
-from interp.files import checksum, inside, is_folder, names_in, open_plain
-from interp.runs.claims import Claims
-from interp.runs.folder import RunFolder, change_in
-from interp.runs.schemas import REPORT_FILE, StudyRecord, read_record, updated, write_record
+from interp.files import checksum, inside, is_folder, locked, names_in, open_plain
+from interp.runs.folder import RECORD_LOCK, RunFolder, change_in, problems
+from interp.runs.records import REPORT_FILE, StudyRecord, read_record, updated, write_record
 
 RECORD = "study.json"
 
@@ -53,25 +52,21 @@ class StudyFolder:
             return pd.read_csv(file)
 
     def problems(self) -> list[str]:
-        """What is missing, one line each."""
+        """What is not measured yet, one line each."""
         lines = []
         for stage in self.record.stages:
             run = self.runs.get(stage)
-            models = run.models() if run else {}
-            for model in self.record.models:
-                if run is None or model not in models:
-                    lines.append(f"{stage}: {model} was not begun")
-                elif missing := run.missing_of(model):
-                    lines.append(f"{stage}: {model} lacks the shards {', '.join(missing)}")
+            found = ["not begun"] if run is None else run.unfinished(self.record.models)
+            lines += [f"{stage}: {line}" for line in found]
         return lines
 
-    def unfinished(self) -> list[str]:
-        """Why the study as a whole is not finished, one line each; its runs say more."""
+    def faults(self) -> list[str]:
+        """Everything that is missing, wrong, or not as it was written, one line each."""
         lines = [] if self.record.stages else ["study.json: the study has no stages"]
-        lines += [f"{stage}: not begun" for stage in self.record.stages if stage not in self.runs]
-        for stage, run in self.runs.items():
-            absent = [model for model in self.record.models if model not in run.record.models]
-            lines += [f"{stage}: {model} was not begun" for model in absent]
+        for stage in self.record.stages:
+            run = self.runs.get(stage)
+            found = ["not begun"] if run is None else problems(run, self.record.models)
+            lines += [f"{stage}: {line}" for line in found]
         if not self.record.finished:
             return [*lines, "study.json: the study is not finished"]
         return [*lines, *self._problems_of_report()]
@@ -100,8 +95,7 @@ class StudyFolder:
             for place in places
             if re.fullmatch(REPORT_FILE, name := "/".join(place))
         }
-        with Claims(self.folder, ("claims",)).alone("record"):
+        with locked(self.folder, RECORD_LOCK):
             there = read_record(inside(self.folder, RECORD), StudyRecord)
             if there is not None and there.report != made:
                 write_record(inside(self.folder, RECORD), updated(there, {"report": made}))
-        Claims(self.folder, ("claims",)).remove_folder()

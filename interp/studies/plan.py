@@ -8,23 +8,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from interp.errors import UserError
-from interp.files import inside
+from interp.files import inside, locked, names_in, remove_plain
 from interp.options import Options
 from interp.plugins import STUDIES, load_plugin
 from interp.prompts.source import PromptSource
-from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
-from interp.runs.environment import now
+from interp.runs.execute import Plan, Stage
+from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
-from interp.runs.plan import Plan, Stage
+from interp.runs.records import Call, StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
-from interp.runs.schemas import Call, StudyRecord, read_record, updated, write_record
 from interp.runs.workers import peak_of_workers
 from interp.studies.folder import RECORD, StudyFolder
 
@@ -79,6 +78,8 @@ class StudyPlan(Plan):
     """Its name."""
     options: Mapping[str, object]
     """What its stages were made with."""
+    made: list[Path] = field(default_factory=list)
+    """The folders that were made for it, innermost first; none where its record was there."""
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
@@ -99,20 +100,23 @@ class StudyPlan(Plan):
             **plan,
         )
 
-    def open(self) -> list[Run]:
+    def open(self, *, joins: bool = False) -> list[Run]:
         """Take the study's folder and those of its stages.
 
         Raises:
             UserError: a folder that holds something else.
         """
-        take_folder(self.folder, RECORD)
+        if joins:
+            return super().open(joins=True)
+        made = take_folder(self.folder, RECORD)
         stages = [stage.name for stage in self.stages.values()]
         new = {"options": dict(self.options), "stages": stages}
         for folder, stage in self.stages.items():
             check_free(folder, run_identity(stage.prompts, stage.spec))
-        with self._alone():
+        with locked(self.folder, RECORD_LOCK):
             earlier = self._read()
             if earlier is None:
+                self.made.extend(made)
                 earlier = StudyRecord.model_validate(
                     {**new, "study": self.study, "models": [], "history": []}
                 )
@@ -121,26 +125,35 @@ class StudyPlan(Plan):
             self._write(updated(earlier, {**new, "models": models}))
         return super().open()
 
-    def begin(self, runs: Sequence[Run]) -> None:
+    def note(self, runs: Sequence[Run]) -> None:
         """Note the call in the history of the study and of its runs."""
-        with self._alone():
+        with locked(self.folder, RECORD_LOCK):
             record = self._read()
             if record is not None:
                 history = [*record.history, self.this_call()]
                 self._write(updated(record, {"history": history, "finished": None}))
-        super().begin(runs)
+        super().note(runs)
+
+    def withdraw(self, runs: Sequence[Run]) -> None:
+        """Leave no trace of a call that has failed before it measured anything in new folders."""
+        super().withdraw(runs)
+        there = [name for name in names_in(self.folder) if not name.startswith(".")]
+        with suppress(OSError):
+            if self.made and there == [RECORD]:
+                remove_plain(self.folder, [RECORD])  # ours: it was written into a new folder
+            for folder in self.made:
+                folder.rmdir()
 
     def finish(self, runs: Sequence[Run]) -> None:
         """Merge the tables of the runs, and note the end of the study."""
         for run in runs:
             with concluding(run.folder):
                 pass
-        with self._alone():
+        with locked(self.folder, RECORD_LOCK):
             record = self._read()
             if record is not None and record.finished is None:
                 history = [self._ended(call) for call in record.history]
                 self._write(updated(record, {"history": history, "finished": now()}))
-        Claims(self.folder, ("claims",)).remove_folder()
 
     def _ended(self, call: Call) -> Call:
         if call.id != self.call:
@@ -162,9 +175,6 @@ class StudyPlan(Plan):
                 f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
                 "that study's options (--limit may grow), or give another --out"
             )
-
-    def _alone(self) -> AbstractContextManager[None]:
-        return Claims(self.folder, ("claims",)).alone("record")
 
     def _read(self) -> StudyRecord | None:
         return read_record(inside(self.folder, RECORD), StudyRecord)

@@ -22,15 +22,20 @@ from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
+from interp.files import inside, locked, names_in, unfinished_name, writing
+from interp.measurements.collect import collect
+from interp.models.adapters import SETTINGS
+from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
-from interp.runs.claims import Claims
-from interp.runs.code import code_version
-from interp.runs.environment import now, peak_memory, versions
+from interp.runs.identity import code_version
+from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
 from interp.runs.schemas import Call, read_record, updated, write_record
+from interp.training.checkpoints import remove_checkpoints
+from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,
@@ -112,14 +117,11 @@ class Training:
             return earlier
         model = self.start.model()
         take_folder(folder, RECORD)
-        claims = Claims(folder, ("claims",))
-        with claims.take("training") as mine:
+        with locked(folder, "training", wait=False) as mine:
             if not mine:
                 raise UserError(f"another process trains in {folder}; wait for it, or end it")
             with writing(folder):
-                record = self._run(model, folder, identity, kept, command)
-        claims.remove_folder()
-        return record
+                return self._run(model, folder, identity, kept, command)
 
     def _run(
         self,

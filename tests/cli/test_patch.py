@@ -21,8 +21,7 @@ from interp.report.run_report import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
-from interp.runs.execute import execute
-from interp.runs.plan import Plan, Stage
+from interp.runs.execute import Plan, Stage, execute
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts
@@ -174,8 +173,7 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
 def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
     stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
-    plan = Plan(folder, {folder: stage}, {"tiny llama": {}}, lambda name: tiny_model("llama"))
-    (run,) = execute(plan, start=None)
+    (run,) = execute(Plan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
     with concluding(run.folder):
         pass
     assert main(["report", str(folder)]) == 0

@@ -22,8 +22,10 @@ from interp.jobs import finish
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Activations
 from interp.runs.folder import RunFolder
+from interp.measurements.activations import Activations
+from interp.measurements.collect import collect
+from interp.runs.folder import RunFolder, problems
 from interp.runs.run import Run
-from interp.runs.validate import problems
 from interp.tables import note
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -2,19 +2,23 @@
 
 import shutil
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
-import pandas as pd
 from transformers import PreTrainedModel
 
 from interp.cli import main, parse
 from interp.cli.measure import asked
 from interp.faithfulness.study import Faithfulness
+from interp.errors import UserError
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source
 from interp.runs import claims
+from interp.runs import claims, execute
+from interp.studies.plan import find_study
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
 from interp_probes import facts
@@ -24,18 +28,19 @@ from tests.support.tokenizers import byte_level
 ROWS = 40
 """Rows of the data: the two sides of twenty pairs."""
 
-SIZE = ("--limit", "4", "--device", "cpu")
-"""Options that keep what is measured small."""
+MOST = 40
+"""Pairs, or facts, of a command that asks for all; where none are asked for there are two pairs."""
 
-_RUNS = {
-    "evaluate": ("evaluate",),
-    "attribute": ("attribute", "--keep-tokens"),
-    "patch": ("patch", "--layers", "0"),
+RUNS = {
+    "evaluate": ("evaluate", "--limit", "4"),
+    "attribute": ("attribute", "--keep-tokens", "--limit", "4"),
+    "patch": ("patch", "--layers", "0", "--limit", "4"),
     "familiarity": ("probe", "familiarity"),
     "knowledge": ("probe", "knowledge"),
-    "linear": ("probe", "linear"),
+    "linear": ("probe", "linear", "--limit", "4"),
+    "study": ("run", "rulebreakers", "--limit", "4"),
 }
-"""Runs that are made, by name; a study comes on top."""
+"""Runs that are made, by name."""
 
 TRAINING = (
     *("train", "robustlr", "--model", "small-encoder", "--from-scratch", "--device", "cpu"),
@@ -47,14 +52,24 @@ TRAINING = (
 STOPPED = "checkpoint-2"
 """Where it was stopped."""
 
-MOST = 40
-"""Pairs, or facts, of a command that asks for all; where none are asked for there are two pairs."""
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+@dataclass(frozen=True)
+class Case:
+    """One case: a folder with damaged or odd files in it, and a command line that meets them."""
 
-_WITHOUT_LIMIT = ("familiarity", "knowledge")
-_REPORTED = ("evaluate", "attribute", "patch", "study")
+    argv: list[str]
+    damage: str = ""
+    """What was done to the files, in words."""
+    asked: bool = False
+    """Whether the command line itself may ask for places outside to be written."""
+    refused: bool = False
+    """Whether to end well would be wrong: numbers would rest on what is not there."""
+    planted: Callable[[Path], object] | None = None
+    """What is done in place of the command, with the folder outside."""
+
+    def run(self, outside: Path) -> object:
+        """The exit code of the command."""
+        return main(self.argv) if self.planted is None else self.planted(outside)
 
 
 @dataclass(frozen=True)
@@ -80,20 +95,17 @@ class Material:
     def job(self, run: str) -> str:
         """What a worker of a run is handed."""
         _, parsed = parse(self.runs[run])
-        if run == "study":
-            from interp.studies.plan import find_study
-
-            return asked(parsed, find_study(parsed.study))[0].model_dump_json()
         probe = "probe-" if hasattr(parsed, "probe") else ""
-        return asked(parsed, find_spec(probe + run))[0].model_dump_json()
-
-    def frame(self) -> pd.DataFrame:
-        """The content of the data file."""
-        return pd.read_csv(self.data)
+        what = find_study(parsed.study) if run == "study" else find_spec(probe + run)
+        return asked(parsed, what)[0].model_dump_json()
 
     def copy(self, name: str, target: Path) -> Path:
         """A copy of one of the things, to be damaged."""
         return Path(shutil.copytree(self.folder / name, target))
+
+
+Make = Callable[[Random, int, Material, Path], Case]
+"""Makes a case from chance, its number, and the valid things, in an empty folder."""
 
 
 def make(folder: Path, outside: Path) -> Material:
@@ -102,16 +114,15 @@ def make(folder: Path, outside: Path) -> Material:
     folder.mkdir()
     material = Material(folder, outside, {})
     system.dataset(seed=3).head(ROWS).to_csv(material.data, index=False)
-    save(tiny_model(), material.model)
-    given = ["--model", str(material.model), "--data", str(material.data)]
-    for name, command in _RUNS.items():
-        size = SIZE[2:] if name in _WITHOUT_LIMIT else SIZE
-        _make_run(material, name, [*command, *given, *size])
-    study = ["run", "rulebreakers", "--data", str(material.data), *SIZE]
-    _make_run(material, "study", [*study, "--model", "organism/llama-shallow"])
-    for name in material.runs:
-        for command in ("status", "validate", *(("report",) if name in _REPORTED else ())):
-            _must_work([command, str(folder / name)])
+    save(make_tiny("llama", byte_level()).hf, material.model)
+    for name, command in RUNS.items():
+        model = "organism/llama-shallow" if name == "study" else str(material.model)
+        argv = [*command, "--model", model, "--data", str(material.data), "--device", "cpu"]
+        _must_work([*argv, "--out", str(folder / name)])
+        material.runs[name] = argv
+        reported = name in ("evaluate", "attribute", "patch", "study")
+        for look in ("status", "validate", *(("report",) if reported else ())):
+            _must_work([look, str(folder / name)])
     worker = ["work", str(folder / "evaluate"), "0", "--call", "0123456789ab", "--"]
     _must_work([*worker, material.job("evaluate")])
     _must_work(["models"])
@@ -122,26 +133,26 @@ def make(folder: Path, outside: Path) -> Material:
 def _shorten() -> None:
     """Few prompts in several shards, and claims that soon are void: a wait for one is no hang.
 
-    Nobody waits for the whole of a data set, for all of its facts, or for all organisms.
+    Nobody waits for the whole of a data set, for all of its facts, or for all organisms; and no
+    process is started.
     """
     of_source, of_facts = source.PromptSource.pairs, facts.load_facts
+
+    def start_none(*given: object, **named: object) -> None:
+        raise UserError("no process is started here")
+
     for module, name, value in (
         (Spec, "shard_prompts", 2),
         (Patch, "shard_prompts", 2),
         (source.PromptSource, "pairs", lambda own, default: min(of_source(own, 2) or MOST, MOST)),
         (Faithfulness, "organisms_for", lambda own, chosen: ("logical-forms",)),
         (facts, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
-        (claims, "BEAT", 0.2),
-        (claims, "EXPIRY", 1.0),
+        (claims, "PATIENCE", 1.0),
+        (execute, "start_local", start_none),
     ):
         if not hasattr(module, name):
             raise RuntimeError(f"{module.__name__} has no {name} any longer; update tests/fuzz")
         setattr(module, name, value)
-
-
-def _make_run(material: Material, name: str, argv: list[str]) -> None:
-    _must_work([*argv, "--out", str(material.folder / name)])
-    material.runs[name] = argv
 
 
 def _make_training(folder: Path) -> None:
@@ -155,10 +166,10 @@ def _make_training(folder: Path) -> None:
     fit.keep = stopping
     code = main([*TRAINING, "--out", str(folder)])
     fit.keep = keep
-    if code != INTERRUPTED or not (folder / STOPPED).is_dir():
+    if code != 130 or not (folder / STOPPED).is_dir():
         raise RuntimeError(f"a training that was to be stopped ended with {code}")
-    shutil.copytree(folder, folder.with_name("whole training"))
-    _must_work([*TRAINING, "--out", str(folder.with_name("whole training"))])
+    whole = shutil.copytree(folder, folder.with_name("whole training"))
+    _must_work([*TRAINING, "--out", str(whole)])
 
 
 def _must_work(argv: list[str]) -> None:
@@ -167,15 +178,9 @@ def _must_work(argv: list[str]) -> None:
         raise RuntimeError(f"a valid command ended with {code}: {argv}")
 
 
-def tiny_model() -> PreTrainedModel:
-    """A model of two layers with random weights."""
-    return make_tiny("llama", byte_level()).hf
-
-
-def save(model: PreTrainedModel, folder: Path) -> Path:
+def save(model: PreTrainedModel, folder: Path) -> None:
     """Write a model with its tokenizer, as models are published."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(folder)
         byte_level().save_pretrained(folder)
-    return folder

@@ -4,166 +4,147 @@
 of JSON. The folder must be empty and is all that it can write.
 """
 
+import errno
 import faulthandler
 import gc
 import json
 import os
+import re
 import resource
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tests.fuzz import jail
-from tests.fuzz.guard import Guard
-from tests.fuzz.verdict import Outcome, judge, place_of
+from tests.fuzz.__main__ import NO_JAIL, PLANTED, ROOT
+
+if TYPE_CHECKING:
+    from tests.fuzz.material import Material
+
+CODES = (0, 2, 130)
+"""Exit codes of a command: all is well, a mistake in the input, Ctrl-C."""
 
 LIMIT = 20
 """Seconds of processor time after which a case hangs. What other work takes does not count, but
-beside it the same case needs up to twice as many."""
+while there is any the same case needs up to twice as many."""
 
 PATIENCE = 300.0
 """Seconds after which a case hangs that waits for something and uses no processor."""
 
-LARGEST_FILE = 256 << 20
-MOST_MEMORY = 6 << 30
+LARGEST_FILE, MOST_MEMORY = 256 << 20, 6 << 30
 """What a case may write to a file, and take of memory, in bytes."""
 
-TOLD = 4000
-"""How many characters of the end of each case's output are reported."""
+LONGEST_MESSAGE = 20_000
+"""Characters on standard error beyond which nobody finds the message."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """Folders of a server; only the guard, not the jail, keeps cases out of the others."""
+class _NoProcess(subprocess.Popen[bytes]):
+    """Stands for all other programs, which libraries can do without."""
 
-    base: Path
-
-    @property
-    def scratch(self) -> Path:
-        """Where the server works."""
-        return self.base / "scratch"
-
-    @property
-    def home(self) -> Path:
-        """What libraries find as the user's folder, with their caches."""
-        return self.scratch / "home"
-
-    @property
-    def outside(self) -> Path:
-        """Where damaged records lead; nothing may change here."""
-        return self.base / "outside"
-
-    @property
-    def cases(self) -> Path:
-        """Each case has a folder here, deep enough that `..` leads nowhere else."""
-        return self.scratch / "cases"
-
-    def make(self) -> None:
-        """Make them all."""
-        for folder in (self.home / "tmp", self.outside / "sub", self.cases):
-            folder.mkdir(parents=True)
-        for file in (self.outside / "file", self.outside / "sub" / "file"):
-            file.write_text("to stay as it is\n", encoding="utf-8")
-
-    def canary(self) -> list[tuple[str, int, int, int, bytes]]:
-        """Everything outside, so that any change shows, also one that no guard sees."""
-        return [
-            (str(path), state.st_ino, state.st_mode, state.st_mtime_ns, _content(path))
-            for path in sorted(self.outside.rglob("*"))
-            for state in [path.lstat()]
-        ]
-
-
-def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
+    def __init__(self, command: object, *_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(command))
 
 
 class Server:
     """Runs cases one at a time, each in a fork of this process."""
 
-    def __init__(self, places: Places, seed: str, guard: Guard) -> None:
-        # Heavy: only once the jail is shut.
-        import pyarrow
-        import torch
+    def __init__(self, base: Path, seed: str) -> None:
+        self.base, self.seed = base, seed
+        self.scratch, self.outside = base / "scratch", base / "outside"
+        self.home = self.scratch / "home"
+        for folder in (self.home / "tmp", self.outside / "sub", self.scratch / "cases"):
+            folder.mkdir(parents=True)
+        for file in (self.outside / "file", self.outside / "sub" / "file"):
+            file.write_text("to stay as it is\n", encoding="utf-8")
+        for name in (
+            "HOME",
+            "HF_HOME",
+            "XDG_CACHE_HOME",
+            "MPLCONFIGDIR",
+            "TORCHINDUCTOR_CACHE_DIR",
+        ):
+            os.environ[name] = str(self.home)
+        os.environ["TMPDIR"] = str(self.home / "tmp")
+        self.canary = self._outside()
+        from tests.fuzz.files import MAKERS  # imports torch and all the rest, in the jail
 
-        from tests.fuzz import processes
-        from tests.fuzz.makers import MAKERS
-        from tests.fuzz.material import make
+        self.makers = MAKERS
+        self.material: Material | None = None
+        subprocess.Popen = _NoProcess  # type: ignore[misc]
+        os.chdir(self.scratch)
 
-        torch.set_num_threads(1)
-        pyarrow.set_cpu_count(1)
-        processes.install()
-        self.places, self.seed, self.guard, self.makers = places, seed, guard, MAKERS
-        self.material = make(places.scratch / "material", places.outside)
-        self.canary = places.canary()
-        gc.collect()
-        gc.freeze()  # a fork would copy what the collector touches
+    def _outside(self) -> list[tuple[object, ...]]:
+        """Everything in the folder outside, so that any change shows."""
+        found = [(path, path.lstat()) for path in sorted(self.outside.rglob("*"))]
+        return [
+            (str(path), state.st_ino, state.st_mode, state.st_mtime_ns, state.st_size)
+            for path, state in found
+        ]
+
+    def make(self) -> "Material":
+        """What cases damage, made before the first of them."""
+        if self.material is None:
+            import pyarrow
+            import torch
+
+            from tests.fuzz.material import make
+
+            torch.set_num_threads(1)
+            pyarrow.set_cpu_count(1)
+            self.material = make(self.scratch / "material", self.outside)
+            gc.collect()
+            gc.freeze()  # a fork would copy what the collector touches
+        return self.material
 
     def answer(self, target: str, number: int) -> dict[str, Any]:
         """Run one case; what it was, how it ended and whether that is right."""
-        folder = self.places.cases / f"{target}-{number}"
+        if target != PLANTED:
+            self.make()
+        folder = self.scratch / "cases" / f"{target}-{number}"
         folder.mkdir()
-        names = ("output", "message", "escapes", "told")
-        streams = {name: (self.places.scratch / name).open("w+b") for name in names}
+        streams = {
+            name: (self.scratch / name).open("w+b") for name in ("output", "message", "told")
+        }
         start = time.monotonic()
         child = os.fork()
         if child == 0:
             self._run(target, number, folder, streams)
         status = _await(child)
-        texts = {name: _read(stream) for name, stream in streams.items()}
-        lines = [json.loads(line) for line in texts["told"].splitlines()]
-        told = {name: value for line in lines for name, value in line.items()}
-        outcome = Outcome(
-            status=status,
-            code=told.get("code"),
-            error=told.get("error", ""),
-            unmade=told.get("unmade", ""),
-            output=texts["output"],
-            message=texts["message"],
-            escapes=texts["escapes"],
-            touched=self.places.canary() != self.canary,
-            refused=told.get("refused", False),
-        )
-        failure = judge(outcome)
-        shutil.rmtree(folder, ignore_errors=True)
-        if outcome.touched:
-            shutil.rmtree(self.places.outside, ignore_errors=True)
+        ended: dict[str, Any] = {"target": target, "number": number, "status": status}
+        ended |= {name: _read(stream) for name, stream in streams.items()}
+        for line in ended.pop("told").splitlines():
+            ended |= json.loads(line)
+        if self._outside() != self.canary:
             raise RuntimeError(f"{target}:{number} changed what lies outside")
-        shown = asdict(outcome)
-        shown.update({name: shown[name][-TOLD:] for name in ("output", "message", "escapes")})
-        return {
-            "target": target,
-            "number": number,
-            "failure": failure,
-            "seconds": round(time.monotonic() - start, 2),
-            "argv": told.get("argv"),
-            "damage": told.get("damage"),
-            **shown,
-        }
+        shutil.rmtree(folder, ignore_errors=True)
+        failure, seconds = judged(ended), round(time.monotonic() - start, 2)
+        ended |= {name: ended[name][-4000:] for name in ("output", "message")}
+        return {**ended, "failure": failure, "seconds": seconds}
 
     def _run(self, target: str, number: int, folder: Path, streams: dict[str, IO[bytes]]) -> None:
         """The child: make the case, run its command, tell, and end."""
-        told = streams["told"]
         try:
             os.setsid()
             os.dup2(streams["output"].fileno(), 1)
             os.dup2(streams["message"].fileno(), 2)
             # The kernel sends this signal at the limit: tell where the case is, then end.
             faulthandler.register(signal.SIGXCPU, all_threads=True, chain=True)
-            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
-            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for what, most in (
+                (resource.RLIMIT_CPU, 1 if target == PLANTED else LIMIT),
+                (resource.RLIMIT_FSIZE, LARGEST_FILE),
+                (resource.RLIMIT_DATA, MOST_MEMORY),
+                (resource.RLIMIT_CORE, 0),
+            ):
+                resource.setrlimit(what, (most, most + 5))
             os.chdir(folder)
-            self.guard.log = streams["escapes"].fileno()
-            _tell(told, **self._run_command(target, number, folder, told))
+            _tell(streams["told"], **self._run_command(target, number, folder, streams["told"]))
             sys.stdout.flush()
             sys.stderr.flush()
         finally:
@@ -172,26 +153,59 @@ class Server:
     def _run_command(
         self, target: str, number: int, folder: Path, told: IO[bytes]
     ) -> dict[str, Any]:
-        from interp.cli import main
-
         try:
             chance = Random(f"{self.seed} {target} {number}")
-            self.guard.folders = [
-                self.places.base
-            ]  # links may lead out, and files have names there
             case = self.makers[target](chance, number, self.material, folder)
         except BaseException as error:
             return {"unmade": f"{error!r} {place_of(error)}"}
-        self.guard.folders = [folder, self.places.home]
-        _tell(told, argv=case.argv, damage=case.damage, refused=case.refused)
-        self.guard.answer_as_read_only(case.asked)
+        _tell(told, argv=case.argv, damage=case.damage, refused=case.refused, asked=case.asked)
         try:
-            return {"code": main(case.argv)}
+            return {"code": case.run(self.outside)}
         except SystemExit as stop:
             return {"code": 0 if stop.code is None else stop.code}
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)
             return {"error": place_of(error)}
+
+
+def judged(ended: dict[str, Any]) -> tuple[str, str] | None:
+    """The way in which a case failed and its class, by which like failures are counted; or None."""
+    message, code = ended["message"], ended.get("code")
+    read_only = os.strerror(errno.EROFS).lower() in message.lower()
+    ways = (
+        (read_only and not ended.get("asked"), "escape", "what lies outside was to be written"),
+        (ended["status"] is None, "hang", _last_place(message)),
+        (ended.get("error"), "traceback", ended.get("error")),
+        ("Traceback" in ended["output"] + message, "traceback", "written, not raised"),
+        (ended.get("unmade"), "other", f"the case could not be made: {ended.get('unmade')}"),
+        (ended["status"], "other", f"the process ended with {ended['status']}"),
+        (code not in CODES, "other", f"exit code {code}"),
+        (len(message) > LONGEST_MESSAGE, "other", "a message that nobody reads to its end"),
+        (ended.get("refused") and code == 0, "accepted", "ended well without the weights"),
+    )
+    return next(((kind, name) for failed, kind, name in ways if failed), None)
+
+
+def place_of(error: BaseException) -> str:
+    """An exception's type, and the innermost line of this repository that it passed."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return f"{type(error).__name__} {_own(frames[::-1])}"
+
+
+def _last_place(message: str) -> str:
+    """Where the first thread was when faulthandler was asked."""
+    thread = message.rpartition("Current thread")[2]
+    return _own(re.findall(r'File "([^"]+)", line (\d+)', thread))
+
+
+def _own(places: list[tuple[str, Any]]) -> str:
+    """The first of some places that is in this repository, else the first of all."""
+    for file, line in [*places]:
+        path = Path(file).resolve()
+        parts = path.parts[len(ROOT.parts) :]
+        if path.is_relative_to(ROOT) and not {".venv", "fuzz"} & set(parts):
+            return f"{path.relative_to(ROOT)}:{line}"
+    return f"{Path(places[0][0]).name}:{places[0][1]}" if places else "?"
 
 
 def _tell(stream: IO[bytes], **told: Any) -> None:
@@ -207,7 +221,6 @@ def _await(child: int) -> int | None:
         os.kill(child, signal.SIGXCPU)
         select.select([ended], [], [], 0.5)
     os.close(ended)
-    # Workers that it left behind are of its group.
     os.killpg(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return status if in_time and status != -signal.SIGXCPU else None
@@ -221,35 +234,24 @@ def _read(stream: IO[bytes]) -> str:
 
 def main() -> None:
     """Shut this process in, make what cases need, and answer until there is no more to do."""
-    places, seed = Places(Path(sys.argv[1]).resolve()), sys.argv[2]
-    jailed = jail.enter(places.base)
-    places.make()
+    base, seed = Path(sys.argv[1]).resolve(), sys.argv[2]
+    sys.dont_write_bytecode = True
+    if not jail.enter(base):
+        sys.exit(NO_JAIL)
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    errors, log = os.fdopen(os.dup(2), "w"), (places.scratch / "log").open("w+b")
+    errors, log = os.fdopen(os.dup(2), "w"), (base / "log").open("w+b")
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for stream in (1, 2):
         os.dup2(log.fileno(), stream)
-    _point_caches_to(places.home)
-    guard = Guard(places.scratch)
-    guard.install()
-    os.chdir(places.scratch)
+    server = Server(base, seed)
     try:
-        server = Server(places, seed, guard)
+        for line in questions:
+            target, number = line.split()
+            print(json.dumps(server.answer(target, int(number))), file=answers, flush=True)
     except BaseException:
-        print(_read(log)[-TOLD:], traceback.format_exc(), file=errors, flush=True)
+        print(_read(log)[-4000:], traceback.format_exc(), file=errors, flush=True)
         raise
-    print(json.dumps({"jailed": jailed}), file=answers, flush=True)
-    for line in questions:
-        target, number = line.split()
-        print(json.dumps(server.answer(target, int(number))), file=answers, flush=True)
-
-
-def _point_caches_to(home: Path) -> None:
-    sys.dont_write_bytecode = True
-    for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR"):
-        os.environ[name] = str(home)
-    os.environ["TMPDIR"] = str(home / "tmp")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.models.weights import check_device, quantization_of
+from interp.models import quantization
+from interp.models.kinds import CAUSAL
+from interp.models.quantization import quantization_of
+from interp.runs.execute import load
 from interp.runs.running import Running
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -125,9 +129,9 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     model = dataclasses.replace(model, name="some/model")
-    monkeypatch.setattr("interp.jobs.load_found", lambda found, loading: model)
-    job = Job.of(Evaluate(), running=Running(threads=1))
-    assert job.load(find_model(DEFAULT, job.loading)) is model
+    monkeypatch.setattr("interp.runs.execute.load_found", lambda found, loading: model)
+    loading = Loading()
+    assert load(find_model(DEFAULT, loading), loading, Running(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records

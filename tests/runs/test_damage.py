@@ -10,10 +10,9 @@ import pytest
 from interp.errors import UserError
 from interp.files import inside, read_bytes
 from interp.measurements.spec import Spec
-from interp.runs.folder import RunFolder, slug
-from interp.runs.validate import problems
+from interp.runs.folder import RunFolder, problems, slug
 from tests.support.processes import child, ended
-from tests.support.runs import MODELS, SHARD_PROMPTS, resume_guarded, run_in
+from tests.support.runs import MODELS, SHARD_PROMPTS, resume, run_in
 
 LLAMA = f"{slug('tiny llama')}.json"
 
@@ -54,8 +53,8 @@ def contents(folder):
 
 
 def resumed(folder, **options):
-    """The exit code of the same command again: 2 for a message, 3 for an escape."""
-    with child(resume_guarded, folder, options) as process:
+    """The exit code of the same command again: 2 for a message."""
+    with child(resume, folder, options) as process:
         return ended(process)
 
 

@@ -1,6 +1,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,9 +13,8 @@ from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, status_table
 from interp.runs.run import Run
-from interp.runs.status import status_table
 from interp.tables import SCHEMAS, note
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -42,6 +43,13 @@ def test_a_table_is_read_from_every_shard_that_is_done(run):
         "tiny llama": 16,
         "tiny gpt2": 24,
     }
+
+
+def test_a_folder_is_looked_at_without_torch():
+    code = (
+        "import sys, interp.studies.folder, interp.runs.workers; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_table_that_is_not_there_is_refused(run):

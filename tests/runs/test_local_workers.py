@@ -4,22 +4,25 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 
-from interp.runs.executors import local
-from tests.support.processes import until
+from interp.runs import workers
+from interp.runs.folder import RunFolder, problems
+from tests.support.processes import child, ended, until
+from tests.support.runs import run_main
 
-COMMAND = (sys.executable, "-m", "interp", "evaluate", "--limit", "480", "--device", "cpu")
+COMMAND = ("evaluate", "--limit", "480", "--device", "cpu")
+LOCAL = ("--executor", "local", "--workers")
 
 
 @pytest.fixture(scope="module")
 def inline(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inline") / "run"
-    subprocess.run([*COMMAND, "--out", str(folder)], check=True, capture_output=True)
+    with command(folder) as process:
+        assert ended(process) == 0
     return tables(folder)
 
 
@@ -29,16 +32,20 @@ def tables(folder):
     return {file.name: file.read_bytes() for file in files}
 
 
-def started(folder):
-    command = [*COMMAND, "--executor", "local", "--workers", "2", "--out", str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def command(folder, *options, command=COMMAND):
+    """A command in a child that has imported everything; the workers that it starts have not."""
+    return child(run_main, [*command, *options, "--out", str(folder)], folder.with_suffix(".err"))
+
+
+def told(folder):
+    return folder.with_suffix(".err").read_text()
 
 
 def worker_at_work(folder):
     """The process of a worker that holds a claim."""
 
     def processes():
-        for file in (folder / "claims").glob("*/*.1"):
+        for file in (folder / "claims").glob("*/*"):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 yield json.loads(file.read_text())["process"]
 
@@ -57,64 +64,73 @@ def is_gone(process):
 
 def test_two_workers_one_killed_leave_the_tables_of_one_process(tmp_path, inline):
     folder = tmp_path / "run"
-    with started(folder) as process:
+    with command(folder, *LOCAL, "2") as process:
         os.kill(worker_at_work(folder), signal.SIGKILL)
-        _, told = process.communicate(timeout=120)
-    assert process.returncode == 0, told
-    assert "it was killed by SIGKILL" in told
-    assert "The others did its share." in told
+        assert ended(process) == 0, told(folder)
+    assert "it was killed by SIGKILL" in told(folder)
+    assert "The others did its share." in told(folder)
     assert tables(folder) == inline
     (call,) = json.loads((folder / "run.json").read_text())["history"]
     assert call["peak_memory_bytes"]["cpu"] > 0
     assert call["finished"]
+    assert not list(folder.glob(".*"))
 
 
 def test_ctrl_c_stops_the_workers_and_the_command_goes_on(tmp_path, inline):
     folder = tmp_path / "run"
-    with started(folder) as process:
+    with command(folder, *LOCAL, "2") as process:
         worker = worker_at_work(folder)
         start = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        os.kill(process.pid, signal.SIGINT)
+        assert ended(process) == 130
     assert time.monotonic() - start < 15
-    assert process.returncode == 130
-    assert "the same command" in told
+    assert "the same command" in told(folder)
     assert is_gone(worker)
     assert not list((folder / "claims").glob("*/*"))
-    with started(folder) as process:
-        assert process.communicate(timeout=120) and process.returncode == 0
+    with command(folder) as process:
+        assert ended(process) == 0
     assert tables(folder) == inline
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     folder = tmp_path / "run"
-    with started(folder) as process:
+    with command(folder, *LOCAL, "1") as process:
         worker = worker_at_work(folder)
         process.kill()
-        process.communicate(timeout=60)
     until(lambda: is_gone(worker))
 
 
 def test_a_worker_that_cannot_begin_says_why(tmp_path):
-    command = [*COMMAND[:-1], "xpu", "--executor", "local", "--workers", "1"]
-    answer = subprocess.run(
-        [*command, "--out", str(tmp_path / "run")], capture_output=True, text=True, check=False
-    )
-    assert answer.returncode == 2
-    assert "not all was measured. worker 0: " in answer.stderr
-    assert "Traceback" not in answer.stderr
+    folder = tmp_path / "run"
+    with command(folder, *LOCAL, "1", command=(*COMMAND[:-1], "xpu")) as process:
+        assert ended(process) == 2
+    assert "not all was measured. worker 0: " in told(folder)
+    assert "Traceback" not in told(folder)
+
+
+def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
+    models = ("organism/llama-shallow", "organism/phi3-shallow")
+    with ExitStack() as stack:
+        commands = [
+            stack.enter_context(command(tmp_path / "run", "--model", model, *LOCAL, "1"))
+            for model in models
+        ]
+        assert [ended(process, 300) for process in commands] == [0, 0], told(tmp_path / "run")
+    run = RunFolder.read(tmp_path / "run")
+    assert set(run.table("answers")["model"]) == set(models)
+    assert list(problems(run)) == []
 
 
 @pytest.mark.parametrize(
-    ("workers", "gpus", "shares"),
+    ("count", "gpus", "shares"),
     [
         (2, ["0", "1"], ["0", "1"]),
         (2, ["0", "1", "2", "3"], ["0,2", "1,3"]),
         (3, ["4", "7"], ["4", "7", "4"]),
     ],
 )
-def test_workers_share_out_the_gpus(workers, gpus, shares):
-    found = [local._share(number, workers, gpus) for number in range(workers)]
+def test_workers_share_out_the_gpus(count, gpus, shares):
+    found = [workers._share(number, count, gpus) for number in range(count)]
     assert found == [{"CUDA_VISIBLE_DEVICES": share} for share in shares]
 
 
@@ -123,12 +139,12 @@ def test_workers_share_out_the_gpus(workers, gpus, shares):
 )
 def test_gpus_are_those_that_this_process_may_use(monkeypatch, visible, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert local._gpus() == gpus
+    assert workers._gpus() == gpus
 
 
 def test_workers_share_out_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr(local, "cpu_count", lambda: 8)
-    assert local._share(0, 3, []) == {"OMP_NUM_THREADS": "2"}
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    assert workers._share(0, 3, []) == {"OMP_NUM_THREADS": "2"}
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert local._share(0, 3, []) == {"OMP_NUM_THREADS": "5"}
+    assert workers._share(0, 3, []) == {"OMP_NUM_THREADS": "5"}

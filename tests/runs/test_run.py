@@ -3,12 +3,14 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from transformers import BitsAndBytesConfig
 
 from interp.errors import UserError
 from interp.files import process_space
 from interp.measurements.core import bind
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
+from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
@@ -16,7 +18,8 @@ from interp.runs.folder import slug
 from interp.runs.run import Run, take_folder
 from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
 
 
 @pytest.fixture(autouse=True)
@@ -224,3 +227,16 @@ def test_scoring_writes_answers_alone(tmp_path):
         "option_probabilities.parquet",
         "prompts.parquet",
     ]
+
+
+def test_shards_of_a_quantized_hub_model_are_not_those_of_the_whole_one(tmp_path):
+    tiny = make_tiny("llama", byte_level())
+    model = Model("org/model", tiny.hf, tiny.tokenizer, {"name": "org/model", "commit": "0" * 40})
+
+    def ids():
+        return [shard.id for shard in cut(Evaluate().bind(model), some_prompts(2), tmp_path)]
+
+    whole = ids()
+    assert ids() == whole
+    model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
+    assert ids() != whole

@@ -1,8 +1,6 @@
 """Several commands on one folder: at once, or one after the other."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -11,18 +9,20 @@ from interp.files import process_space
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute
 from interp.runs import execute as carry_out_module
+from interp.measurements.attribute import Attribute
+from interp.measurements.evaluate import Evaluate
+from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
-from interp.runs.execute import execute
-from interp.runs.executors import WorkerCommand
-from interp.runs.folder import RunFolder
+from interp.runs.execute import Plan, execute
+from interp.runs.folder import RunFolder, problems
 from interp.runs.run import in_use
-from interp.runs.validate import problems
+from interp.runs.running import Execution
+from interp.runs.workers import WorkerCommand
+from tests.support.processes import child, until
 from tests.support.prompts import some_prompts
-from tests.support.runs import MODELS, SHARD_PROMPTS, run_in, work_in
-
-EVALUATE = (sys.executable, "-m", "interp", "evaluate", "--limit", "240", "--device", "cpu")
+from tests.support.runs import MODELS, SHARD_PROMPTS, hold, run_in, work_in
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_each_of_several_models_is_counted_when_it_is_loaded(tmp_path, capsys):
 
 
 def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
-    (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]), start=None)
+    (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]))
     # Another command runs from beginning to end before the first one merges its tables.
     run_in(tmp_path / "run", MODELS[1:])
     with concluding(first.folder):
@@ -61,11 +61,11 @@ def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
     opened = {}
     for name, call in calls.items():
         opened[name] = call.open()
-        call.begin(opened[name])
+        call.note(opened[name])
     assert record(tmp_path)["models"] == list(MODELS)
     assert [call["models"] for call in record(tmp_path)["history"]] == [[name] for name in MODELS]
     for name, call in calls.items():
-        opened[name][0].measure(*call.measurements(call.load(name)))
+        opened[name][0].measure(Evaluate().bind(call.load(name)))
     with concluding(tmp_path):
         pass
     answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
@@ -142,17 +142,17 @@ def test_pairs_are_drawn_in_an_order_that_larger_limits_begin_with():
     assert [prompt.id for prompt in some_prompts(7)] == ids[:14]
 
 
-def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path):
-    def load(name):
+def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path, monkeypatch):
+    original = Plan.load
+
+    def load(plan, name):
         if name == "tiny gpt2":
             raise UserError("no such model")
-        return original(name)
+        return original(plan, name)
 
-    work = work_in(tmp_path)
-    original = work.load
-    object.__setattr__(work, "load", load)
+    monkeypatch.setattr(Plan, "load", load)
     with pytest.raises(UserError, match="no such model"):
-        execute(work, start=None)
+        execute(work_in(tmp_path))
     assert record(tmp_path)["models"] == ["tiny llama"]
 
 
@@ -175,18 +175,19 @@ class Hanging:
 
 
 def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(carry_out_module, "PATIENCE", 0.1)
-    monkeypatch.setattr(carry_out_module, "POLL", 0.01)
+    monkeypatch.setattr(execute_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(execute_module, "POLL", 0.01)
     work = work_in(tmp_path / "run")
     worker = Hanging()
 
-    def start():
-        for run in work.join():
-            for measurement in (work.measurements(work.load(name))[0] for name in MODELS):
-                run.measure(measurement, origin={})
+    def start(command, **options):
+        for run in work.open():
+            for name in MODELS:
+                run.measure(Evaluate().bind(work.load(name)))
         return [worker]
 
-    execute(work, start=start)
+    monkeypatch.setattr(execute_module, "start_local", start)
+    execute(work, Execution(executor="local"))
     assert worker.stopped
     assert "does not end though all is measured" in capsys.readouterr().err
 
@@ -195,25 +196,6 @@ def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
     command = WorkerCommand(tmp_path, "0123456789ab", '{"kind": "study"}')
     words = command.of(3)
     assert words[words.index("--") :] == ["--", '{"kind": "study"}']
-
-
-def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
-    models = ("organism/llama-shallow", "organism/phi3-shallow")
-    workers = ("--executor", "local", "--workers", "1")
-    commands = [
-        subprocess.Popen(
-            [*EVALUATE, "--model", model, *workers, "--out", str(tmp_path / "run")],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        for model in models
-    ]
-    told = [command.communicate(timeout=300)[1] for command in commands]
-    assert [command.returncode for command in commands] == [0, 0], told
-    run = RunFolder.read(tmp_path / "run")
-    assert set(run.table("answers")["model"]) == set(models)
-    assert list(problems(run)) == []
 
 
 @pytest.mark.parametrize("pairs", [4, 16])
@@ -242,10 +224,39 @@ def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypa
 
 
 def test_a_command_that_was_killed_leaves_the_folder_to_others(tmp_path, monkeypatch):
-    work_in(tmp_path).open()
-    gone = {"host": "here", "space": process_space(), "process": 2**22, "job": None}
-    (tmp_path / "claims").mkdir(exist_ok=True)
-    (tmp_path / "claims" / "command.1").write_text(json.dumps({**gone, "worker": "a" * 32}))
+    with child(hold, tmp_path) as process:
+        until((tmp_path / ".use.lock").exists)
+        process.kill()
+        process.join()
+    assert (tmp_path / ".use.lock").exists()
     monkeypatch.setattr("tests.support.runs.PAIRS", 4)
     run_in(tmp_path, MODELS[:1])
     assert record(tmp_path)["run"]["prompts"] == 8
+
+
+def test_a_mistake_leaves_no_folder_behind(tmp_path, monkeypatch):
+    def load(plan, name):
+        assert (tmp_path / "new" / "run" / "run.json").exists()
+        raise UserError("no such model")
+
+    monkeypatch.setattr(Plan, "load", load)
+    with pytest.raises(UserError, match="no such model"):
+        execute(work_in(tmp_path / "new" / "run"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_mistake_leaves_is_not_taken_from_another_command(tmp_path, monkeypatch):
+    """The same run, which another command has joined while the model of the first was loaded."""
+
+    def load(plan, name):
+        with monkeypatch.context() as patch:
+            patch.setattr(Plan, "load", original)
+            run_in(tmp_path / "run", MODELS[1:])
+        raise UserError("no such model")
+
+    original = Plan.load
+    monkeypatch.setattr(Plan, "load", load)
+    with pytest.raises(UserError, match="no such model"):
+        execute(work_in(tmp_path / "run", models=MODELS[:1]))
+    assert record(tmp_path / "run")["models"] == list(MODELS[1:])
+    assert list(problems(RunFolder.read(tmp_path / "run"))) == []

@@ -2,7 +2,8 @@
 
 import sys
 
-from interp.runs.executors import WorkerCommand, slurm
+from interp.runs import slurm
+from interp.runs.workers import WorkerCommand
 
 
 class StandIn(slurm.WorkerJob):

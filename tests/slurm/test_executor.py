@@ -11,11 +11,11 @@ from secrets import token_hex
 import pytest
 
 from interp.errors import UserError
-from interp.runs.executors import Worker, WorkerCommand
+from interp.runs.workers import Worker, WorkerCommand
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
-from interp.runs.executors import slurm
+from interp.runs import slurm
 from tests.slurm.stand_in import StandIn
 
 pytestmark = pytest.mark.usefixtures("slurm")

@@ -11,22 +11,25 @@ from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.core import bind
 from interp.measurements.evaluation import evaluation
+from interp.files import locked
+from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
-from interp.runs.execute import execute
-from interp.runs.plan import Plan, Stage
-from tests.fuzz.guard import Escaped, Guard
+from interp.runs.execute import Plan, Stage, execute
+from interp.runs.run import in_use
+from interp.runs.running import Execution, Running
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 EVALUATE = Evaluate()
+ANY_ERRORS = Running(fail_on_error=1.0)
 MODELS = ("tiny llama", "tiny gpt2")
 PAIRS = 12
 SHARD_PROMPTS = 2
-KEYS = "abcdefghijklmnopqrst"
+KEYS = [f"{number:032x}" for number in range(20)]
 SHARDS = PAIRS * 2 // SHARD_PROMPTS
 
 # Read once, by the server that children are forked from.
@@ -37,36 +40,28 @@ def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
     return Plan(
         folder,
         {folder: Stage("evaluate", some_prompts(PAIRS), spec)},
-        {name: {} for name in models},
-        lambda name: tiny_model(name.removeprefix("tiny ")),
-        **options,
+        {name: tiny_model(name.removeprefix("tiny ")) for name in models},
+        **{"running": ANY_ERRORS, **options},
     )
 
 
 def run_in(folder, models=MODELS, spec=EVALUATE):
     Spec.shard_prompts = SHARD_PROMPTS
-    (run,) = execute(work_in(folder, models=models, spec=spec), start=None)
+    (run,) = execute(work_in(folder, models=models, spec=spec))
     with concluding(run.folder):
         pass
     return run
 
 
-def resume_guarded(folder, options):
-    """The same again, where nothing outside the scratch folder around it can be written.
-
-    Ends with 2 for a message, as the command line does, and with 3 for an attempt to escape.
-    """
-    sys.dont_write_bytecode = True
-    Guard(folder.parent).install()
+def resume(folder, options):
+    """The same again; ends with 2 for a message, as the command line does."""
     Spec.shard_prompts = SHARD_PROMPTS
     try:
-        (run,) = execute(work_in(folder), start=None, **options)
+        (run,) = execute(work_in(folder), Execution(**options))
         with concluding(run.folder):
             pass
     except UserError:
         sys.exit(2)
-    except Escaped:
-        sys.exit(3)
 
 
 def run_slowly(folder):
@@ -98,6 +93,13 @@ def run_command(folder):
     assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
 
 
+def run_main(argv, errors):
+    """The command line, with standard error in a file; ends with its exit code."""
+    with errors.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+    sys.exit(main(argv))
+
+
 def hang_in(folder):
     """Claim a shard of the second model, and get stuck."""
     Spec.shard_prompts = SHARD_PROMPTS
@@ -105,9 +107,25 @@ def hang_in(folder):
     run.measure(changed(bind(Evaluate(), tiny_model("gpt2")), _sleep), origin={})
 
 
+def hold(folder):
+    """Open a folder as a command does, and get stuck before a model is loaded."""
+    (run,) = work_in(folder).open()
+    with in_use(run):
+        time.sleep(1000)
+
+
+def count_up(folder, seconds):
+    """Change a file fifty times under a lock, in which it dozes once."""
+    for _ in range(50):
+        with locked(folder, "count"):
+            time.sleep(seconds)
+            file = folder / "count"
+            file.write_text(str(int(file.read_text()) + 1 if file.exists() else 1))
+
+
 def claim_each(folder, log):
     """Claim twenty shards, one after the other, and log which were given."""
-    claims = Claims(folder)
+    claims = Claims(folder, ())
     for shard in KEYS:
         with claims.take(shard) as mine:
             if mine:

@@ -10,6 +10,8 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
 from interp.runs.schemas import read_record
 from interp.training.folder import RECORD, TrainRecord
+from interp.runs.records import read_record
+from interp.training.record import RECORD, TrainRecord
 from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
 

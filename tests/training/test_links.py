@@ -116,7 +116,6 @@ def test_a_file_with_a_second_name_elsewhere_keeps_its_content(run, outside, pla
         "model.safetensors",
         "config.json",
         "tokenizer.json",
-        "claims",
         "runs",
         "logs",
         "training_args.bin",
@@ -126,7 +125,7 @@ def test_a_file_with_a_second_name_elsewhere_keeps_its_content(run, outside, pla
 def test_a_link_beside_checkpoints_is_not_written_through(run, outside, name):
     before = content(outside)
     (run / name).unlink(missing_ok=True)
-    (run / name).symlink_to(outside if name in ("claims", "runs", "logs") else outside / "file")
+    (run / name).symlink_to(outside if name in ("runs", "logs") else outside / "file")
     learn(run)
     assert content(outside) == before
     assert last_whole(run)[0] == 5

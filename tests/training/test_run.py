@@ -12,6 +12,7 @@ import torch
 from transformers import AutoConfig
 
 from interp.errors import UserError
+from interp.files import locked
 from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import FreeText
@@ -115,10 +116,8 @@ def test_another_run_is_refused(undisturbed, configuration, tmp_path):
 
 
 def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
-    from interp.runs.claims import Claims
-
     with (
-        Claims(tmp_path, ("claims",)).take("training") as mine,
+        locked(tmp_path, "training") as mine,
         pytest.raises(UserError, match="another process trains"),
     ):
         assert mine
@@ -138,6 +137,9 @@ def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
     assert elsewhere.read_text() == "mine"
 
 
+LOCK = ".training.lock"
+
+
 @pytest.fixture(scope="module")
 def begun(configuration, tmp_path_factory):
     """A run folder that was stopped before its first step."""
@@ -154,7 +156,13 @@ def begun(configuration, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "claims"],
+    [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        ".training.lock",
+    ],
 )
 def test_links_in_the_place_of_a_model_are_not_written_through(
     begun, configuration, tmp_path, name
@@ -162,8 +170,7 @@ def test_links_in_the_place_of_a_model_are_not_written_through(
     out, elsewhere = shutil.copytree(begun, tmp_path / "run"), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
-    shutil.rmtree(out / "claims")
-    (out / name).symlink_to(elsewhere if name == "claims" else elsewhere / "file")
+    (out / name).symlink_to(elsewhere / "file")
     with pytest.raises(UserError, match=r"is a link|is no folder"):
         train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
     assert [file.read_text() for file in elsewhere.iterdir()] == ["mine"]

@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.execute import execute
-from interp.runs.schemas import StudyRecord
+from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
@@ -240,10 +240,9 @@ def folder(tmp_path_factory):
         LogicalFormsStudy(),
         PromptSource(limit=12),
         folder=path,
-        models={name: {} for name in names},
-        load=load,
+        models={name: load(name) for name in names},
     )
-    plan.finish(execute(plan, start=None))
+    plan.finish(execute(plan))
     return path
 
 

@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.execute import execute
-from interp.runs.schemas import StudyRecord
+from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
@@ -135,15 +135,14 @@ def test_a_theory_of_which_a_member_is_not_measured_is_left_out(prompts):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("study") / "out"
+    path, name = tmp_path_factory.mktemp("study") / "out", "organism/llama-shallow"
     plan = StudyPlan.of(
         RobustLRStudy(),
         PromptSource(limit=6),
         folder=path,
-        models={"organism/llama-shallow": {}},
-        load=lambda name: interp.load_model(name, device="cpu"),
+        models={name: interp.load_model(name, device="cpu")},
     )
-    plan.finish(execute(plan, start=None))
+    plan.finish(execute(plan))
     return path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interp.prompts.answers import FreeText
-from interp.runs.code import closure
+from interp.runs.identity import closure
 from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.items import Item
 from interp_experiments.rulebench.kinds import READ, STRING_GAME

@@ -289,7 +289,7 @@ def test_the_radar_shows_each_score_where_it_is():
     ]
 
 
-def load(name) -> Model:
+def model() -> Model:
     """A tiny model that reads everything, and takes thirty rules."""
     kind, shape = CONFIGS["gpt2"]
     longer = {**CONFIGS, "gpt2": (kind, {**shape, "n_positions": 16_384})}
@@ -301,8 +301,8 @@ def load(name) -> Model:
 
 
 def study_in(folder, study, source):
-    plan = StudyPlan.of(study, source, folder=folder, models={"tiny gpt2": {}}, load=load)
-    plan.finish(execute(plan, start=None))
+    plan = StudyPlan.of(study, source, folder=folder, models={"tiny gpt2": model()})
+    plan.finish(execute(plan))
     return StudyFolder.read(folder)
 
 
@@ -394,8 +394,7 @@ def test_nothing_measured_yet_is_said(tmp_path):
         RuleBenchStudy(rules=("golden",)),
         source,
         folder=tmp_path / "study",
-        models={"tiny gpt2": {}},
-        load=load,
+        models={"tiny gpt2": model()},
     )
     plan.open()
     with pytest.raises(UserError, match="has no texts yet"):

@@ -26,7 +26,7 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.files import is_folder, writing
-from interp.runs.executors import WorkerCommand, end_of
+from interp.runs.workers import WorkerCommand, end_of
 
 try:
     from submitit import Job, SlurmExecutor
@@ -94,7 +94,7 @@ def start(
 
 
 def _private_folder(call: str) -> Path:
-    """A new folder for the jobs of a call, in which nobody but this user may write.
+    """A new folder for the jobs of a call, where nobody but this user may write.
 
     Raises:
         UserError: a folder above it belongs to somebody else, or others may write to it.
@@ -148,14 +148,14 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
     return submitted
 
 
-def _refusal(told: str) -> str:
-    """What a user reads where sbatch has told that it submitted nothing."""
-    if re.search(_UNREACHABLE, told, re.IGNORECASE):
+def _refusal(said: str) -> str:
+    """What a user reads where sbatch has submitted nothing."""
+    if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
-            f"SLURM did not answer: {told}; nothing was submitted: rerun this when its controller "
+            f"SLURM did not answer: {said}; nothing was submitted: rerun this when its controller "
             "can be reached from here, or use --executor local"
         )
-    return f"SLURM refused the jobs: {told}; change or leave out an option"
+    return f"SLURM refused the jobs: {said}; change or leave out an option"
 
 
 class WorkerJob(Checkpointable):
@@ -200,7 +200,7 @@ def _interrupt(child: subprocess.Popen[bytes]) -> None:
 
 
 class Queue:
-    """What SLURM says of some jobs of this user, asked for every few seconds at most."""
+    """What SLURM says about some jobs of this user, asked for every few seconds at most."""
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._states = dict.fromkeys(jobs, "PENDING")

@@ -10,7 +10,8 @@ from interp.errors import UserError
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
-from interp.runs.executors import WorkerCommand, slurm
+from interp.runs import slurm
+from interp.runs.workers import WorkerCommand
 
 
 @pytest.fixture
@@ -32,9 +33,9 @@ def command_in(folder):
 
 def test_without_submitit_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
-    monkeypatch.delitem(sys.modules, "interp.runs.executors.slurm")
+    monkeypatch.delitem(sys.modules, "interp.runs.slurm")
     with pytest.raises(UserError, match=r"interp\[cluster\]"):
-        importlib.import_module("interp.runs.executors.slurm")
+        importlib.import_module("interp.runs.slurm")
 
 
 def test_without_slurms_commands_the_local_executor_is_named(tmp_path, monkeypatch):

@@ -1,13 +1,20 @@
-"""What each record in a run folder may say; a file that says something else is refused.
+"""The records of run folders, each with a schema; a file that says something else is refused.
 
-Names and ids in records become names of files, so that each is held to the pattern of those that
-this program makes.
+Names and ids in records become names of files, so each must match the pattern of those that this
+program makes.
 """
 
+import os
+import platform
+import resource
+import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
+import pyarrow as pa
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -84,7 +91,7 @@ class DecisiveRecord(Record):
 
 
 class RunIdentity(Record):
-    """What the numbers of a run depend on, the models aside."""
+    """What the numbers of a run depend on, apart from the models."""
 
     measurement: Text
     parameters: dict[str, JsonValue]
@@ -105,7 +112,7 @@ class RunIdentity(Record):
 
 
 class FolderRecord(Record):
-    """The record by which a run folder is known."""
+    """The record that makes a folder a run or a study."""
 
     format: Literal[2] = FORMAT
 
@@ -161,7 +168,7 @@ class ModelRecord(Record):
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
-    """What it was loaded from and how, by which a later call knows it again."""
+    """What it was loaded from and how, so that a later call recognizes it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 
@@ -181,13 +188,11 @@ class Manifest(Record):
 
 
 class ClaimOwner(Record):
-    """claims/NAME/ID.N."""
+    """claims/NAME/ID."""
 
-    host: Text
     space: Text
     """Where `process` means this process: see `interp.files.process_space`."""
     process: Annotated[int, Field(ge=0, lt=2**31)]
-    job: Text | None
     worker: Text
 
 
@@ -231,7 +236,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The format on record, 1 where a record has none; that of this version if it is no record."""
+    """The format on record: 1 where it is not given, that of this version where nothing is."""
     try:
         record = from_json(content)
     except ValueError:
@@ -259,3 +264,52 @@ def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
     return f"{place[:200]}: {problem['msg'][:200]}"
+
+
+_PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "inseq", "peft")
+
+
+def column_types(schema: pa.Schema) -> dict[str, str]:
+    """The names of a table's columns and of their types, as records hold them."""
+    return {column.name: _type_name(column.type) for column in schema}
+
+
+def _type_name(type_: pa.DataType) -> str:
+    # What a list's elements are called changes when a file is written and read again.
+    if pa.types.is_list(type_):
+        return f"list<{_type_name(type_.value_type)}>"
+    return str(type_)
+
+
+def now() -> str:
+    """The time, for records."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers may depend on."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def cluster_job() -> str | None:
+    """The job of a SLURM cluster that this process runs in, as SLURM's commands name it."""
+    array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID") for name in ("JOB", "TASK"))
+    return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
+
+
+def peak_memory() -> dict[str, int]:
+    """The most memory that this process has held so far, in bytes, by device."""
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if platform.system() == "Darwin" else 1024
+    peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    torch = sys.modules.get("torch")
+    if torch is not None:  # a process that has not imported it holds no memory of a GPU
+        for index in range(torch.cuda.device_count()):
+            peak[f"cuda:{index}"] = torch.cuda.max_memory_allocated(index)
+    return peak

@@ -8,133 +8,36 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+_PLAIN = """
+- -- -1 0 00 1 1.5 1e400 nan inf 99999999999999999999 -99999999999999999999 0x10 1_000 none
+null true all [] {} a,b,,c , = a=b %s%n {0} $(id) con:7b http://localhost/x file:///x
+s3://bucket/x hf://datasets/x/y owner/name a/b/c . .. ../.. ~ / // /dev/null /dev/zero
+/dev/full /proc /proc/self/mem /proc/self/fd/0 /dev/null/x /nonexistent/x
+organism/llama-shallow organism/none organism/../organism/gemma2 organism/ cpu cuda cuda:0
+meta auto <script>alert(1)</script> * ? CON
+"""
+_ODD = r"""
+\u0663 a=b\nc\x20# \x27 \x22 \x5c \n \t\r \x1b[31mred \x07\x7f \ufeff \u202eevil \xe9 \u65e5\u672c
+\U0001f642 \udcff\udc80 a\ud800b a\x20b \x20
+"""
 WORDS = (
-    "",
-    " ",
-    "-",
-    "--",
-    "-1",
-    "0",
-    "00",
-    "1",
-    "1.5",
-    "1e400",
-    "nan",
-    "inf",
-    "99999999999999999999",
-    "9" * 5000,
-    "-99999999999999999999",
-    "0x10",
-    "1_000",
-    "٣",
-    "none",
-    "null",
-    "true",
-    "all",
-    "[]",
-    "{}",
-    "a,b,,c",
-    ",",
-    "=",
-    "a=b",
-    "a=b\nc #",
-    "%s%n",
-    "{0}",
-    "$(id)",
-    "'",
-    '"',
-    "\\",
-    "\n",
-    "\t\r",
-    "\x1b[31mred",
-    "\x07\x7f",
-    "\ufeff",
-    "\u202eevil",
-    "é",
-    "日本語",
-    "🙂",
-    "\udcff\udc80",
-    "a\ud800b",
-    "x" * 300,
-    "x" * 20000,
-    "very/" * 1000,
-    "con:7b",
-    "http://localhost/x",
-    "file:///x",
-    "s3://bucket/x",
-    "hf://datasets/x/y",
-    "owner/name",
-    "a/b/c",
-    ".",
-    "..",
-    "../..",
-    "~",
-    "/",
-    "//",
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/proc",
-    "/proc/self/mem",
-    "/proc/self/fd/0",
-    "/dev/null/x",
-    "/nonexistent/x",
-    "organism/llama-shallow",
-    "organism/none",
-    "organism/../organism/gemma2",
-    "organism/",
-    "cpu",
-    "cuda",
-    "cuda:0",
-    "meta",
-    "auto",
-    "<script>alert(1)</script>",
-    "*",
-    "?",
-    "a b",
-    "CON",
+    *("", "9" * 5000, "x" * 300, "x" * 20000, "very/" * 1000, *_PLAIN.split()),
+    *(word.encode("ascii").decode("unicode_escape") for word in _ODD.split()),
 )
 """Words of a command line."""
 
 
 def values(outside: Path) -> list[Any]:
     """Values that a JSON record may hold where others are expected."""
-    return [
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1,
-        2**63,
-        -(2**63) - 1,
-        10**400,
-        0.5,
-        -0.0,
-        1e308,
-        float("nan"),
-        float("inf"),
-        float("-inf"),
-        [],
-        {},
-        [[]],
-        [None],
-        [1, 2],
-        ["a", "a"],
-        {"": ""},
-        {"a": {"b": None}},
-        _deep(400),
-        str(outside),
-        str(outside / "file"),
-        [str(outside)],
-        "../outside",
-        "../../outside",
-        "../../../outside",
-        "../../../../../outside",
-        "a" * 32,
-        "0" * 32,
-        *WORDS,
-    ]
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
+    numbers = (0, -1, 1, 2**63, -(2**63) - 1, 10**400, 0.5, -0.0, 1e308)
+    undefined = (None, True, False, float("nan"), float("inf"), float("-inf"))
+    nested = ([], {}, [[]], [None], [1, 2], ["a", "a"], {"": ""}, {"a": {"b": None}}, deep)
+    places = (str(outside), str(outside / "file"), [str(outside)])
+    above = tuple("../" * levels + "outside" for levels in (1, 2, 3, 5))
+    return [*undefined, *numbers, *nested, *places, *above, "a" * 32, "0" * 32, *WORDS]
 
 
 def damage_json(chance: Random, text: str, outside: Path) -> tuple[str, str]:
@@ -168,7 +71,7 @@ def _change_item(chance: Random, document: Any, key: Any, outside: Path) -> str:
     if kind == "add" and isinstance(document, dict):
         added = chance.choice(WORDS)
         document[added] = chance.choice(values(outside))
-        return f"beside it {_short(added)} = {_short(document[added])}"
+        return f"next to it {_short(added)} = {_short(document[added])}"
     if kind == "double" and isinstance(document, list):
         document.append(document[key])
         return "doubled"
@@ -190,21 +93,26 @@ def _other_type(value: Any) -> Any:
     return str(value)
 
 
-def _deep(levels: int) -> list[Any]:
-    inner: list[Any] = []
-    for _ in range(levels):
-        inner = [inner]
-    return inner
-
-
 def _short(value: object) -> str:
     return repr(value)[:80]
 
 
-def damage_bytes(chance: Random, content: bytes) -> tuple[bytes, str]:
-    """A file's content, damaged as disks, editors and transfers do."""
+def rewrite_json(chance: Random, file: Path, outside: Path) -> str:
+    """Change the structure of a JSON file, or its bytes where it is none; in words."""
+    content = file.read_bytes()
+    try:
+        text, words = damage_json(chance, content.decode(), outside)
+        file.write_text(text, encoding="utf-8", errors="surrogatepass")
+    except (ValueError, TypeError, RecursionError):  # an earlier damage left nothing to change
+        return damage_bytes(chance, file)
+    return words
+
+
+def damage_bytes(chance: Random, file: Path) -> str:
+    """Damage a file as disks, editors and transfers do; in words."""
     kind = chance.choice(tuple(_BYTES))
-    return _BYTES[kind](chance, content), kind
+    file.write_bytes(_BYTES[kind](chance, file.read_bytes()))
+    return f"{file.name} {kind}"
 
 
 def _flip(chance: Random, content: bytes) -> bytes:

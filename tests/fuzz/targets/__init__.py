@@ -1,1 +1,0 @@
-"""What is damaged: each module makes the cases of one target."""
