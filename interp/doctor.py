@@ -22,7 +22,7 @@ from interp.prompts.answers import Label
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
-from interp.runs.environment import peak_memory, versions
+from interp.runs.records import peak_memory, versions
 from interp.scoring.answer_tokens import AnswerTokenizer
 
 

@@ -28,8 +28,6 @@ from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
-from interp.models.devices import check_device
-from interp.models.load import FoundModel, find_model
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
@@ -139,7 +137,6 @@ class Job(Options):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
-
 
     def load(self, found: FoundModel) -> Model:
         """A model, loaded as the job says."""

@@ -19,9 +19,7 @@ from interp.runs.running import Execution, Running
 
 if TYPE_CHECKING:
     from interp.jobs import Job
-    from interp.runs.plan import Plan
     from interp.measurements.spec import Spec
-    from interp.report.results import Results
     from interp.runs.execute import Plan
     from interp.runs.run import Run
     from interp.studies.plan import Study

@@ -18,12 +18,12 @@ from typing import Any
 from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.files import inside, remove_plain
+from interp.measurements.core import bind
 from interp.measurements.spec import Spec
-from interp.models.load import FoundModel, load_found
+from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.models.quiet import quiet_bitsandbytes
-from interp.models.threads import set_threads
+from interp.models.weights import quiet_bitsandbytes
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
@@ -241,7 +241,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     model = plan.load(name)
     # All before the first measures: something that the model lacks, such as a layer, is said now.
     measurements = [
-        stage.spec.bind(model, batch_tokens=plan.running.batch_tokens)
+        bind(stage.spec, model, batch_tokens=plan.running.batch_tokens)
         for stage in plan.stages.values()
     ]
     measured = [

@@ -30,11 +30,10 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.runs.records import Hash, Record, read_record, write_record
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, organism_folder
 from interp.options import flag
-from interp.runs.schemas import (
+from interp.runs.records import (
     Call,
     Count,
     Hash,

@@ -17,15 +17,11 @@ from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.files import inside, names_in, unfinished_name, writing
+from interp.files import inside, locked, names_in, unfinished_name, writing
 from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
-from interp.files import inside, locked, names_in, unfinished_name, writing
-from interp.measurements.collect import collect
-from interp.models.adapters import SETTINGS
-from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
@@ -33,9 +29,6 @@ from interp.reading.budget import is_out_of_memory
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
-from interp.runs.schemas import Call, read_record, updated, write_record
-from interp.training.checkpoints import remove_checkpoints
-from interp.training.estimate import Estimate, estimate
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,

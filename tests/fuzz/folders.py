@@ -16,7 +16,7 @@ import torch
 from interp import cli
 from interp.cli.parser import Parser
 from interp.errors import UserError
-from interp.training.checkpoints import MANIFEST, declare_whole
+from interp.training.folder import MANIFEST, declare_whole
 from tests.fuzz.damage import WORDS, damage_bytes, damage_node, remove, rewrite_json, values
 from tests.fuzz.material import STOPPED, TRAINING, Case, Material
 

@@ -11,12 +11,11 @@ from transformers import PreTrainedModel
 
 from interp.cli import main, parse
 from interp.cli.measure import asked
-from interp.faithfulness.study import Faithfulness
 from interp.errors import UserError
+from interp.faithfulness.study import Faithfulness
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source
-from interp.runs import claims
 from interp.runs import claims, execute
 from interp.studies.plan import find_study
 from interp.training import fit

@@ -15,18 +15,14 @@ import interp
 from interp.choices import Quantization
 from interp.cli import main
 from interp.errors import UserError
-from interp.jobs import Job
 from interp.measurements.core import bind, collect
-from interp.measurements.specs import Evaluate, SoftScore
+from interp.measurements.specs import SoftScore
 from interp.models import weights
 from interp.models.architectures import CAUSAL
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.models.weights import check_device, quantization_of
-from interp.models import quantization
-from interp.models.kinds import CAUSAL
-from interp.models.quantization import quantization_of
 from interp.runs.execute import load
 from interp.runs.running import Running
 from tests.support.placed import place

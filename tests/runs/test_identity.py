@@ -3,9 +3,6 @@
 import sys
 
 from interp.measurements.specs import Generate
-from interp.runs.code import closure, code_version
-from interp.runs.identity import run_identity
-from interp.measurements.generate import Generate
 from interp.runs.identity import closure, code_version, run_identity
 from tests.support.prompts import some_prompts
 from tests.support.systems import numbers

@@ -5,12 +5,9 @@ import json
 import pytest
 
 from interp.errors import UserError
-from interp.files import process_space
+from interp.measurements.core import bind
 from interp.measurements.spec import Spec
-from interp.measurements.specs import Attribute
-from interp.runs import execute as carry_out_module
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.specs import Attribute, Evaluate
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
@@ -65,7 +62,7 @@ def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
     assert record(tmp_path)["models"] == list(MODELS)
     assert [call["models"] for call in record(tmp_path)["history"]] == [[name] for name in MODELS]
     for name, call in calls.items():
-        opened[name][0].measure(Evaluate().bind(call.load(name)))
+        opened[name][0].measure(bind(Evaluate(), call.load(name)))
     with concluding(tmp_path):
         pass
     answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
@@ -183,7 +180,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     def start(command, **options):
         for run in work.open():
             for name in MODELS:
-                run.measure(Evaluate().bind(work.load(name)))
+                run.measure(bind(Evaluate(), work.load(name)))
         return [worker]
 
     monkeypatch.setattr(execute_module, "start_local", start)

@@ -9,10 +9,9 @@ import time
 
 from interp.cli import main
 from interp.errors import UserError
+from interp.files import locked
 from interp.measurements.core import bind
 from interp.measurements.evaluation import evaluation
-from interp.files import locked
-from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module

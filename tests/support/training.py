@@ -8,10 +8,8 @@ from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt
-from interp.runs.schemas import read_record
-from interp.training.folder import RECORD, TrainRecord
 from interp.runs.records import read_record
-from interp.training.record import RECORD, TrainRecord
+from interp.training.folder import RECORD, TrainRecord
 from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
 
