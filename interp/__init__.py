@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from interp.api import measurement as measurement
     from interp.api import patch as patch
     from interp.api import run as run
-    from interp.api import score
     from interp.api import study as study
     from interp.api import train as train
     from interp.errors import UserError as UserError
@@ -30,9 +29,13 @@ if TYPE_CHECKING:
     from interp.frames.tables import Tables as Tables
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
-    from interp.measurements.specs import Attribute, Evaluate, Generate, Patch, SoftScore
+    from interp.measurements.specs import Attribute as Attribute
     from interp.measurements.specs import Effects as Effects
+    from interp.measurements.specs import Evaluate as Evaluate
+    from interp.measurements.specs import Generate as Generate
+    from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import Reinitialized as Reinitialized
+    from interp.measurements.specs import SoftScore as SoftScore
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -47,45 +50,9 @@ if TYPE_CHECKING:
     from interp.prompts.prompt import Messages as Messages
     from interp.prompts.prompt import Prompt as Prompt
     from interp.prompts.prompt_set import PromptSet as PromptSet
+    from interp.prompts.systems import System as System
     from interp.prompts.systems import load_prompts as load_prompts
     from interp.studies.folder import StudyFolder as StudyFolder
-
-_HOMES = {
-    "AnswerOption": "interp.prompts.answers",
-    "Attribute": "interp.measurements.attribute",
-    "Attributions": "interp.frames.answers",
-    "Choice": "interp.prompts.answers",
-    "Completion": "interp.prompts.answers",
-    "Demonstration": "interp.prompts.prompt",
-    "Evaluate": "interp.measurements.evaluate",
-    "FreeText": "interp.prompts.answers",
-    "Generate": "interp.measurements.generate",
-    "Label": "interp.prompts.answers",
-    "Messages": "interp.prompts.prompt",
-    "Model": "interp.models.model",
-    "Patch": "interp.measurements.patch",
-    "Patches": "interp.frames.patches",
-    "Prompt": "interp.prompts.prompt",
-    "PromptSet": "interp.prompts.prompt_set",
-    "Scores": "interp.frames.answers",
-    "SoftScore": "interp.measurements.soft_score",
-    "Spec": "interp.measurements.spec",
-    "StudyFolder": "interp.studies.folder",
-    "Tables": "interp.frames.tables",
-    "UserError": "interp.errors",
-    "attribute": "interp.api",
-    "load_model": "interp.models.load",
-    "load_prompts": "interp.prompts.systems",
-    "measurement": "interp.api",
-    "organism_card": "interp.models.organisms",
-    "organism_names": "interp.models.organisms",
-    "patch": "interp.api",
-    "read_pairs": "interp.prompts.own.pairs",
-    "run": "interp.api",
-    "score": "interp.api",
-    "study": "interp.api",
-    "train": "interp.api",
-}
 
 
 def _homes() -> "dict[str, str]":
