@@ -136,7 +136,7 @@ def test_an_adapter_and_its_base_can_be_trained_on_as_one_model(undisturbed, tmp
 
 def test_without_peft_it_is_said_what_to_install(base, monkeypatch):
     monkeypatch.setattr("interp.models.adapters.find_spec", lambda name: None)
-    with pytest.raises(UserError, match="pip install peft"):
+    with pytest.raises(UserError, match=r"pip install 'interp\[lora\]'"):
         Training(SPEC, str(base), CPU)
 
 
