@@ -14,7 +14,7 @@ from tests.patching.test_other_models import resid_mid_and_resid_post
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, cells, sites_of, some_pair
 from tests.support.prompts import some_prompts
-from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
 
 TOLERANCE = 3e-6
@@ -98,7 +98,7 @@ def test_they_are_selectable_and_leave_the_model_alone(library):
 
 def test_nnsight_refuses_what_it_cannot_do():
     pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
-    model = tiny_model("llama")
+    model = make_tiny("llama", byte_level())
     with pytest.raises(interp.UserError, match="has no site pattern"):
         interp.patch(model, some_prompts(1), sites=["pattern"], backend="nnsight")
     with pytest.raises(interp.UserError, match="is not a model of the hub"):
