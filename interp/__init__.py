@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interp.prompts.own.pairs import read_pairs
     from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
-    from interp.prompts.systems import load_prompts
+    from interp.prompts.systems import System, load_prompts
     from interp.studies.folder import StudyFolder
 
 _HOMES = {
@@ -52,6 +52,7 @@ _HOMES = {
     "SoftScore": "interp.measurements.soft_score",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",
+    "System": "interp.prompts.systems",
     "Tables": "interp.frames.tables",
     "UserError": "interp.errors",
     "attribute": "interp.api",
@@ -89,6 +90,7 @@ __all__ = [
     "SoftScore",
     "Spec",
     "StudyFolder",
+    "System",
     "Tables",
     "UserError",
     "attribute",

@@ -9,7 +9,7 @@ OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
 
 SYSTEMS = "interp.systems"
-"""Entry points of this group name an object that follows `interp.prompts.systems.System`."""
+"""Entry points of this group name an instance of `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
 """Entry points of this group name subclasses of `interp.studies.plan.Study`."""

@@ -1,7 +1,8 @@
 """RobustLR as systems that every command can use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -9,6 +10,7 @@ from interp.errors import UserError, shortened
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.cut import StatementMaker
 from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of_all
@@ -28,13 +30,27 @@ from interp_experiments.robustlr.words import Vocabulary, Words
 DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
 
-
 SHORT = 4
 """The most sentences of a short theory beside those that decide its statement."""
 
 
+class RobustLR(System):
+    """What the systems of RobustLR share."""
+
+    default_limit = DEFAULT_LIMIT
+
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """The F1 scores measured: in domain, with distractors, and by evaluation set."""
+        measured = card["measured"]
+        return {
+            "f1_in_domain": measured["in_domain"],
+            "f1_with_other_sentences": measured["with_other_sentences"],
+            **{f"f1_{name}": value for name, value in measured["f1"].items()},
+        }
+
+
 @dataclass(frozen=True)
-class EvaluationSets:
+class EvaluationSets(RobustLR):
     """Evaluation sets at their published sizes (Section 3, Table 8)."""
 
     name: str
@@ -44,8 +60,6 @@ class EvaluationSets:
     """Whether theories keep what decides nothing."""
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
-
-    default_limit = DEFAULT_LIMIT
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from `data` in the authors' columns.
@@ -75,7 +89,7 @@ class EvaluationSets:
 
 
 @dataclass(frozen=True)
-class TrainingSet:
+class TrainingSet(RobustLR):
     """A training set with its splits; its prompts are those of the test split (Section 5)."""
 
     name: str
@@ -85,8 +99,6 @@ class TrainingSet:
     distractors: int | None = None
     """Give each statement a theory of its own, with up to so many sentences beside those that
     decide it; None where six statements share a whole theory, as published."""
-
-    default_limit = DEFAULT_LIMIT
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The prompts of the test split: generated, or read from `data` in the authors' columns.
@@ -117,12 +129,10 @@ class TrainingSet:
 
 
 @dataclass(frozen=True)
-class EditPairs:
+class EditPairs(RobustLR):
     """Each base theory of the contrast sets beside each edit that changes its label."""
 
     name: str
-
-    default_limit = DEFAULT_LIMIT
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All pairs: generated from `seed`, or of groups in the authors' columns.

@@ -8,11 +8,11 @@ from interp.prompts.files import parse_each
 from interp.prompts.mentions import mentions
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import FACT_SIDE
 from interp_experiments.rulebreakers.entities import EntityPair, aliases, lookalikes
 from interp_experiments.rulebreakers.instances import Instance
 from interp_experiments.rulebreakers.published import Located
 from interp_experiments.rulebreakers.templates import CITIES
-from interp_probes.facts import SIDE
 
 Groups = Mapping[EntityPair, str]
 """Entity pair to its entity group, "geographical" or "categorical"."""
@@ -58,7 +58,7 @@ def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
     ]
     return PromptSet(
         system="rulebreakers",
-        sides=(SIDE,),
+        sides=(FACT_SIDE,),
         strata=("entity_group", "category"),
         build=prompts.__getitem__,
         numbers=range(len(prompts)),
@@ -89,7 +89,7 @@ def _fact_prompt(
         segments={"message": (0, len(message))},
         answer=Completion(tuple(names), excluded=(*others, *echo)),
         pair_id=id_,
-        side=SIDE,
+        side=FACT_SIDE,
         factors={
             "category": pair.category,
             "entity_group": group,

@@ -1,6 +1,6 @@
 """The contrasts of RULEBREAKERS that were named before any data were seen."""
 
-from interp.analysis.contrasts import Contrast
+from interp.prompts.systems import Contrast
 
 NAMED = (
     Contrast("rule", ("mt", "ds")),

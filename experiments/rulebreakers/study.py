@@ -6,7 +6,7 @@ from typing import ClassVar
 from interp.console import counted
 from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_prompts
+from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
 from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
@@ -26,7 +26,6 @@ from interp_experiments.rulebreakers.sections.phrasings import phrasing_section
 from interp_experiments.rulebreakers.sections.probes import probe_section
 from interp_experiments.rulebreakers.sections.sample import sample_section
 from interp_experiments.rulebreakers.sections.sensitivity import sensitivity_section
-from interp_probes.facts import load_facts
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 1440

@@ -21,10 +21,11 @@ from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.analysis.clusters import FEWEST
-from interp.analysis.contrasts import MODEL, POWER, Contrast
+from interp.analysis.contrasts import MODEL, POWER
 from interp.analysis.intervals import LEVEL
 from interp.analysis.resampling import ROUNDING
 from interp.errors import UserError
+from interp.prompts.systems import Contrast
 
 STUDIES = 500
 """Simulated studies of each difference."""

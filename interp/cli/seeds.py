@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from interp import texts
+from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError, shortened
 
 if TYPE_CHECKING:
@@ -41,16 +42,17 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.analysis.seeds import seed_table
     from interp.cli.folders import answers_run
     from interp.console import echo
-    from interp.prompts.systems import cluster_factor
+    from interp.prompts.systems import installed_system
     from interp.report.console import print_table
 
     runs = [answers_run(folder) for folder in arguments.folders]
     models = _common_models(runs)
-    cluster = cluster_factor(runs[0].record.run.system)
-    if cluster is None:
+    name = runs[0].record.run.system
+    system = installed_system(name)
+    if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {runs[0].record.run.system!r} names no cluster that is the same under "
-            "every seed; expected one with the attribute cluster, such as rulebreakers"
+            f"the system {name!r} names no cluster that is the same under every seed; expected one "
+            f"with the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
         judged_pairs(

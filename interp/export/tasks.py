@@ -21,7 +21,7 @@ from interp.prompts.prompt_set import PromptSet
 
 
 def task_name(system: str) -> str:
-    """What a system's task is called, and its files: a name of Python, such as interp_robustlr."""
+    """What a system's task is called, and its files: a name of Python, such as interp_NAME."""
     return "interp_" + re.sub(r"\W", "_", system)
 
 

@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from interp import texts
-from interp.choices import OWN_PAIRS
+from interp.choices import DEFAULT_SYSTEM, OWN_PAIRS
 from interp.errors import UserError
 from interp.options import FromText, Options
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
 
-DEFAULT_LIMIT = 480
-"""Pairs that are taken where neither the user nor the system says how many."""
-
 
 class PromptSource(Options):
     """Which prompts of which system."""
 
-    system: Annotated[str, FromText(texts.system)] = "rulebreakers"
+    system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
     data: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
     """published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, or a hub
@@ -64,8 +61,7 @@ class PromptSource(Options):
         """
         from interp.prompts.systems import find_system
 
-        default: int | None = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
-        prompts = self.drawn(self.whole(), default)
+        prompts = self.drawn(self.whole(), find_system(self.system).default_limit)
         prompts.check()
         return prompts
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from interp.analysis import contrasts
-from interp.analysis.contrasts import Contrast, contrast_table, difference
+from interp.analysis.contrasts import contrast_table, difference
 from interp.analysis.power import (
     Expected,
     Planned,
@@ -21,7 +21,7 @@ from interp.analysis.power import (
     power,
     simulated,
 )
-from interp.prompts.systems import load_prompts
+from interp.prompts.systems import Contrast, load_prompts
 
 RULE = Contrast("rule", ("mt", "ds"))
 GROUP = Contrast("entity_group", ("geographical", "categorical"))

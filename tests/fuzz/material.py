@@ -12,12 +12,11 @@ from interp.cli import main, parse
 from interp.cli.common import job_of
 from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec, find_spec
-from interp.prompts import source
+from interp.prompts import source, systems
 from interp.runs import claims
 from interp.studies.faithfulness.study import Faithfulness
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
-from interp_probes import facts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -124,13 +123,13 @@ def _shorten() -> None:
 
     Nobody waits for the whole of a data set, for all of its facts, or for all organisms.
     """
-    of_source, of_facts = source.PromptSource.pairs, facts.load_facts
+    of_source, of_facts = source.PromptSource.pairs, systems.load_facts
     for module, name, value in (
         (Spec, "shard_prompts", 2),
         (Patch, "shard_prompts", 2),
         (source.PromptSource, "pairs", lambda own, default: min(of_source(own, 2) or MOST, MOST)),
         (Faithfulness, "organisms_for", lambda own, chosen: ("logical-forms",)),
-        (facts, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
+        (systems, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
         (claims, "BEAT", 0.2),
         (claims, "EXPIRY", 1.0),
     ):

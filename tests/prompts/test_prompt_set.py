@@ -23,7 +23,7 @@ from tests.support.systems import three_options
 
 @pytest.fixture(scope="module")
 def full():
-    return interp.load_prompts()
+    return interp.load_prompts(limit="all")
 
 
 @pytest.fixture(scope="module")

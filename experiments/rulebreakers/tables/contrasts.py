@@ -3,7 +3,8 @@
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.contrasts import Contrast, contrast_table
+from interp.analysis.contrasts import contrast_table
+from interp.prompts.systems import Contrast
 from interp_experiments.rulebreakers.named import NAMED
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results

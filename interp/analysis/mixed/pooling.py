@@ -7,7 +7,7 @@
 3. The spread of the true values, tau, beside the errors within models (Paule and Mandel, 1982).
 
 In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
-these (`benchmarks/controls/logical_forms.py`), the interval held the mean in 0.940 to 0.966 of
+these (benchmarks/controls), the interval held the mean in 0.940 to 0.966 of
 them, and that of a further model held its true value in 0.949 to 1.000; where true values have a
 skewness of 1, in 0.924 to 0.962 and in 0.938 to 1.000.
 """

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.analysis.contrasts import Contrast, contrast_table
+from interp.analysis.contrasts import contrast_table
+from interp.prompts.systems import Contrast
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,

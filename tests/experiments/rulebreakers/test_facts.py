@@ -4,19 +4,18 @@ from dataclasses import replace
 import pytest
 
 from interp.errors import UserError
+from interp.prompts.systems import load_facts
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers.entities import entity_pairs
 from interp_experiments.rulebreakers.facts import published_groups
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import CITIES
-from interp_probes.facts import SystemWithFacts, load_facts
 
 
 def test_there_is_one_prompt_for_each_entity_pair():
     facts = load_facts()
     frame = facts.to_frame()
-    assert isinstance(system, SystemWithFacts)
     assert facts.sides == ("completion",)
     assert frame["entity_b"].tolist() == [pair.entity_b for pair in entity_pairs()]
     assert frame["entity_group"].value_counts().to_dict() == {
@@ -78,7 +77,6 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
         published_groups(located)
 
 
-def test_a_system_without_facts_is_named(monkeypatch):
-    monkeypatch.setattr("interp_probes.facts.find_system", lambda name: object())
-    with pytest.raises(UserError, match="'other' has no facts to probe; expected"):
-        load_facts("other")
+def test_a_system_without_facts_is_named():
+    with pytest.raises(UserError, match="'pairs' has no facts to probe; expected"):
+        load_facts("pairs")

@@ -8,7 +8,7 @@ from interp_experiments.rulebreakers.templates import PHRASINGS
 
 @pytest.fixture(scope="module")
 def all_prompts():
-    return interp.load_prompts()
+    return interp.load_prompts(limit="all")
 
 
 def test_there_are_256_000_prompts_with_unique_ids(all_prompts):
