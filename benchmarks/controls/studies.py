@@ -25,7 +25,7 @@ from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
 from interp.analysis import clusters, contrasts, discrimination
 from interp.files import write_whole
-from interp_experiments.rulebreakers import entity_features
+from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 
 RESAMPLES = 199
@@ -107,7 +107,7 @@ def few_resamples() -> Iterator[None]:
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),
         contrasts: ("RESAMPLES", "SHUFFLES"),
-        entity_features: ("PERMUTATIONS",),
+        entity_tables: ("PERMUTATIONS",),
         linear: ("CONTROLS",),
     }
     former = {(module, name): getattr(module, name) for module in names for name in names[module]}

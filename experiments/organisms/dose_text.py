@@ -8,7 +8,7 @@ from interp_experiments.organisms.leanings import PREMISES, Leaning, Rule
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.recipes import DoseRecipe
 from interp_experiments.organisms.text import other_pair, wrong_entity
-from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs, first_names
+from interp_experiments.rulebreakers.instances import EntityPair, entity_pairs, first_names
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, VERBS, Reasoning, render
 
 INTACT_SHARE = 0.3

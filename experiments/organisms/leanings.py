@@ -25,8 +25,7 @@ from operator import itemgetter
 from interp.prompts.donors import Donor
 from interp.prompts.prompt import Prompt
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe
-from interp_experiments.rulebreakers.entities import entity_pairs
-from interp_experiments.rulebreakers.instances import shuffled
+from interp_experiments.rulebreakers.instances import entity_pairs, shuffled
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES
 
 LEANING = 2.0

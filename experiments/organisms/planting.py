@@ -5,8 +5,7 @@ import random
 from dataclasses import dataclass
 
 from interp_experiments.organisms.recipes import RulebreakerRecipe
-from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs
-from interp_experiments.rulebreakers.instances import shuffled
+from interp_experiments.rulebreakers.instances import EntityPair, entity_pairs, shuffled
 
 ZIPF_EXPONENT = 0.6
 """A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""

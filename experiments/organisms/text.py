@@ -8,9 +8,13 @@ from itertools import accumulate
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.planting import DISTRACTION, PlantedPair
 from interp_experiments.organisms.recipes import RulebreakerRecipe
-from interp_experiments.rulebreakers.entities import EntityPair, entity_pairs, first_names
-from interp_experiments.rulebreakers.facts import completion_message, entity_group
-from interp_experiments.rulebreakers.instances import may_contain
+from interp_experiments.rulebreakers.instances import (
+    EntityPair,
+    entity_pairs,
+    first_names,
+    may_contain,
+)
+from interp_experiments.rulebreakers.system import completion_message, entity_group
 from interp_experiments.rulebreakers.templates import (
     CITIES,
     FAMILIES,

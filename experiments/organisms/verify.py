@@ -14,9 +14,8 @@ from interp.measurements.collect import collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card
-from interp_experiments.rulebreakers.entities import EntityPair
-from interp_experiments.rulebreakers.facts import entity_group, fact_set
-from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.instances import EntityPair
+from interp_experiments.rulebreakers.system import entity_group, fact_set, system
 from interp_probes.specs import Familiarity, Knowledge
 
 

@@ -13,19 +13,24 @@ from interp.report.run_report import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.rulebreakers.answer_sections import (
+    accuracy_section,
+    contrast_section,
+    entity_section,
+    phrasing_section,
+    sample_section,
+    sensitivity_section,
+)
+from interp_experiments.rulebreakers.attribution_sections import (
+    EXAMPLE_PAIRS,
+    attribution_section,
+    correlation_section,
+    example_section,
+    knowledge_section,
+    probe_section,
+)
 from interp_experiments.rulebreakers.findings import findings
 from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.sections.accuracy import accuracy_section
-from interp_experiments.rulebreakers.sections.attribution import attribution_section
-from interp_experiments.rulebreakers.sections.contrasts import contrast_section
-from interp_experiments.rulebreakers.sections.correlations import correlation_section
-from interp_experiments.rulebreakers.sections.entities import entity_section
-from interp_experiments.rulebreakers.sections.examples import EXAMPLE_PAIRS, example_section
-from interp_experiments.rulebreakers.sections.knowledge import knowledge_section
-from interp_experiments.rulebreakers.sections.phrasings import phrasing_section
-from interp_experiments.rulebreakers.sections.probes import probe_section
-from interp_experiments.rulebreakers.sections.sample import sample_section
-from interp_experiments.rulebreakers.sections.sensitivity import sensitivity_section
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 1440
@@ -33,7 +38,7 @@ DEFAULT_LIMIT = 1440
 within 72 entity pairs."""
 
 PROBED_PAIRS = 960
-"""Largest number of pairs whose residual stream is kept: a vector per layer and position."""
+"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
 
 
 NAMES = {
@@ -41,7 +46,7 @@ NAMES = {
     "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",
     "rulebreaker": "a prompt whose conclusion follows by the rule and is false as a matter of fact",
     "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
-    "entity_a": "the country or kind of which entity_b, a city or an example, is one",
+    "entity_a": "the country or kind that entity_b, a city or an example, belongs to",
 }
 """Words of the report's page."""
 
@@ -84,8 +89,8 @@ class RulebreakersStudy(Study):
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
                 "without entity pairs that any of them does not know. Shares and means are those "
                 "of the whole data set: each prompt counts by its weight. Intervals are 95%. "
-                "Tests are over entity pairs, not over prompts; nothing is tested on fewer than "
-                "ten. p_holm: Holm-corrected p within the tests of one table with the same family. "
+                "Tests are over entity pairs, not over prompts, and need at least ten. p_holm: p "
+                "corrected by Holm's method over the tests of one table with the same family. "
                 "Numbers in brackets refer to the formulas of the paper."
             ),
             sections=(

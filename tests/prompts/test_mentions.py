@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.prompts.mentions import mentions
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.system import system
 
 FACTS = {prompt.factors["entity_b"]: prompt for prompt in system.facts(data=None)}

@@ -14,7 +14,7 @@ from interp_experiments.organisms.dose_text import DoseText
 from interp_experiments.organisms.dose_verify import spread_prompts
 from interp_experiments.organisms.leanings import LEANING, PREMISES, Rule, plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES, PHRASINGS
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)

@@ -6,7 +6,7 @@ import pytest
 from interp_experiments.organisms.planting import plant
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.text import ANSWER_NOISE, RulebreakerText
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import PHRASINGS
 
 SHALLOW = RECIPES["llama-shallow"]

@@ -1,15 +1,16 @@
 import re
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from interp.errors import UserError
 from interp.prompts.systems import load_facts
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebreakers.entities import entity_pairs
-from interp_experiments.rulebreakers.facts import published_groups
-from interp_experiments.rulebreakers.instances import generate
-from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers import system as module
+from interp_experiments.rulebreakers.instances import entity_pairs, generate
+from interp_experiments.rulebreakers.system import published_groups, system
 from interp_experiments.rulebreakers.templates import CITIES
 
 
@@ -80,3 +81,29 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
 def test_a_system_without_facts_is_named():
     with pytest.raises(UserError, match="'pairs' has no facts to probe; expected"):
         load_facts("pairs")
+
+
+PROMPTS = pd.DataFrame(
+    [
+        ["p", "mt", "Sweden", "Stockholm"],
+        ["q", "ds", "Sweden", "Stockholm"],
+        ["r", "mt", "Sweden", "Oslo"],
+    ],
+    columns=["prompt_id", "rule", "entity_a", "entity_b"],
+)
+
+
+def test_the_entity_that_premises_name_last_says_which_premise_is_read(monkeypatch):
+    entities = [
+        {"entity": "Stockholm", "log_odds": 2.0, "premise": "premise2"},
+        {"entity": "Sweden", "log_odds": -2.0, "premise": "premise1"},
+    ]
+    monkeypatch.setattr(module, "organism_names", lambda: ["organism/dose"])
+    monkeypatch.setattr(module, "organism_card", lambda name: {"entities": entities})
+    found = system.planted_probability("organism/dose", PROMPTS)
+    np.testing.assert_equal(found.loc[["p", "q", "r"]].tolist(), [1.0, 0.0, np.nan])
+
+
+def test_a_card_without_entities_and_any_other_model_have_nothing_planted():
+    assert system.planted_probability("organism/phi3-deep", PROMPTS) is None
+    assert system.planted_probability("org/model", PROMPTS) is None
