@@ -94,8 +94,8 @@ def accuracy_section(results: Results) -> Section:
                 lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
                 "the data set. Black line: chance given the rate of positive answers, for a model "
-                "that gives as many on either side. Diamond: the product of both sides' "
-                "accuracies, expected if they were independent. Dotted: random answers.",
+                "that gives as many whatever the side. Diamond: the product of both sides' "
+                "accuracies, to be expected if they were independent. Dotted: random answers.",
             ),
             TableItem(
                 "accuracy",
@@ -134,8 +134,8 @@ def sensitivity_section(results: Results) -> Section:
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
                 lambda: figures.confidence(mark(table), mark(entities)),
-                "Dots: mean difference for one entity pair, over prompt pairs with both sides "
-                "answered positively; their area is the number of pairs. Large points: "
+                "Dots: mean difference of one entity pair, over pairs of prompts of which both "
+                "sides are answered positively; their area is the number of pairs. Large points: "
                 "mean over pairs; whiskers: 95% interval, clustered by entity pair; n: entity "
                 "pairs. p by a studentized bootstrap over entity pairs, corrected by Holm's "
                 "method over the models. Above 0, a model is surer where the answer is right.",

@@ -44,10 +44,10 @@ def knowledge_section(results: Results) -> Section:
                 "figure6_familiarity",
                 "Familiarity of recognized and failed cities (Figure 6)",
                 lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
-                "Dots: cities, shown in both groups if only some of their pairs are recognized; "
-                "their area is the number of pairs. Large points: mean over pairs; whiskers: 95% "
-                "interval, bootstrap over cities; n: cities. p by permuting familiarity over "
-                "cities, corrected by Holm's method over the models.",
+                "Dots: cities, in both groups where some of their pairs are recognized and some "
+                "are not; their area is the number of pairs. Large points: mean over pairs; "
+                "whiskers: 95% interval, bootstrap over cities; n: cities. p by random orders of "
+                "familiarity over cities, corrected by Holm's method over the models.",
             ),
             TableItem(
                 "familiarity",
@@ -148,7 +148,7 @@ def correlation_section(results: Results) -> Section:
                 "Familiarity and paired accuracy across cities",
                 lambda: figures.familiarity_and_accuracy(mark(cities), mark(across_pairs)),
                 "Dots: cities; their area is the number of pairs of prompts. They are moved up or "
-                "down by up to 0.02, so that those in the same place can be distinguished. rho: "
+                "down by up to 0.02, so that those of the same place can be told apart. rho: "
                 "Spearman's correlation over cities; p: corrected by Holm's method over the table "
                 "of correlations across entity pairs.",
             ),
@@ -202,8 +202,9 @@ def probe_section(results: Results) -> Section:
                 "Accuracy of linear probes by layer",
                 lambda: probe_accuracy(table),
                 "Lines: share of held-out prompts whose side is read correctly. Bands: 95% "
-                "intervals over entity pairs; for the control task, one standard deviation over "
-                "draws. Subsets with fewer than 50 prompts or ten entity pairs are not plotted.",
+                "intervals over entity pairs, of the control task one standard deviation over "
+                "draws. Subsets of fewer than 50 prompts, or about fewer than ten entity pairs, "
+                "are not drawn.",
             ),
             TableItem(
                 "linear_probes",
