@@ -1,7 +1,5 @@
 """The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and what the figures show)."""
 
-from importlib.resources import files
-
 import pandas as pd
 from scipy.special import logit
 
@@ -12,6 +10,7 @@ from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, d
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
 from interp_experiments.logical_forms.prompts import YES
 from interp_experiments.logical_forms.results import Results, planted, typical_perplexity
+from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
 """Shares of an answer nearer to 0 or 1 count as this near, so that their log-odds are finite."""
@@ -84,14 +83,6 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def published_accuracy() -> pd.DataFrame:
-    """Table 1 as published: ten open models, two commercial ones (greedy answers), and people.
-
-    leaderboard is the model's mean on the Open LLM Leaderboard v2; ranks are among the ten.
-    """
-    return _data("published_accuracy.csv")
-
-
 def introduction(rows: pd.DataFrame) -> pd.DataFrame:
     """Soft accuracy on the introduction rules, a row per model (Table A2)."""
     means = rows.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
@@ -99,18 +90,14 @@ def introduction(rows: pd.DataFrame) -> pd.DataFrame:
     return means.reindex(columns=list(MODALITIES)).assign(n=counts).reset_index()
 
 
-def published_introduction() -> pd.DataFrame:
-    """Table A2 as published."""
-    return _data("published_introduction.csv")
+def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
+    """A table above the paper's, which a file in data/ holds: Table 1 or Table A2.
 
-
-def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Both tables, one below the other; `source` says which is which."""
-    both = pd.concat(
-        [measured.assign(source="measured"), published.assign(source="published")],
-        ignore_index=True,
-    ).convert_dtypes()
-    return both[["model", "source", *(c for c in both.columns if c not in ("model", "source"))]]
+    Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
+    model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
+    """
+    # Whole numbers that a table lacks in some rows are not to become fractions.
+    return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
 def cells(rows: pd.DataFrame) -> pd.DataFrame:
@@ -229,7 +216,3 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
     table["difference"] = table["measured_yes"] - table["planted_yes"]
     measured = ["measured_yes", "measured_low", "measured_high", "difference"]
     return table[["model", "form", "planted_yes", *measured, "n", "set", *keys[1:]]]
-
-
-def _data(file: str) -> pd.DataFrame:
-    return pd.read_csv(str(files(__package__) / "data" / file))

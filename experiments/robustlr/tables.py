@@ -1,7 +1,6 @@
 """The tables of the study: measured, guessed and published scores (Tables 2 to 6, 14 to 22)."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Literal
 
 import pandas as pd
@@ -12,6 +11,7 @@ from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Verdict
 from interp_experiments.robustlr.scores import OF_BASE, score_table, theory_scores, with_baselines
+from interp_experiments.scaffold import in_order, published_table
 
 KEY = ["model", "training", "source"]
 """What names a row: a published model also by the data that it was trained on."""
@@ -33,7 +33,7 @@ GROUPS = tuple(
 
 def published(*tables: int) -> pd.DataFrame:
     """Published scores, one row per table, model, training data, set and part of the set."""
-    frame = pd.read_csv(str(files(__package__) / "data" / "published.csv"), keep_default_na=False)
+    frame = published_table(__package__, "published.csv").fillna({"training": "", "part": ""})
     return frame[frame["table"].isin(tables)].reset_index(drop=True)
 
 
@@ -44,9 +44,8 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
         rows: rows of a stage of the results.
         by: further columns whose values are scored separately.
     """
-    order = {name: place for place, name in enumerate(EVALUATION_SETS)}
-    rows = rows.sort_values("set", key=lambda names: names.map(order), kind="stable")
-    return score_table(with_baselines(rows), ["source", "model", "set", *by])
+    rows = with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
+    return score_table(rows, ["source", "model", "set", *by])
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
@@ -127,11 +126,9 @@ def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
     """Every score of each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
-    order = {name.partition(" ")[2]: None for name in GROUPS}
+    order = list(dict.fromkeys(name.partition(" ")[2] for name in GROUPS))
     table = score_table(with_baselines(rows), ["source", "model", "group"])
-    return table.sort_values(
-        "group", key=lambda names: names.map(list(order).index), kind="stable", ignore_index=True
-    )
+    return in_order(table, {"group": order}).reset_index(drop=True)
 
 
 def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:

@@ -6,8 +6,14 @@ import pytest
 
 from interp.analysis.contrasts import CONFIRMATORY, Contrast, contrast_table
 from interp.prompts.systems import dependence_factor, load_prompts
-from interp_experiments.rulebench.comparisons import MODELS, SETTINGS, comparisons
-from interp_experiments.rulebench.findings import findings, in_short
+from interp_experiments.findings import named_in_brief, named_in_full
+from interp_experiments.rulebench.comparisons import (
+    MODELS,
+    SETTINGS,
+    comparisons,
+    kinds,
+    tested_kinds,
+)
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import CLUTRR
 from interp_experiments.rulebench.prompts import to_prompt
@@ -76,7 +82,9 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert golden.loc["able", "verdict"] == "different" and golden.loc["able", "difference"] > 0.5
     assert golden.loc["guess", "difference"] == 0 and golden.loc["guess", "p_holm"] == 1
     assert verdicts["able − guess, kinship, golden"] == "different"
-    short, full = in_short(["able", "guess"], table), findings(["able", "guess"], table)
+    models = ["able", "guess"]
+    short = named_in_brief(models, tested_kinds(table))
+    full = named_in_full(models, kinds(table))
     assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
     assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
     assert "; a difference of 0.1 or more is excluded for guess, kinship (−0.0" in full[1]
@@ -103,8 +111,8 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
-    assert in_short(["m"], table) == []
-    assert findings(["m"], table)[-1].endswith("too few to test for m, kinship.")
+    assert named_in_brief(["m"], tested_kinds(table)) == []
+    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test for m, kinship.")
 
 
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():

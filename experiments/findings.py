@@ -1,12 +1,42 @@
-"""Sentences that the findings of several studies share."""
+"""Findings: comparisons that a study names in advance, and the sentences that studies share."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 import pandas as pd
 
-from interp.analysis.equivalence import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
+from interp.analysis.contrasts import Difference
+from interp.analysis.corrections import holm
+from interp.analysis.equivalence import (
+    DIFFERENT,
+    SIGNIFICANT,
+    SMALLEST,
+    UNTESTED,
+    left_open,
+    verdicts,
+)
 from interp.console import counted
 from interp.models.organisms import PREFIX
+
+
+def family_table(
+    found: Iterable[tuple[Mapping[str, object], Difference]], keys: Iterable[str]
+) -> pd.DataFrame:
+    """One row per comparison: what is compared, and the fields of its `Difference`.
+
+    p_holm beside p is corrected over all rows (Holm, 1979); verdict after excluded_above is by it,
+    in the words of `interp.analysis.equivalence`.
+
+    Args:
+        found: what is compared, as values of the keys, and the difference.
+        keys: names of the first columns.
+    """
+    rows = [{**where, **asdict(difference)} for where, difference in found]
+    table = pd.DataFrame(rows, columns=[*keys, *Difference.__dataclass_fields__])
+    table = holm(table, family="named comparisons").drop(columns=["family", "family_size"])
+    table.insert(list(table.columns).index("excluded_above") + 1, "verdict", verdicts(table))
+    return table
+
 
 EXPLORATORY = (
     "Exploratory: what follows, and everything else on this page. There, p_holm is corrected over "
@@ -52,6 +82,24 @@ NAMED_IN_ADVANCE = (
     "and not corrected, exclude all differences outside of the range that is given."
 )
 """What a table of named comparisons is, above its findings."""
+
+
+def named_in_brief(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
+    """At most five sentences for the top of the page.
+
+    Args:
+        models: what was measured.
+        kinds: subjects of sentences, most important first, and their rows of `family_table`; kinds
+            after the fourth are left out.
+    """
+    said = [in_brief(rows, subject) for subject, rows in list(kinds.items())[:4]]
+    return [*organisms_in_brief(models), *said]
+
+
+def named_in_full(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Every named comparison, one paragraph for each kind; arguments as of `named_in_brief`."""
+    said = [in_full(rows, subject) for subject, rows in kinds.items()]
+    return [*organisms(models), NAMED_IN_ADVANCE, *said]
 
 
 def in_brief(rows: pd.DataFrame, subject: str) -> str:

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from interp_experiments.remarks import (
+from interp_experiments.findings import (
     in_brief,
     in_full,
     listed,
