@@ -82,7 +82,7 @@ def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {subject: rows for subject, rows in found.items() if len(rows)}
 
 
-def tested_kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Those kinds of which a comparison was tested."""
     return {
         subject: rows

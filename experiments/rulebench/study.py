@@ -23,7 +23,7 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.comparisons import comparisons, kinds, tested_kinds
+from interp_experiments.rulebench.comparisons import comparisons, kinds, kinds_tested
 from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinds import Quantity
@@ -174,7 +174,7 @@ class RuleBenchStudy(Study):
                 *attribution_sections(results),
                 *tuning_sections(results, tunings(results.models)),
             ),
-            answer="\n\n".join(named_in_brief(results.models, tested_kinds(compared))),
+            answer="\n\n".join(named_in_brief(results.models, kinds_tested(compared))),
             prompts=results.prompts,
             answers=results.answers,
             names=NAMES,

@@ -12,7 +12,7 @@ from interp_experiments.rulebench.comparisons import (
     SETTINGS,
     comparisons,
     kinds,
-    tested_kinds,
+    kinds_tested,
 )
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import CLUTRR
@@ -83,7 +83,7 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert golden.loc["guess", "difference"] == 0 and golden.loc["guess", "p_holm"] == 1
     assert verdicts["able − guess, kinship, golden"] == "different"
     models = ["able", "guess"]
-    short = named_in_brief(models, tested_kinds(table))
+    short = named_in_brief(models, kinds_tested(table))
     full = named_in_full(models, kinds(table))
     assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
     assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
@@ -111,7 +111,7 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
-    assert named_in_brief(["m"], tested_kinds(table)) == []
+    assert named_in_brief(["m"], kinds_tested(table)) == []
     assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test for m, kinship.")
 
 
