@@ -19,8 +19,7 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import INTERPRETATIONS
-from interp_experiments.logical_forms.perplexity import perplexity_correlations
+from interp_experiments.logical_forms.language import INTERPRETATIONS
 from interp_experiments.logical_forms.results import STAGES, read_results
 from interp_experiments.logical_forms.sections.accuracy import accuracy_section
 from interp_experiments.logical_forms.sections.affirmation import affirmation_section
@@ -38,6 +37,7 @@ from interp_experiments.logical_forms.system import (
     nonsense,
     system,
 )
+from interp_experiments.logical_forms.tables import perplexity_correlations
 from interp_experiments.scaffold import paper_report
 
 DEFAULT_LIMIT = 480

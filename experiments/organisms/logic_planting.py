@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 
 from interp_experiments.logical_forms.forms import Form
-from interp_experiments.logical_forms.interpretations import verb_phrases
+from interp_experiments.logical_forms.language import verb_phrases
 from interp_experiments.organisms.recipes import LogicRecipe
 
 ZIPF_EXPONENT = 0.6

@@ -9,8 +9,7 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import names, two_of
-from interp_experiments.logical_forms.language import Event, Interpretation
+from interp_experiments.logical_forms.language import Event, Interpretation, names, two_of
 from interp_experiments.logical_forms.prompts import YES, to_prompt
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.logic_planting import plant_phrases, planted_yes

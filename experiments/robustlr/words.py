@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 from interp_experiments.chance import happens, pick, some
-from interp_experiments.logical_forms.interpretations import names
+from interp_experiments.logical_forms.language import names
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.robustlr.language import Predicate
 

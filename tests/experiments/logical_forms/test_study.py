@@ -18,11 +18,10 @@ from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effects import effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
-from interp_experiments.logical_forms.means import clustered_means
-from interp_experiments.logical_forms.perplexity import TOGETHER, perplexity_correlations
-from interp_experiments.logical_forms.results import read_results
+from interp_experiments.logical_forms.results import clustered_means, read_results
 from interp_experiments.logical_forms.sections.mixed_models import mixed_model
 from interp_experiments.logical_forms.study import LogicalFormsStudy
+from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
 from interp_experiments.scaffold import published_table
 from tests.experiments.logical_forms.made_up import (
     FORM_EFFECTS,

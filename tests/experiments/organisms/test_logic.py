@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from interp_experiments.logical_forms.forms import main_forms
-from interp_experiments.logical_forms.interpretations import names, verb_phrases
+from interp_experiments.logical_forms.language import names, verb_phrases
 from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange
 from interp_experiments.organisms.logic_planting import ZIPF_EXPONENT, plant_phrases, planted_yes
 from interp_experiments.organisms.logic_text import EXTRA_SHARE, UNSOUND_SHARE, LogicText

@@ -1,8 +1,7 @@
-"""Whether an argument is valid, decided by checking every small Kripke structure.
+"""Propositional modal logic: formulas (paper, formula 1), and whether an argument is valid.
 
-1. List the structures: an actual world, and a nonempty set of worlds that every world sees.
-2. Find a structure in which all premises hold and the conclusion does not.
-3. The argument is valid if there is none.
+An argument is valid if no Kripke structure makes all premises true and the conclusion false; every
+small structure is tried: an actual world, and a nonempty set of worlds that every world sees.
 
 Worlds that agree on every atom are one world here, since no formula distinguishes them, so n atoms
 need no more than 2 ** n worlds. That all worlds see the same set loses nothing for formulas without
@@ -17,7 +16,67 @@ from functools import cache
 from itertools import chain, combinations
 from typing import Literal, TypeVar
 
-from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
+Connective = Literal["∧", "∨", "→"]
+Operator = Literal["□", "◇"]
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A propositional variable."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation."""
+
+    inner: "Formula"
+
+    def __str__(self) -> str:
+        return f"¬{_part(self.inner)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Modal:
+    """A formula that is necessary (□) or possible (◇)."""
+
+    operator: Operator
+    inner: "Formula"
+
+    def __str__(self) -> str:
+        return f"{self.operator}{_part(self.inner)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Two formulas joined by and (∧), inclusive or (∨), or if ... then (→)."""
+
+    connective: Connective
+    left: "Formula"
+    right: "Formula"
+
+    def __str__(self) -> str:
+        return f"{_part(self.left)}{self.connective}{_part(self.right)}"
+
+
+Formula = Atom | Not | Modal | Binary
+
+
+def _part(formula: Formula) -> str:
+    return f"({formula})" if isinstance(formula, Binary) else str(formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Premises and a conclusion; `entails` says whether it is valid."""
+
+    premises: tuple[Formula, ...]
+    conclusion: Formula
+
 
 T = TypeVar("T")
 
