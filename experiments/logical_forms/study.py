@@ -21,15 +21,18 @@ from interp_experiments.logical_forms.forms import (
 )
 from interp_experiments.logical_forms.language import INTERPRETATIONS
 from interp_experiments.logical_forms.results import STAGES, read_results
-from interp_experiments.logical_forms.sections.accuracy import accuracy_section
-from interp_experiments.logical_forms.sections.affirmation import affirmation_section
-from interp_experiments.logical_forms.sections.distribution import distribution_section
-from interp_experiments.logical_forms.sections.each_model import models_section
-from interp_experiments.logical_forms.sections.introduction import introduction_section
-from interp_experiments.logical_forms.sections.models import model_section
-from interp_experiments.logical_forms.sections.perplexity import perplexity_section
-from interp_experiments.logical_forms.sections.planted import planted_sections
-from interp_experiments.logical_forms.sections.valid_forms import adjusted_section, valid_section
+from interp_experiments.logical_forms.sections import (
+    accuracy_section,
+    adjusted_section,
+    affirmation_section,
+    distribution_section,
+    introduction_section,
+    model_section,
+    models_section,
+    perplexity_section,
+    planted_sections,
+    valid_section,
+)
 from interp_experiments.logical_forms.system import (
     LogicalForms,
     distribution,
