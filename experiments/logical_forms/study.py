@@ -13,6 +13,11 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
+from interp_experiments.logical_forms.effect_sections import (
+    adjusted_section,
+    models_section,
+    valid_section,
+)
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
@@ -23,15 +28,12 @@ from interp_experiments.logical_forms.language import INTERPRETATIONS
 from interp_experiments.logical_forms.results import STAGES, read_results
 from interp_experiments.logical_forms.sections import (
     accuracy_section,
-    adjusted_section,
     affirmation_section,
     distribution_section,
     introduction_section,
     model_section,
-    models_section,
     perplexity_section,
     planted_sections,
-    valid_section,
 )
 from interp_experiments.logical_forms.system import (
     LogicalForms,

@@ -15,11 +15,11 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
+from interp_experiments.logical_forms.effect_sections import mixed_model
 from interp_experiments.logical_forms.effects import effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import clustered_means, read_results
-from interp_experiments.logical_forms.sections import mixed_model
 from interp_experiments.logical_forms.study import LogicalFormsStudy
 from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
 from interp_experiments.scaffold import published_table

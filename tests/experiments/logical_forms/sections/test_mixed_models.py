@@ -1,6 +1,6 @@
 import pytest
 
-from interp_experiments.logical_forms.sections import mixed_model
+from interp_experiments.logical_forms.effect_sections import mixed_model
 from tests.experiments.logical_forms.made_up import differences, made_up
 
 

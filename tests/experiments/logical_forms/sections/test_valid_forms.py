@@ -1,7 +1,7 @@
 import pandas as pd
 
 from interp.report.page import Report, write_report
-from interp_experiments.logical_forms.sections import adjusted_section
+from interp_experiments.logical_forms.effect_sections import adjusted_section
 from tests.experiments.logical_forms.made_up import with_vocabulary
 
 
