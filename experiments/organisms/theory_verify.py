@@ -9,8 +9,7 @@ from interp.measurements.collect import collect
 from interp.measurements.evaluate import Evaluate
 from interp.models.model import Model
 from interp.prompts.systems import load_prompts
-from interp_experiments.robustlr.results import answered
-from interp_experiments.robustlr.scores import score_table
+from interp_experiments.robustlr.results import answered, score_table
 
 THEORIES = 600
 """Theories of the evaluation sets, and statements of the test split, if it is not said how many."""

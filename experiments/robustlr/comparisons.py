@@ -16,8 +16,7 @@ import pandas as pd
 from interp.analysis.contrasts import Difference, difference
 from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.results import BARE, SETS
-from interp_experiments.robustlr.scores import BASELINES, theory_scores, with_baselines
+from interp_experiments.robustlr.results import BARE, BASELINES, SETS, theory_scores, with_baselines
 from interp_experiments.robustlr.tables import SETS as OF_KIND
 from interp_experiments.robustlr.tables import with_equal_sets
 

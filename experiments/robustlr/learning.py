@@ -7,10 +7,9 @@ from pydantic import Field
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
-from interp_experiments.robustlr.cut import StatementMaker
 from interp_experiments.robustlr.prompts import Maker, made_by
-from interp_experiments.robustlr.training import SPLITS, TheoryMaker
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.sampling import Words
+from interp_experiments.robustlr.training import SPLITS, StatementMaker, TheoryMaker
 
 STATEMENTS = len(TheoryMaker.versions)
 

@@ -22,7 +22,6 @@ from interp.studies.plan import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons, kinds
-from interp_experiments.robustlr.features import feature_table, guess_table
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -32,9 +31,14 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.sizes import size_table, training_sizes
+from interp_experiments.robustlr.sampling import Words
+from interp_experiments.robustlr.tables import (
+    feature_table,
+    guess_table,
+    size_table,
+    training_sizes,
+)
 from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
 from interp_experiments.scaffold import paper_report
 
 THEORIES = (

@@ -12,17 +12,25 @@ So splits share none, and any group can be made alone.
 
 import hashlib
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import ClassVar
 from typing import Literal as OneOf
 
 from interp.errors import UserError
-from interp_experiments.chance import some
-from interp_experiments.robustlr.instances import Instance, Question
-from interp_experiments.robustlr.language import Literal, Operator, Theory, Verdict
-from interp_experiments.robustlr.sampling import Sampled, sample
+from interp_experiments.chance import below, some
+from interp_experiments.robustlr.evaluation_sets import sources
+from interp_experiments.robustlr.language import (
+    Instance,
+    Literal,
+    Operator,
+    Question,
+    Rule,
+    Theory,
+    Verdict,
+)
+from interp_experiments.robustlr.sampling import Sampled, Words, sample
 from interp_experiments.robustlr.solver import Worlds
-from interp_experiments.robustlr.words import Words
 
 TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
     "NOT": (),
@@ -125,3 +133,72 @@ def confirmed(theory: Theory, statements: Iterable[tuple[Literal, Verdict]]) -> 
     except UserError:  # too many predicates to enumerate: another theory is drawn
         return False
     return all(worlds.verdict(statement) is label for statement, label in statements)
+
+
+STATEMENT = "statement"
+
+
+@dataclass(frozen=True)
+class StatementMaker:
+    """Makes statements of one split, each with its own short theory; labels come in turn.
+
+    A theory holds what decides its statement, and few other sentences. It is cheap to learn from.
+    Unlike those of whole theories, its counts are informative: without other sentences, a statement
+    is Unknown where the theory has no fact.
+    """
+
+    set: str
+    split: Split
+    seed: int
+    words: Words
+    distractors: int
+    """The most sentences that are kept beside those that decide the statement: a number up to it is
+    drawn."""
+    statements: int = 0
+
+    versions: ClassVar[tuple[str, ...]] = (STATEMENT,)
+
+    def __len__(self) -> int:
+        return self.statements or SPLITS[self.split]
+
+    def theory_id(self, index: int) -> str:
+        """The id of a statement's theory."""
+        return f"{self.set}-{self.distractors}-{self.split}-{index:06d}"
+
+    def group(self, index: int) -> tuple[Instance, ...]:
+        """A statement with its theory, the same for a seed on every platform."""
+        rng = random.Random(
+            f"robustlr {self.set} {self.distractors} {self.split} {self.seed} {index}"
+        )
+        place = index % len(TheoryMaker.versions)
+        while True:
+            sampled = sample(rng, self.words, TRAINING_SETS[self.set])
+            statements = balanced(rng, sampled)
+            if statements is None:
+                continue
+            statement, label = statements[place]
+            theory = cut(rng, sampled.theory, statement, below(rng, self.distractors + 1))
+            if split_of(theory) == self.split and confirmed(theory, [(statement, label)]):
+                id_ = self.theory_id(index)
+                return (Instance.alone(id_, self.set, STATEMENT, theory, (statement, label)),)
+
+
+def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:
+    """A theory without all but a number of the sentences that decide nothing about a statement.
+
+    Of a statement that no rule concludes one sentence that mentions it is kept.
+    """
+    needed: Set[Literal | Rule] = sources(theory, statement) or _mentioning(rng, theory, statement)
+    others = [sentence for sentence in theory.sentences if sentence not in needed]
+    return theory.only(frozenset(needed) | frozenset(some(rng, others, distractors)))
+
+
+def _mentioning(
+    rng: random.Random, theory: Theory, statement: Literal
+) -> frozenset[Literal | Rule]:
+    found = [
+        rule
+        for rule in theory.rules
+        if any(one.predicate == statement.predicate for one in rule.literals)
+    ]
+    return frozenset(some(rng, found, 1))

@@ -16,8 +16,7 @@ from interp_experiments.robustlr.comparisons import (
     comparisons,
     kinds,
 )
-from interp_experiments.robustlr.results import BARE, SETS, Results
-from interp_experiments.robustlr.scores import theory_scores
+from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
 
 EACH = 24

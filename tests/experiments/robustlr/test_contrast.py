@@ -2,9 +2,9 @@
 
 import pytest
 
-from interp_experiments.robustlr.contrast import CONTRAST_SETS, edited
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 from interp_experiments.robustlr.solver import verdict
+from interp_experiments.robustlr.variants import CONTRAST_SETS, edited
 
 P, Q, T = (Literal(Predicate(word, "Anna")) for word in ("tall", "kind", "shy"))
 

@@ -3,13 +3,11 @@ from collections import Counter
 
 import pytest
 
-from interp_experiments.robustlr.cut import StatementMaker, cut
 from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.learning import RobustLRTraining
-from interp_experiments.robustlr.sampling import sample
+from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.training import balanced, split_of
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.training import StatementMaker, balanced, cut, split_of
 
 WORDS = Words.of("real")
 

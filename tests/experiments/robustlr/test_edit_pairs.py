@@ -7,12 +7,16 @@ import pytest
 import interp
 from interp.errors import UserError
 from interp.prompts.systems import load_prompts
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of, pairs_of_all
-from interp_experiments.robustlr.evaluation_sets import GroupMaker
+from interp_experiments.robustlr.evaluation_sets import (
+    EditPairMaker,
+    GroupMaker,
+    pairs_of,
+    pairs_of_all,
+)
 from interp_experiments.robustlr.published import load_published
+from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.system import edits, rows_of
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.variants import CONTRAST_SETS
 from tests.support.other_kinds import classifier
 from tests.support.tiny import tiny_model
 

@@ -5,9 +5,8 @@ from itertools import product
 import pytest
 
 from interp.errors import UserError
-from interp_experiments.robustlr.english import joined, sentence
-from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory
-from interp_experiments.robustlr.parsing import sentence_of, theory_of
+from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, joined, sentence
+from interp_experiments.robustlr.published import sentence_of, theory_of
 from tests.experiments.robustlr.random_theories import random_theory
 
 

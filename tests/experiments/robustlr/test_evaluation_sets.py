@@ -5,19 +5,18 @@ from dataclasses import replace
 import pytest
 
 from interp.errors import UserError
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.equivalence import (
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker, sources
+from interp_experiments.robustlr.language import Literal, Predicate, Rule, Verdict
+from interp_experiments.robustlr.published import theory_of
+from interp_experiments.robustlr.sampling import Words
+from interp_experiments.robustlr.solver import proof_set, verdict
+from interp_experiments.robustlr.variants import (
+    CONTRAST_SETS,
     EQUIVALENCE_SETS,
     contraposed,
     contrapositive,
     equivalence_between,
 )
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker, sources
-from interp_experiments.robustlr.language import Literal, Predicate, Rule, Verdict
-from interp_experiments.robustlr.parsing import theory_of
-from interp_experiments.robustlr.proofs import proof_set
-from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.words import Words
 
 GROUPS = 40
 REAL = Words.of("real")

@@ -1,10 +1,9 @@
 import random
 from itertools import chain, combinations
 
-from interp_experiments.robustlr import proofs
+from interp_experiments.robustlr import solver
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
-from interp_experiments.robustlr.proofs import proof_set, proof_sets
-from interp_experiments.robustlr.solver import Worlds, verdict
+from interp_experiments.robustlr.solver import Worlds, proof_set, proof_sets, verdict
 from tests.experiments.robustlr.random_theories import random_theory
 
 P, Q, R, S = (Literal(Predicate(word, "Anna")) for word in ("tall", "kind", "round", "shy"))
@@ -35,10 +34,10 @@ def test_many_proofs_are_all_found_without_all_ways_to_leave_some_out(monkeypatc
     causes = [Literal(Predicate(f"cause {number}", "Anna")) for number in range(12)]
     rules = tuple(Rule((cause,), (Q,)) for cause in causes)
     asked = []
-    monkeypatch.setattr(proofs, "proof_set", lambda *given: asked.append(1) or proof_set(*given))
+    monkeypatch.setattr(solver, "proof_set", lambda *given: asked.append(1) or proof_set(*given))
     found = list(proof_sets(Theory(tuple(causes), rules), Q))
     assert set(found) == {frozenset(pair) for pair in zip(causes, rules, strict=True)}
-    assert len(asked) <= proofs.MOST_TRIED
+    assert len(asked) <= solver.MOST_TRIED
 
 
 def subsets(items):

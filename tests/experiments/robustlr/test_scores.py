@@ -10,14 +10,14 @@ from sklearn.metrics import f1_score
 
 from interp_experiments.robustlr.evaluation_sets import GroupMaker
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.scores import (
+from interp_experiments.robustlr.results import (
     BASELINES,
     score_table,
     theory_scores,
     weighted_f1,
     with_baselines,
 )
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.sampling import Words
 
 
 def made_up(theories=40, seed=0):

@@ -3,7 +3,7 @@ import pytest
 
 from interp.training.record import RECORD, training_of
 from interp_experiments.robustlr import figures
-from interp_experiments.robustlr.sizes import size_table, training_sizes
+from interp_experiments.robustlr.tables import size_table, training_sizes
 from tests.support.training import write_training
 
 
