@@ -22,6 +22,7 @@ from interp.studies.plan import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons, kinds
+from interp_experiments.robustlr.learning import maker_of
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -31,14 +32,12 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.tables import (
     feature_table,
     guess_table,
     size_table,
     training_sizes,
 )
-from interp_experiments.robustlr.training import TheoryMaker
 from interp_experiments.scaffold import paper_report
 
 THEORIES = (
@@ -388,7 +387,7 @@ def size_sections(results: Results) -> list[Section]:
 
 def feature_section(seed: int) -> Section:
     """Figure 8."""
-    maker = TheoryMaker("All", "train", seed, Words.of("real"))
+    maker = maker_of("All", "train", seed, None)
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",

@@ -15,6 +15,11 @@ from interp_experiments.robustlr.evaluation_sets import (
     GroupMaker,
     pairs_of_all,
 )
+from interp_experiments.robustlr.learning import (
+    SPLITS,
+    Split,
+    maker_of,
+)
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
@@ -25,7 +30,6 @@ from interp_experiments.robustlr.prompts import (
 )
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.sampling import Vocabulary, Words
-from interp_experiments.robustlr.training import SPLITS, Split, StatementMaker, TheoryMaker
 from interp_experiments.robustlr.variants import CONTRAST_SETS
 
 DEFAULT_LIMIT = 240
@@ -113,10 +117,7 @@ class TrainingSet:
         return pd.concat(splits, ignore_index=True)
 
     def _maker(self, seed: int, split: Split) -> Maker:
-        words = Words.of("real")
-        if self.distractors is None:
-            return TheoryMaker(self.set, split, seed, words)
-        return StatementMaker(self.set, split, seed, words, self.distractors)
+        return maker_of(self.set, split, seed, self.distractors)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,15 @@ from collections import Counter
 import pytest
 
 from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.learning import RobustLRTraining
+from interp_experiments.robustlr.learning import (
+    RobustLRTraining,
+    StatementMaker,
+    balanced,
+    cut,
+    split_of,
+)
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.training import StatementMaker, balanced, cut, split_of
 
 WORDS = Words.of("real")
 

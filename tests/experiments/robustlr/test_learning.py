@@ -2,9 +2,8 @@ import pytest
 
 from interp.errors import UserError
 from interp.training.spec import find_training
-from interp_experiments.robustlr.learning import RobustLRTraining
+from interp_experiments.robustlr.learning import TRAINING_SETS, RobustLRTraining
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.training import TRAINING_SETS
 
 
 def theory_of(prompt):

@@ -3,10 +3,10 @@ from collections import Counter
 import pytest
 
 from interp_experiments.robustlr.language import LABELS, Verdict
+from interp_experiments.robustlr.learning import SPLITS, TRAINING_SETS, TheoryMaker, split_of
 from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.tables import FEATURES, feature_table, guess_table
-from interp_experiments.robustlr.training import SPLITS, TRAINING_SETS, TheoryMaker, split_of
 
 REAL = Words.of("real")
 
