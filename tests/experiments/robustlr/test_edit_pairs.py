@@ -20,7 +20,6 @@ from interp_experiments.robustlr.variants import CONTRAST_SETS
 from tests.support.other_kinds import classifier
 from tests.support.tiny import tiny_model
 
-REAL = Words.of("real")
 
 
 @pytest.mark.parametrize("name", CONTRAST_SETS)
