@@ -25,7 +25,7 @@ from interp_experiments.organisms.recipes import (
     TaughtRecipe,
     TheoryRecipe,
 )
-from interp_experiments.rulebench.settings import HELD_OUT
+from interp_experiments.rulebench.items import HELD_OUT
 from interp_experiments.rulebench.string_rules import LENGTHS
 
 Sections = dict[str, Any]

@@ -4,8 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from interp_experiments.rulebench.kinds import Kind
+
+Split = Literal["train", "held-out"]
+"""Whether models may be tuned on a rule."""
+
+HELD_OUT = 5
+"""One rule of so many is held out, where rules are generated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import random
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
@@ -44,12 +43,6 @@ class Setting:
         """How many noise rules are shown with an item of a kind."""
         return kind.noise(self.quantity) if self.noise is None else self.noise
 
-
-Split = Literal["train", "held-out"]
-"""Whether models may be tuned on a rule."""
-
-HELD_OUT = 5
-"""One rule of so many is held out, where rules are generated."""
 
 DIRECT_TOKENS = 32
 """Most tokens of an answer that is given at once."""

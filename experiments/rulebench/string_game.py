@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from interp_experiments.chance import pick, shuffled
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.items import HELD_OUT, Item, Rule, RuleSet, Split, Version
 from interp_experiments.rulebench.kinds import STRING_GAME
-from interp_experiments.rulebench.settings import HELD_OUT, Split
 from interp_experiments.rulebench.string_rules import StringRule, random_string, string_rules
 
 QUESTIONS = 1_800
