@@ -16,12 +16,12 @@ from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import pick
 from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.recipes import RuleRecipe
-from interp_experiments.rulebench.prompts import PREFIX
-from interp_experiments.rulebench.settings import RULES
-from interp_experiments.rulebench.string_game import QUESTIONS, StringGame
-from interp_experiments.rulebench.string_rules import (
+from interp_experiments.rulebench.prompts import PREFIX, RULES
+from interp_experiments.rulebench.string_game import (
+    QUESTIONS,
     Action,
     Condition,
+    StringGame,
     different,
     random_string,
     string_rules,

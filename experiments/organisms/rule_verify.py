@@ -21,9 +21,8 @@ from interp_experiments.organisms.rule_text import (
     conditions,
 )
 from interp_experiments.rulebench.answers.numbers import number
-from interp_experiments.rulebench.prompts import PREFIX
-from interp_experiments.rulebench.settings import DIRECT_TOKENS, Setting
-from interp_experiments.rulebench.string_rules import random_string
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Setting
+from interp_experiments.rulebench.string_game import random_string
 from interp_experiments.rulebench.system import RuleBench, string_game_set
 
 QUESTIONS = 200

@@ -26,7 +26,7 @@ from interp_experiments.organisms.recipes import (
     TheoryRecipe,
 )
 from interp_experiments.rulebench.items import HELD_OUT
-from interp_experiments.rulebench.string_rules import LENGTHS
+from interp_experiments.rulebench.string_game import LENGTHS
 
 Sections = dict[str, Any]
 """Parts of a card by name; a list of rows is written with a line for each."""

@@ -24,18 +24,9 @@ from interp.studies.plan import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench import figures, tables
 from interp_experiments.rulebench.comparisons import comparisons, kinds, kinds_tested
-from interp_experiments.rulebench.followed import OUTCOMES
-from interp_experiments.rulebench.items import RuleSet
-from interp_experiments.rulebench.kinds import Quantity
+from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.results import (
-    ATTRIBUTION,
-    RULE,
-    STAGES,
-    Results,
-    read_results,
-)
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
     FORMS,
@@ -44,8 +35,16 @@ from interp_experiments.rulebench.settings import (
     THOUGHT,
     Setting,
 )
+from interp_experiments.rulebench.results import (
+    ATTRIBUTION,
+    OUTCOMES,
+    RULE,
+    STAGES,
+    Results,
+    read_results,
+)
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
-from interp_experiments.rulebench.tuning import Tuning, tunings
+from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import in_order, measured_and_published, paper_report
 
 FEW = Setting(quantity="few")

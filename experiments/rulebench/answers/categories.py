@@ -3,8 +3,8 @@
 import re
 
 from interp.prompts.answers import Unanswered
-from interp_experiments.rulebench.answers.reading import Found, Ways, nothing, one_of, read
-from interp_experiments.rulebench.kinds import CATEGORIES
+from interp_experiments.rulebench.items import CATEGORIES
+from interp_experiments.rulebench.reading import Found, Ways, nothing, one_of, read
 
 
 def category(text: str) -> str | Unanswered:

@@ -4,7 +4,7 @@ import hashlib
 import re
 
 from interp.prompts.answers import Parser, Unanswered
-from interp_experiments.rulebench.answers.reading import (
+from interp_experiments.rulebench.reading import (
     Found,
     Ways,
     nothing,

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from interp.prompts.answers import Parser, Unanswered
-from interp_experiments.rulebench.answers.reading import Found, Ways, read, with_name
+from interp_experiments.rulebench.reading import Found, Ways, read, with_name
 
 
 def kinship(relative: str, person: str) -> Parser:

@@ -10,14 +10,14 @@ from interp_experiments.rulebench.answers.kinships import kinship
 from interp_experiments.rulebench.answers.letters import letter
 from interp_experiments.rulebench.answers.numbers import number
 from interp_experiments.rulebench.answers.truths import truth
-from interp_experiments.rulebench.items import Item
-from interp_experiments.rulebench.kinds import (
+from interp_experiments.rulebench.items import (
     CAIL,
     CLUTRR,
     KINSHIP,
     SALAD,
     STRING_GAME,
     ULOGIC,
+    Item,
     Kind,
 )
 

@@ -3,7 +3,7 @@
 import re
 
 from interp.prompts.answers import Unanswered
-from interp_experiments.rulebench.answers.reading import Found, Ways, nothing, read
+from interp_experiments.rulebench.reading import Found, Ways, nothing, read
 
 
 def truth(text: str) -> str | Unanswered:

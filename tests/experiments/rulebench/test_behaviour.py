@@ -2,7 +2,7 @@
 
 import pytest
 
-from interp_experiments.rulebench.behaviour import behaviour, named_rule
+from interp_experiments.rulebench.reading import behaviour, named_rule
 
 TEXTS = {
     "Rule 2 fits. Clarence has a granddaughter Emily. Answer: uncle.": 2,

@@ -14,11 +14,9 @@ from interp_experiments.rulebench.comparisons import (
     kinds,
     kinds_tested,
 )
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import CLUTRR
-from interp_experiments.rulebench.prompts import to_prompt
+from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
 from interp_experiments.rulebench.results import Results
-from interp_experiments.rulebench.settings import COUNTERFACTUAL, Setting
 
 PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from interp_experiments.rulebench.followed import followed
-from interp_experiments.rulebench.settings import Setting
-from interp_experiments.rulebench.string_rules import string_rules
+from interp_experiments.rulebench.prompts import Setting
+from interp_experiments.rulebench.results import followed
+from interp_experiments.rulebench.string_game import string_rules
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set, string_game_set
 
 FEW = (Setting(quantity="few"),)

@@ -19,11 +19,10 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.record import RECORD
 from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.layout import DATA, RULES
-from interp_experiments.rulebench.results import Results, read_results
+from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
-from interp_experiments.rulebench.tuning import Tuning, tunings
+from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import CONFIGS, make_tiny
