@@ -20,7 +20,7 @@ from interp_experiments.organisms.rule_text import (
     condition_exchange,
     conditions,
 )
-from interp_experiments.rulebench.answers.numbers import number
+from interp_experiments.rulebench.answers import number
 from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Setting
 from interp_experiments.rulebench.string_game import random_string
 from interp_experiments.rulebench.system import RuleBench, string_game_set

@@ -1,4 +1,8 @@
-"""The words for kinship: each names a type of relation and the sex of the relative."""
+"""Families: who is what to whom, what it is called, and how two relations compose.
+
+Families grow from a couple by children, spouses and parents of those who have none, so that couples
+stay together, have all their children in common, and no relatives marry.
+"""
 
 import random
 from dataclasses import dataclass, replace

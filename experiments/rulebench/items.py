@@ -1,4 +1,4 @@
-"""The kinds of sets: how each is recognised, and what a correct answer looks like in its data."""
+"""What a set of RuleBench consists of: its kind, questions, rules, and which rule fits what."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

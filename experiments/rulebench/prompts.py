@@ -1,4 +1,7 @@
-"""The settings under which a question is asked (paper, Section 3 and Figure 3)."""
+"""The settings under which a question is asked (paper, Section 3 and Figure 3), and its prompts.
+
+Each rule is a segment of its own: "golden", and "noise1" and so on in their order.
+"""
 
 import hashlib
 import random
@@ -13,7 +16,7 @@ from interp.prompts.messages import Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.chance import shuffled
-from interp_experiments.rulebench.answers.parsers import parser_of
+from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples
 from interp_experiments.rulebench.items import Item, Kind, Quantity, Rule, RuleSet, Version
 

@@ -1,4 +1,15 @@
-"""How every parser reads a text: where it looks for an answer, and what a refusal is."""
+"""How a generated text is read: where its answer is, what a refusal is, which rule it applies.
+
+Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
+an answer that the text begins with, and at the whole text. Two answers joined by "or" are none, and
+so is what a text that was cut off merely mentions on its way. A model that declines has refused,
+unless it answers all the same. What follows a further question that the model asks itself is left
+out. The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an
+answer.
+
+Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is no
+execution error of the first rule (the authors' parser counts it as one).
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -59,10 +70,14 @@ def one_of(found: Sequence[str]) -> Found:
     return found[0] if found else None
 
 
-def with_name(parse: Callable[[str], str | Unanswered], name: str) -> Parser:
-    """A parser under a name of its own, which is part of the data's hash."""
-    parse.__qualname__ = name
-    return parse
+def known_as(name: str) -> Callable[[Parser], Parser]:
+    """Gives a parser the name that is part of the data's hash, wherever the parser is written."""
+
+    def named(parse: Parser) -> Parser:
+        parse.__qualname__ = name
+        return parse
+
+    return named
 
 
 _NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)

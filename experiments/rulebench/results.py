@@ -1,8 +1,8 @@
-"""Which rule an answer follows that was given at once, without a chain of thought.
+"""What a study of RuleBench has measured: every text with its setting and how it was judged.
 
-Such a text names no rule, but of kinship and StringGame each rule says what it would answer. An
-answer that a noise rule gives is a triggering error, any other wrong one an execution error. Rules
-of the other sets do not say their answers in a form that can be compared.
+A text that answers at once names no rule, but of kinship and StringGame each rule says what it
+would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
+execution error. Rules of the other sets do not say their answers in a form that can be compared.
 """
 
 import re

@@ -1,7 +1,9 @@
-"""The rules of StringGame: every condition of a grammar with every action of it, as functions.
+"""StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-A rule applies to a string if its condition holds and its action has a result there (paper,
-Appendix G; there rules and their functions are written by a language model).
+The rules are all conditions of a grammar with all its actions, as functions: which one applies, and
+what comes out, is decided by running them. (In the paper rules and their functions are written by a
+language model.) A fifth of the rules is held out, so that a model can be tuned on the others and
+asked about these.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Which of the measured models are tuned versions (IRFT) of other measured models."""
+"""The tables of the study of RuleBench (paper, Tables 1 to 5, and what its figures show)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -12,7 +12,7 @@ from interp.prompts.answers import FreeText
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.tokens import tokenize
 from interp_experiments.rulebench import items
-from interp_experiments.rulebench.answers.parsers import parser_of
+from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
 from interp_experiments.rulebench.kinship import KinshipQuestions
