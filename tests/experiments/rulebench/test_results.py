@@ -1,9 +1,16 @@
-"""Which rule an answer follows, where rules say what they answer."""
+"""Which rule an answer follows, where rules say what they answer; and what cannot be read."""
 
+from pathlib import Path
+from unittest.mock import create_autospec
+
+import pandas as pd
 import pytest
 
+from interp.errors import UserError
+from interp.runs.folder import RunFolder
+from interp.studies.folder import StudyFolder
 from interp_experiments.rulebench.prompts import Setting
-from interp_experiments.rulebench.results import followed
+from interp_experiments.rulebench.results import followed, read_results
 from interp_experiments.rulebench.string_game import string_rules
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set, string_game_set
 
@@ -43,3 +50,12 @@ def test_a_number_that_the_action_of_a_noise_rule_gives_is_a_triggering_error():
 def test_where_rules_do_not_say_their_answer_it_is_only_wrong(name):
     prompt, _ = row(short_kinship_set, 5)
     assert followed(prompt.replace("kinship", name), "true", correct=False) == "wrong"
+
+
+def test_a_folder_of_an_earlier_version_is_refused_in_words():
+    run = create_autospec(RunFolder, instance=True, folder=Path("old/direct"))
+    run.tables.return_value = ["completions"]
+    run.table.return_value = pd.DataFrame(columns=["prompt_id", "pair_id", "gold", "golden_place"])
+    study = create_autospec(StudyFolder, instance=True, runs={"direct": run})
+    with pytest.raises(UserError, match=r"the prompts in old/direct lack rule, set, .* again"):
+        read_results(study)
