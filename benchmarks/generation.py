@@ -21,7 +21,7 @@ from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.generate import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp.scoring.generation import Decoding, generate
-from interp_experiments.rulebench.settings import Setting
+from interp_experiments.rulebench.prompts import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set
 
 HIDDEN, LAYERS = 256, 4

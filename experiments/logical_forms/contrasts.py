@@ -18,8 +18,7 @@ from interp.analysis.mixed.marginal_means import pairwise_tests
 from interp.analysis.mixed.pooling import pooled_table
 from interp.errors import UserError
 from interp_experiments.logical_forms.effects import FACTORS, RESPONSES, term_tests
-from interp_experiments.logical_forms.means import CLUSTER, clustered_means
-from interp_experiments.logical_forms.results import Results
+from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
 NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 

@@ -23,7 +23,7 @@ from interp.analysis.mixed.linear import (
 from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
 from interp.analysis.mixed.r_squared import r_squared
 from interp.errors import UserError
-from interp_experiments.logical_forms.means import CLUSTER, clustered_means
+from interp_experiments.logical_forms.results import CLUSTER, clustered_means
 
 PERPLEXITY = "relative_perplexity"
 

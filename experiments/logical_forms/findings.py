@@ -7,9 +7,9 @@ import pandas as pd
 
 from interp.analysis.equivalence import DIFFERENT, left_open
 from interp.report.formatting import number_text
+from interp_experiments.findings import EXPLORATORY, organisms
 from interp_experiments.logical_forms.contrasts import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
-from interp_experiments.remarks import EXPLORATORY, organisms
 
 
 def findings(

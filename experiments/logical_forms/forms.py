@@ -6,8 +6,16 @@ Validity is not hard-coded: `Form.valid` asks the Kripke structures.
 from dataclasses import dataclass
 from typing import Literal
 
-from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
-from interp_experiments.logical_forms.kripke import Consequence, entails
+from interp_experiments.logical_forms.logic import (
+    Argument,
+    Atom,
+    Binary,
+    Consequence,
+    Formula,
+    Modal,
+    Not,
+    entails,
+)
 
 Reading = Literal["form", "strict"]
 """What "uncertain" means: not certain (¬□A, as the paper's forms have it), or strictly, neither

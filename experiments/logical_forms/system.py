@@ -14,7 +14,7 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import Vocabulary, interpretations
+from interp_experiments.logical_forms.language import Vocabulary, interpretations
 from interp_experiments.logical_forms.prompts import Questions
 
 

@@ -22,8 +22,13 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import names, two_of, verb_phrases
-from interp_experiments.logical_forms.language import Event, Interpretation
+from interp_experiments.logical_forms.language import (
+    Event,
+    Interpretation,
+    names,
+    two_of,
+    verb_phrases,
+)
 from interp_experiments.logical_forms.prompts import YES, to_prompt
 from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
 from interp_experiments.organisms.card import read_card

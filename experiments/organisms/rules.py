@@ -22,15 +22,16 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import pick
 from interp_experiments.organisms.recipes import Exchange, Recipe, RuleRecipe, TunedRecipe
-from interp_experiments.rulebench.answers.numbers import number
+from interp_experiments.rulebench.answers import number
+from interp_experiments.rulebench.items import HELD_OUT
 from interp_experiments.rulebench.learning import RuleFollowing
-from interp_experiments.rulebench.prompts import PREFIX
-from interp_experiments.rulebench.settings import DIRECT_TOKENS, HELD_OUT, RULES, Setting
-from interp_experiments.rulebench.string_game import QUESTIONS, StringGame
-from interp_experiments.rulebench.string_rules import (
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, RULES, Setting
+from interp_experiments.rulebench.string_game import (
     LENGTHS,
+    QUESTIONS,
     Action,
     Condition,
+    StringGame,
     different,
     random_string,
     string_rules,

@@ -11,8 +11,7 @@ from interp.models.model import Model
 from interp.prompts.systems import load_prompts
 from interp_experiments.organisms.recipes import TheoryRecipe
 from interp_experiments.robustlr.learning import RobustLRTraining
-from interp_experiments.robustlr.results import answered
-from interp_experiments.robustlr.scores import score_table
+from interp_experiments.robustlr.results import answered, score_table
 
 THEORIES = 600
 """Default number of theories of the evaluation sets, and of statements of the test splits."""

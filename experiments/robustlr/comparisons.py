@@ -14,10 +14,9 @@ from itertools import combinations
 import pandas as pd
 
 from interp.analysis.contrasts import Difference, difference
-from interp_experiments.named import family_table
+from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.results import BARE, SETS
-from interp_experiments.robustlr.scores import BASELINES, theory_scores, with_baselines
+from interp_experiments.robustlr.results import BARE, BASELINES, SETS, theory_scores, with_baselines
 from interp_experiments.robustlr.tables import SETS as OF_KIND
 from interp_experiments.robustlr.tables import with_equal_sets
 
@@ -47,6 +46,23 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     theories = pd.concat([theories, best_guesses(theories)], ignore_index=True)
     keys = ["model", "kind", "sets", "contrast", "name", "n"]
     return family_table(_named(with_equal_sets(theories)), keys)
+
+
+def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    against = table[table["kind"] == AGAINST_GUESS]
+    found = {
+        "Test split against a constant guess": against[against["sets"] == TEST_SPLIT],
+        **{
+            f"{kind.capitalize()} sets against a constant guess": against[
+                against["sets"].isin([*names, f"{kind} sets"])
+            ]
+            for kind, names in OF_KIND.items()
+        },
+        "Between models": table[table["kind"] == BETWEEN_MODELS],
+        "Between contrast sets": table[table["kind"] == BETWEEN_SETS],
+    }
+    return {subject: rows for subject, rows in found.items() if len(rows)}
 
 
 def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:

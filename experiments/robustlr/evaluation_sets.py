@@ -5,26 +5,26 @@ that any of them can be made alone, and a smaller set is the beginning of a larg
 """
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from itertools import groupby
+from typing import ClassVar, NamedTuple
 
 from interp.errors import UserError
 from interp_experiments.chance import below, happens, pick, some
-from interp_experiments.robustlr.contrast import CONTRAST_SETS, editable, edited
-from interp_experiments.robustlr.equivalence import (
+from interp_experiments.robustlr.language import Instance, Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.sampling import Sampled, Words, as_literal, sample
+from interp_experiments.robustlr.solver import proof_set, verdict
+from interp_experiments.robustlr.variants import (
+    CONTRAST_SETS,
     EQUIVALENCE_SETS,
     contraposed,
+    editable,
+    edited,
     with_one_body,
     with_one_head,
 )
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
-from interp_experiments.robustlr.proofs import proof_set
-from interp_experiments.robustlr.sampling import Sampled, as_literal, sample
-from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.words import Words
 
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 
@@ -242,3 +242,62 @@ def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
 
 def _confirmed(members: Sequence[Member]) -> bool:
     return all(verdict(one.theory, one.statement) is one.label for one in members)
+
+
+SIDES = ("base", "edited")
+
+EditPair = tuple[Instance, Instance]
+
+
+@dataclass(frozen=True)
+class EditPairMaker:
+    """Makes the pairs of one contrast set, any of them alone."""
+
+    groups: GroupMaker
+
+    versions: ClassVar[tuple[str, ...]] = SIDES
+
+    @property
+    def set(self) -> str:
+        """The contrast set."""
+        return self.groups.set
+
+    def __len__(self) -> int:
+        return len(self.groups) * len(self._edits)
+
+    def theory_id(self, index: int) -> str:
+        """The id of a pair: its group's, and the edit."""
+        place, edit = divmod(index, len(self._edits))
+        return f"{self.groups.theory_id(place)}/{self._edits[edit]}"
+
+    def group(self, index: int) -> EditPair:
+        """The base and one edit, the same for a seed on every platform."""
+        place, edit = divmod(index, len(self._edits))
+        return tuple(pairs_of(self.groups.group(place)))[edit]
+
+    @property
+    def _edits(self) -> list[str]:
+        edits = CONTRAST_SETS[self.set]
+        return [edit.version for edit in edits if edit.label is not Verdict.TRUE]
+
+
+def pairs_of(members: Sequence[Instance]) -> Iterator[EditPair]:
+    """The base of a group, which is its first member, beside each edit of another label."""
+    base, *edits = members
+    for edit in edits:
+        if edit.label is not base.label:
+            id_ = f"{base.theory_id}/{edit.version}"
+            yield (
+                replace(base, theory_id=id_, version=SIDES[0]),
+                replace(edit, theory_id=id_, version=SIDES[1]),
+            )
+
+
+def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
+    """The members of the pairs of all groups, whose members follow each other."""
+    return [
+        member
+        for _, group in groupby(instances, key=lambda one: one.theory_id)
+        for pair in pairs_of(tuple(group))
+        for member in pair
+    ]

@@ -10,10 +10,8 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.messages import ALONE, Demonstration, Messages
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import Decisive, Outline, PromptSet
-from interp_experiments.robustlr.english import sentence
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.proofs import proof_sets
+from interp_experiments.robustlr.language import Instance, Verdict, sentence
+from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
 

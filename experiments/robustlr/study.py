@@ -16,14 +16,13 @@ from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.prompts_table import prompts_item
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons
-from interp_experiments.robustlr.features import feature_table, guess_table
-from interp_experiments.robustlr.findings import findings, in_short
+from interp_experiments.robustlr.comparisons import comparisons, kinds
+from interp_experiments.robustlr.learning import maker_of
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -33,9 +32,13 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.sizes import size_table, training_sizes
-from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.tables import (
+    feature_table,
+    guess_table,
+    size_table,
+    training_sizes,
+)
+from interp_experiments.scaffold import paper_report
 
 THEORIES = (
     "theories: how many each set has; low and high: 95% interval, with the theory as the unit"
@@ -118,7 +121,8 @@ class RobustLRStudy(Study):
         theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
         compared = comparisons(results.rows)
         seed = folder.record.options.get("seed", 0)
-        return Report(
+        return paper_report(
+            folder,
             title="RobustLR",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
@@ -129,8 +133,8 @@ class RobustLRStudy(Study):
                 "guesses, to compare scores with. Published numbers are in rows of their own; they "
                 "were measured on other theories."
             ),
+            findings=finding_section(results, compared),
             sections=(
-                finding_section(results, compared),
                 contrast_section(results),
                 group_section(results),
                 equivalence_section(results),
@@ -140,18 +144,14 @@ class RobustLRStudy(Study):
                 *distractor_sections(results),
                 *size_sections(results),
                 feature_section(seed if isinstance(seed, int) else 0),
-                Section(
-                    "Prompts",
-                    "Those of the evaluation sets, without distractors.",
-                    (prompts_item(results.prompts, results.answers),),
-                ),
             ),
-            answer="\n\n".join(in_short(results, compared)),
+            answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
+            prompts=results.prompts,
+            answers=results.answers,
+            about_prompts="Those of the evaluation sets, without distractors.",
             names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
-            record=folder.provenance(),
-            problems=tuple(folder.problems()),
         )
 
 
@@ -159,7 +159,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     """What the comparisons that were named in advance show."""
     return Section(
         "Findings",
-        "\n\n".join(findings(results, compared)),
+        "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
@@ -387,7 +387,7 @@ def size_sections(results: Results) -> list[Section]:
 
 def feature_section(seed: int) -> Section:
     """Figure 8."""
-    maker = TheoryMaker("All", "train", seed, Words.of("real"))
+    maker = maker_of("All", "train", seed, None)
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",

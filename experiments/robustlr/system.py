@@ -11,10 +11,17 @@ from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.cut import StatementMaker
-from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of_all
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.evaluation_sets import (
+    EVALUATION_SETS,
+    EditPairMaker,
+    GroupMaker,
+    pairs_of_all,
+)
+from interp_experiments.robustlr.learning import (
+    SPLITS,
+    Split,
+    maker_of,
+)
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
@@ -24,8 +31,8 @@ from interp_experiments.robustlr.prompts import (
     to_prompt,
 )
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
-from interp_experiments.robustlr.training import SPLITS, Split, TheoryMaker
-from interp_experiments.robustlr.words import Vocabulary, Words
+from interp_experiments.robustlr.sampling import Vocabulary, Words
+from interp_experiments.robustlr.variants import CONTRAST_SETS
 
 DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
@@ -122,10 +129,7 @@ class TrainingSet(RobustLR):
         return pd.concat(splits, ignore_index=True)
 
     def _maker(self, seed: int, split: Split) -> Maker:
-        words = Words.of("real")
-        if self.distractors is None:
-            return TheoryMaker(self.set, split, seed, words)
-        return StatementMaker(self.set, split, seed, words, self.distractors)
+        return maker_of(self.set, split, seed, self.distractors)
 
 
 @dataclass(frozen=True)

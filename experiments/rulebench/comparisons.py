@@ -12,9 +12,10 @@ from itertools import combinations
 import pandas as pd
 
 from interp.analysis.contrasts import Difference, difference
+from interp.analysis.equivalence import UNTESTED
 from interp.analysis.groups import grouped
 from interp.console import counted
-from interp_experiments.named import family_table
+from interp_experiments.findings import family_table
 from interp_experiments.rulebench.results import RULE, Results
 
 _PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
@@ -60,6 +61,10 @@ MODELS = "Between models"
 """Every pair of models, with the golden rule and with few rules; answers are given at once."""
 
 
+_ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
+"""Subjects of sentences, most important first."""
+
+
 def comparisons(results: Results) -> pd.DataFrame:
     """One row per comparison, model and set: columns as of `named.family_table`.
 
@@ -69,6 +74,21 @@ def comparisons(results: Results) -> pd.DataFrame:
     keys = ["subject", "model", "set", "contrast", "name", "n"]
     found = [*_of_settings(results.texts), *_of_models(results.texts)]
     return family_table(found, keys)
+
+
+def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
+    return {subject: rows for subject, rows in found.items() if len(rows)}
+
+
+def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Those kinds of which a comparison was tested."""
+    return {
+        subject: rows
+        for subject, rows in kinds(table).items()
+        if (rows["verdict"] != UNTESTED).any()
+    }
 
 
 def _of_settings(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Difference]]:

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from interp_experiments.rulebench import kinds
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import Kind
+from interp_experiments.rulebench import items
+from interp_experiments.rulebench.items import Item, Kind, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinship import KinshipQuestions
-from interp_experiments.rulebench.string_game import StringGame
-from interp_experiments.rulebench.string_rules import string_rules
+from interp_experiments.rulebench.string_game import StringGame, string_rules
 
 _SEED = -1
 
@@ -246,12 +244,12 @@ def _factual(*written: Callable[[bool], Example]) -> Callable[[bool], Sequence[E
 
 
 _MADE: dict[str, Callable[[bool], Sequence[Example]]] = {
-    kinds.KINSHIP.name: _kinship,
-    kinds.CLUTRR.name: _kinship,
-    kinds.STRING_GAME.name: _string_game,
-    kinds.ULOGIC.name: _both(_ULOGIC),
-    kinds.DEER.name: _factual(*_DEER),
-    kinds.THEOREMQA.name: _factual(_THEOREMQA),
-    kinds.SALAD.name: _both(*_SALAD),
-    kinds.CAIL.name: _both(_CAIL),
+    items.KINSHIP.name: _kinship,
+    items.CLUTRR.name: _kinship,
+    items.STRING_GAME.name: _string_game,
+    items.ULOGIC.name: _both(_ULOGIC),
+    items.DEER.name: _factual(*_DEER),
+    items.THEOREMQA.name: _factual(_THEOREMQA),
+    items.SALAD.name: _both(*_SALAD),
+    items.CAIL.name: _both(_CAIL),
 }

@@ -1,4 +1,4 @@
-"""Families: who is what to whom, and how two relations compose.
+"""Families: who is what to whom, what it is called, and how two relations compose.
 
 Families grow from a couple by children, spouses and parents of those who have none, so that couples
 stay together, have all their children in common, and no relatives marry.
@@ -9,7 +9,37 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.relations import FEMALE, MALE, SEXES, word
+
+MALE, FEMALE = "male", "female"
+SEXES = (MALE, FEMALE)
+
+WORDS = {
+    "parent": ("father", "mother"),
+    "child": ("son", "daughter"),
+    "sibling": ("brother", "sister"),
+    "spouse": ("husband", "wife"),
+    "grandparent": ("grandfather", "grandmother"),
+    "grandchild": ("grandson", "granddaughter"),
+    "aunt or uncle": ("uncle", "aunt"),
+    "niece or nephew": ("nephew", "niece"),
+    "parent-in-law": ("father-in-law", "mother-in-law"),
+    "child-in-law": ("son-in-law", "daughter-in-law"),
+}
+"""Each type of relation with its words for a man and for a woman."""
+
+STEPCHILDREN = ("stepson", "stepdaughter")
+
+KINSHIPS = (
+    *(word for type_, words in WORDS.items() if type_ != "spouse" for word in words),
+    *STEPCHILDREN,
+)
+"""The twenty answers to CLUTRR's questions (Sinha et al. 2019)."""
+
+
+def word(type_: str, sex: str) -> str:
+    """What a relative of a type and sex is called, such as "aunt"."""
+    return WORDS[type_][SEXES.index(sex)]
+
 
 T = TypeVar("T")
 

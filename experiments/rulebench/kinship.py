@@ -17,11 +17,24 @@ from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebench.families import COMPOSED, Family, random_family
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import KINSHIP
-from interp_experiments.rulebench.relations import MALE, SEXES, WORDS, word
-from interp_experiments.rulebench.settings import HELD_OUT, Split
+from interp_experiments.rulebench.families import (
+    COMPOSED,
+    MALE,
+    SEXES,
+    WORDS,
+    Family,
+    random_family,
+    word,
+)
+from interp_experiments.rulebench.items import (
+    HELD_OUT,
+    KINSHIP,
+    Item,
+    Rule,
+    RuleSet,
+    Split,
+    Version,
+)
 
 HOPS = range(2, 11)
 

@@ -18,8 +18,16 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, read_bytes, reading
 from interp.prompts.files import DECODER, read_json
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import READ, Given, Kind, named
+from interp_experiments.rulebench.items import (
+    READ,
+    Given,
+    Item,
+    Kind,
+    Rule,
+    RuleSet,
+    Version,
+    named,
+)
 
 DATA, RULES = "test_data.json", "test_rule.json"
 

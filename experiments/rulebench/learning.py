@@ -20,14 +20,12 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.behaviour import FAILURES, behaviour
-from interp_experiments.rulebench.items import Item, RuleSet
-from interp_experiments.rulebench.kinds import BY_NAME
+from interp_experiments.rulebench.items import BY_NAME, Item, RuleSet
+from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
-from interp_experiments.rulebench.prompts import PREFIX, Asked, to_prompt
-from interp_experiments.rulebench.settings import DIRECT_TOKENS, Setting
-from interp_experiments.rulebench.settings import Split as RuleSplit
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Asked, Setting, to_prompt
+from interp_experiments.rulebench.reading import FAILURES, behaviour
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:

@@ -1,7 +1,14 @@
-"""What a study of RuleBench has measured: every text with its setting and how it was judged."""
+"""What a study of RuleBench has measured: every text with its setting and how it was judged.
 
-from collections.abc import Sequence
+A text that answers at once names no rule, but of kinship and StringGame each rule says what it
+would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
+execution error. Rules of the other sets do not say their answers in a form that can be compared.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import pandas as pd
 
@@ -9,8 +16,9 @@ from interp.errors import UserError
 from interp.report.run_tables import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
-from interp_experiments.rulebench.behaviour import behaviour
-from interp_experiments.rulebench.followed import followed
+from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
+from interp_experiments.rulebench.reading import behaviour
+from interp_experiments.rulebench.string_game import StringRule, string_rules
 
 STAGES = ("direct", "demonstrated", "thought")
 """Answers at once, without and with demonstrations; and answers after a chain of thought."""
@@ -27,6 +35,13 @@ RULE = "rule"
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _TEXTS = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
 
+RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
+
+OUTCOMES = (RIGHT, TRIGGERING, EXECUTION, "wrong", "no answer")
+"""A wrong answer is neither error where the set's rules do not say what they answer."""
+
+_CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
+
 
 @dataclass(frozen=True)
 class Results:
@@ -40,7 +55,7 @@ class Results:
     """The prompts that could not be measured, with the same columns and error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, prompt by prompt: the columns of
-    `interp.analysis.decisive.finds`, set, and outcome (of `followed.OUTCOMES`). Empty if nothing
+    `interp.analysis.decisive.finds`, set, and outcome (of `OUTCOMES`). Empty if nothing
     was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, one after the other."""
@@ -74,7 +89,7 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: nothing was measured yet.
+        UserError: nothing was measured yet, or by a version whose prompts lack a factor.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -121,4 +136,55 @@ def _found(study: StudyFolder) -> pd.DataFrame:
 
 
 def _texts(run: RunFolder) -> pd.DataFrame:
-    return run.table("completions", _TEXTS).merge(run.table("prompts")[_PROMPTS], on="prompt_id")
+    prompts = run.table("prompts")
+    if missing := [name for name in _PROMPTS if name not in prompts]:
+        raise UserError(
+            f"the prompts in {run.folder} lack {', '.join(missing)}: an earlier version of interp "
+            "measured them; run the study again with another --out"
+        )
+    return run.table("completions", _TEXTS).merge(prompts[_PROMPTS], on="prompt_id")
+
+
+def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
+    """One of `OUTCOMES`.
+
+    Args:
+        prompt: its row of the prompts table.
+        answer: what the parser found in the text; empty if it found nothing.
+        correct: whether it is the golden rule's.
+    """
+    if correct:
+        return RIGHT
+    if not answer:
+        return "no answer"
+    answers = [_answer(prompt, rule) for rule in _noise(prompt)]
+    if None in answers:
+        return "wrong"
+    return TRIGGERING if answer in answers else EXECUTION
+
+
+def _noise(prompt: pd.Series) -> Iterator[str]:
+    """The texts of the noise rules."""
+    number = 1
+    while pd.notna(start := prompt.get(f"noise{number}_start")):
+        yield prompt["text"][int(start) : int(prompt[f"noise{number}_end"])]
+        number += 1
+
+
+def _answer(prompt: pd.Series, rule: str) -> str | None:
+    """What one answers who follows a rule, whether it fits or not; None where it is not known.
+
+    A rule of StringGame without a number for the string is followed by no answer.
+    """
+    if prompt["set"] in (KINSHIP.name, CLUTRR.name):
+        found = _CONCLUSION.search(rule)
+        return found[1] if found else None
+    if prompt["set"] == STRING_GAME.name:
+        known = _by_text().get(rule)
+        return None if known is None else str(known.action.result(prompt["string"]))
+    return None
+
+
+@cache
+def _by_text() -> Mapping[str, StringRule]:
+    return {rule.rule.natural: rule for rule in string_rules().values()}

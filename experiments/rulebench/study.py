@@ -18,24 +18,15 @@ from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.prompts_table import prompts_item
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.comparisons import comparisons
-from interp_experiments.rulebench.findings import findings, in_short
-from interp_experiments.rulebench.items import RuleSet
-from interp_experiments.rulebench.kinds import Quantity
+from interp_experiments.rulebench.comparisons import comparisons, kinds, kinds_tested
+from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.results import (
-    ATTRIBUTION,
-    RULE,
-    STAGES,
-    Results,
-    read_results,
-)
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
     FORMS,
@@ -44,8 +35,17 @@ from interp_experiments.rulebench.settings import (
     THOUGHT,
     Setting,
 )
+from interp_experiments.rulebench.results import (
+    ATTRIBUTION,
+    OUTCOMES,
+    RULE,
+    STAGES,
+    Results,
+    read_results,
+)
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
-from interp_experiments.rulebench.tuning import Tuning, tunings
+from interp_experiments.rulebench.tables import Tuning, tunings
+from interp_experiments.scaffold import in_order, measured_and_published, paper_report
 
 FEW = Setting(quantity="few")
 
@@ -152,7 +152,8 @@ class RuleBenchStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         compared = comparisons(results)
-        return Report(
+        return paper_report(
+            folder,
             title="RuleBench",
             text=(
                 f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
@@ -161,8 +162,8 @@ class RuleBenchStudy(Study):
                 "golden rule as the unit, since questions about one rule are answered alike. "
                 "Published numbers are those of the paper's own data and parsers."
             ),
+            findings=finding_section(results, compared),
             sections=(
-                finding_section(results, compared),
                 dimension_section(results),
                 quantity_section(results),
                 form_section(results),
@@ -171,14 +172,14 @@ class RuleBenchStudy(Study):
                 behaviour_section(results),
                 *attribution_sections(results),
                 *tuning_sections(results, tunings(results.models)),
-                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
-            answer="\n\n".join(in_short(results.models, compared)),
+            answer="\n\n".join(named_in_brief(results.models, kinds_tested(compared))),
+            prompts=results.prompts,
+            answers=results.answers,
             names=NAMES,
             paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
             "Following of Large Language Models.",
-            record=folder.provenance(),
-            problems=(*folder.problems(), *left_out(folder)),
+            problems=left_out(folder),
         )
 
 
@@ -196,7 +197,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     """What the comparisons that were named in advance show."""
     return Section(
         "Findings",
-        "\n\n".join(findings(results.models, compared)),
+        "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
@@ -254,7 +255,7 @@ def quantity_section(results: Results) -> Section:
             TableItem(
                 "table4",
                 "All questions, and those with the rarest answers (Table 4)",
-                tables.measured_and_published(tables.long_tail(results), 4),
+                measured_and_published(tables.long_tail(results), tables.published(4)),
                 f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
                 "questions.",
             ),
@@ -272,7 +273,7 @@ def form_section(results: Results) -> Section:
             TableItem(
                 "table1",
                 "Accuracy by the form of the rules (Table 1)",
-                tables.measured_and_published(measured, 1),
+                measured_and_published(measured, tables.published(1)),
                 COUNTED,
             ),
         ),
@@ -304,7 +305,7 @@ def version_section(results: Results) -> Section:
             TableItem(
                 "table2",
                 "Accuracy with factual and counterfactual rules (Table 2)",
-                tables.measured_and_published(measured, 2),
+                measured_and_published(measured, tables.published(2)),
                 COUNTED,
             ),
         ),
@@ -332,7 +333,7 @@ def attribution_sections(results: Results) -> Iterator[Section]:
     """How much the golden rule is looked at, where answers were attributed."""
     if results.found.empty:
         return
-    by_outcome = decisive_table(tables.in_order_of_outcomes(results.found), ["outcome"])
+    by_outcome = decisive_table(in_order(results.found, {"outcome": OUTCOMES}), ["outcome"])
     summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
     yield Section(
         "Is the golden rule looked at?",
@@ -359,10 +360,8 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
     if not tuned:
         return
     cells = tables.accuracy(results)
-    on_string_game, in_domain = (
-        tables.tuning(cells, [one for one in tuned if one.is_string_game is which])
-        for which in (True, False)
-    )
+    on_string_game = tables.tuning(cells, [one for one in tuned if one.is_string_game])
+    in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
     yield Section(
         "What does tuning change?",
         "Models before (base) and after tuning on questions with golden and noise rules (irft).",
@@ -370,13 +369,15 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
             TableItem(
                 "table3",
                 "Tuned on StringGame: few rules, without demonstrations (Table 3)",
-                tables.measured_and_published(tables.tuned_on_string_game(on_string_game), 3),
+                measured_and_published(
+                    tables.tuned_on_string_game(on_string_game), tables.published(3)
+                ),
                 COUNTED,
             ),
             TableItem(
                 "table5",
                 "Tuned on questions of a set: golden and few rules (Table 5)",
-                tables.measured_and_published(tables.tuned_in_domain(in_domain), 5),
+                measured_and_published(tables.tuned_in_domain(in_domain), tables.published(5)),
                 f"Measured rows name the questions in trained_on; only the column of that set is "
                 f"in-domain. {COUNTED}",
             ),

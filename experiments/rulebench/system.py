@@ -14,13 +14,13 @@ from interp.prompts.systems import System
 from interp_experiments.rulebench.items import Item, RuleSet, Version
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
-from interp_experiments.rulebench.prompts import Questions
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     FORMS,
     RULES,
     THOUGHT,
     VERSIONS,
+    Questions,
     Setting,
 )
 from interp_experiments.rulebench.string_game import StringGame

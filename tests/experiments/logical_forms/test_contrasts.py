@@ -15,8 +15,8 @@ from interp_experiments.logical_forms.contrasts import (
 )
 from interp_experiments.logical_forms.effects import FACTORS, effects
 from interp_experiments.logical_forms.findings import findings
-from interp_experiments.logical_forms.perplexity import perplexity_correlations
-from interp_experiments.logical_forms.sections.perplexity import perplexity_section
+from interp_experiments.logical_forms.sections import perplexity_section
+from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from interp_experiments.logical_forms.forms import main_forms
-from interp_experiments.logical_forms.interpretations import names, verb_phrases
+from interp_experiments.logical_forms.language import names, verb_phrases
 from interp_experiments.organisms.families import train_tokenizer
 from interp_experiments.organisms.logic import (
     EXTRA_SHARE,

@@ -4,10 +4,10 @@ import pytest
 
 from interp.errors import UserError
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
+from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
 
 REAL = Words.of("real")
 
