@@ -6,7 +6,7 @@ its weight. Tests are over entity pairs, since prompts about one entity are answ
 is corrected over all tests of its table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -25,11 +25,12 @@ from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.system import NAMED
 from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
+from interp_experiments.scaffold import in_order
 
 CLUSTER, WEIGHT = "entity_pair", "weight"
 """Columns: a prompt's cluster, and how many prompts of the data set it represents."""
 
-_ORDER = {
+_ORDER: Mapping[str, Sequence[str]] = {
     "rule": RULES,
     "entity_group": ("geographical", "categorical"),
     "verb": tuple(NEGATIONS),
@@ -39,19 +40,8 @@ _ORDER = {
 """Values of each factor in the paper's order."""
 
 
-def in_order(
-    table: pd.DataFrame, factors: Sequence[str], *, models: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Rows in the order of the models, then of the factors' values in the paper."""
-    order = {name: _ORDER[name] for name in factors}
-    if models:
-        order = {"model": tuple(models), **order}
-    places = table.assign(
-        **{name: pd.Categorical(table[name], values) for name, values in order.items()}
-    )
-    if not order:
-        return table.reset_index(drop=True)
-    return table.loc[places.sort_values(list(order), kind="stable").index].reset_index(drop=True)
+def _order_of(factors: Sequence[str]) -> dict[str, Sequence[str]]:
+    return {name: _ORDER[name] for name in factors}
 
 
 NOT_SHOWN = "no difference shown"
@@ -109,7 +99,8 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
         cluster=CLUSTER,
         weight=WEIGHT,
     )
-    return in_order(table, factors, models=results.answers["model"].unique().tolist())
+    models = {"model": results.answers["model"].unique().tolist()}
+    return in_order(table, {**models, **_order_of(factors)}).reset_index(drop=True)
 
 
 def phrasings(results: Results) -> pd.DataFrame:
@@ -175,7 +166,8 @@ def composition(results: Results) -> pd.DataFrame:
     ).fillna({"entity_pairs": 0, "pairs_kept": 0, "data_set": 0.0})
     table.insert(4, "data_set_share", table["data_set"] / table["data_set"].sum())
     counts = ["entity_pairs", "pairs_drawn", "pairs_kept", "data_set"]
-    return in_order(table.astype(dict.fromkeys(counts, int)).reset_index(), factors)
+    table = table.astype(dict.fromkeys(counts, int)).reset_index()
+    return in_order(table, _order_of(factors)).reset_index(drop=True)
 
 
 def filters(results: Results) -> pd.DataFrame:

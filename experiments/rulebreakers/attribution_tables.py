@@ -1,7 +1,6 @@
 """Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from interp_experiments.rulebreakers.answer_tables import (
 )
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
+from interp_experiments.scaffold import published_table
 
 
 def model_level(
@@ -93,9 +93,7 @@ def model_correlations(results: Results) -> pd.DataFrame:
 
 def published_tables() -> pd.DataFrame:
     """The paper's Tables 2 and 3; which column is which method is inferred from Section 6."""
-    file = files("interp_experiments.rulebreakers") / "data" / "published_tables.csv"
-    with file.open(encoding="utf-8") as opened:
-        return pd.read_csv(opened)
+    return published_table("interp_experiments.rulebreakers", "published_tables.csv")
 
 
 def measured_and_published(results: Results) -> pd.DataFrame:

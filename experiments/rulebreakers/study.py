@@ -8,7 +8,6 @@ from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
-from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
@@ -31,6 +30,7 @@ from interp_experiments.rulebreakers.attribution_sections import (
 )
 from interp_experiments.rulebreakers.findings import findings
 from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.scaffold import paper_report
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 1440
@@ -82,8 +82,8 @@ class RulebreakersStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         pairs = len(results.prompts) // 2
-        found = "\n\n".join(findings(results))
-        return Report(
+        return paper_report(
+            folder,
             title="RULEBREAKERS",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
@@ -93,8 +93,8 @@ class RulebreakersStudy(Study):
                 "corrected by Holm's method over the tests of one table with the same family. "
                 "Numbers in brackets refer to the formulas of the paper."
             ),
+            findings=Section("Findings", "\n\n".join(findings(results))),
             sections=(
-                Section("Findings", found),
                 sample_section(results, model_parameters(folder.runs["answers"])),
                 accuracy_section(results),
                 sensitivity_section(results),
@@ -106,12 +106,10 @@ class RulebreakersStudy(Study):
                 phrasing_section(results),
                 entity_section(results),
                 example_section(results),
-                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
-            answer=found,
+            prompts=results.prompts,
+            answers=results.answers,
             names=NAMES,
             paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
             "Spot in Large Language Models' Reasoning with Formal Logic.",
-            record=folder.provenance(),
-            problems=tuple(folder.problems()),
         )
