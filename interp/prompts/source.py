@@ -1,4 +1,4 @@
-"""Where prompts come from, as data: a system, how many of its pairs, and a seed."""
+"""Where prompts come from: a system, a number of its pairs, and a seed."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,11 +37,13 @@ class PromptSource(Options):
     @model_validator(mode="before")
     @classmethod
     def _own_pairs(cls, given: Any) -> Any:
-        """Without a system that is named, a file of pairs is read by the system of such files."""
+        """If only a file of pairs is given, take the system that reads a user's own pairs."""
         if isinstance(given, Mapping) and "system" not in given:
             data = given.get("data")
-            if isinstance(data, str) and _holds_pairs(data):
-                return {**given, "system": OWN_PAIRS}
+            if isinstance(data, str):
+                from interp.prompts.own.pairs import holds_pairs
+
+                return {**given, "system": OWN_PAIRS} if holds_pairs(data) else given
         return given
 
     @model_validator(mode="after")
@@ -66,7 +68,7 @@ class PromptSource(Options):
         return prompts
 
     def whole(self) -> "PromptSet":
-        """All prompts that there are to draw from, not yet checked.
+        """All prompts to draw from, not yet checked.
 
         Raises:
             UserError: an unknown system, or data that cannot be read.
@@ -78,17 +80,10 @@ class PromptSource(Options):
         return system.prompts(seed=self.seed, data=self.data)
 
     def pairs(self, default: int | None) -> int | None:
-        """How many pairs are taken; None for all."""
+        """How many pairs to take; None for all."""
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """As many pairs of these prompts as the limit allows, spread evenly."""
+        """As many of these pairs as the limit says, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)
-
-
-def _holds_pairs(data: str) -> bool:
-    """See `interp.prompts.own.pairs.holds_pairs`; importing pandas takes a while."""
-    from interp.prompts.own.pairs import holds_pairs
-
-    return holds_pairs(data)
