@@ -37,7 +37,7 @@ DEFAULT_LIMIT = 240
 
 
 SHORT = 4
-"""The most sentences of a short theory beside those that decide its statement."""
+"""Maximum number of sentences in a short theory that do not decide its statement."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class TrainingSet:
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
     distractors: int | None = None
-    """Give each statement a theory of its own, with up to so many sentences beside those that
-    decide it; None where six statements share a whole theory, as published."""
+    """Give each statement its own theory, with at most this many sentences that do not decide it;
+    None if six statements share a whole theory, as published."""
 
     default_limit = DEFAULT_LIMIT
 
@@ -122,7 +122,7 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class EditPairs:
-    """Each base theory of the contrast sets beside each edit that changes its label."""
+    """Each base theory of the contrast sets, paired with each edit that changes its label."""
 
     name: str
 
@@ -152,7 +152,7 @@ class EditPairs:
         )
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated pairs in the authors' columns, and the set that each belongs to."""
+        """All generated pairs in the authors' columns, with their sets."""
         return rows_of(self._makers(seed))
 
     def _makers(self, seed: int) -> list[Maker]:

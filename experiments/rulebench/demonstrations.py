@@ -1,7 +1,7 @@
-"""Questions with correct answers that a model is shown first: generated, or written for this set.
+"""Demonstrations: questions with correct answers that precede a model's own.
 
-Kinship and StringGame show what their generators made, under a seed that no questions have; their
-rules prove the answers. Those of the other kinds are below.
+Those of kinship and StringGame are generated under a seed that no question has; their rules prove
+the answers. Those of the other kinds are written below.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,19 +19,19 @@ _SEED = -1
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that is answered, with its rules."""
+    """An answered question with its rules."""
 
     question: str
     golden: Rule
     noise: tuple[Rule, ...]
     steps: str
-    """How the golden rule leads to the answer, a sentence."""
+    """One sentence: how the golden rule leads to the answer."""
     answer: str
-    """As the model is to write it."""
+    """As the model should write it."""
 
 
 def examples(kind: Kind, *, counterfactual: bool) -> Sequence[Example]:
-    """The demonstrations of a kind; none where it has none of that version."""
+    """The demonstrations for a kind; empty if it has none of that version."""
     return _MADE[kind.name](counterfactual)
 
 

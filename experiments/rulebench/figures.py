@@ -15,7 +15,7 @@ from interp_experiments.rulebench.tables import DIMENSIONS
 
 
 def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The five dimensions of rule following, a line per model (Figure 2).
+    """The five dimensions of rule following, one line per model (Figure 2).
 
     `table` is `tables.dimensions(results)`. Accuracies are shown as they are; the paper stretches
     each dimension to the range of its models. A dimension that was not measured leaves a gap.
@@ -49,7 +49,7 @@ def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def accuracy_by_rules(table: pd.DataFrame) -> Axes:
-    """Accuracy with no, the golden, few and all rules, a panel per model (Figure 4).
+    """Accuracy with no, the golden, few and all rules, one panel per model (Figure 4).
 
     `table` is `tables.rule_quantities(cells)`.
     """
@@ -58,7 +58,7 @@ def accuracy_by_rules(table: pd.DataFrame) -> Axes:
 
 
 def accuracy_by_thought(table: pd.DataFrame) -> Axes:
-    """Accuracy with and without chain of thought, a panel per model (Figure 5).
+    """Accuracy with and without chain of thought, one panel per model (Figure 5).
 
     `table` is `tables.thoughts(cells)`.
     """
@@ -67,7 +67,7 @@ def accuracy_by_thought(table: pd.DataFrame) -> Axes:
 
 
 def kinds_of_failure(table: pd.DataFrame) -> Axes:
-    """Each kind of failure as a share of all failures, a panel per model (Figure 6).
+    """Each kind of failure as a share of all failures, one panel per model (Figure 6).
 
     `table` is `tables.failures(results)`.
     """
