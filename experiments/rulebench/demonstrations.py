@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from interp_experiments.rulebench import items
 from interp_experiments.rulebench.items import Item, Kind, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinship import KinshipQuestions
+from interp_experiments.rulebench.kinship import KinshipQuestions, with_article
 from interp_experiments.rulebench.string_game import StringGame, string_rules
 
 _SEED = -1
@@ -49,7 +49,7 @@ def _kinship(counterfactual: bool) -> Sequence[Example]:
 def _chain(questions: KinshipQuestions, item: Item) -> str:
     story, names = questions.stories[item.id], questions.names(item.id)
     steps = [
-        f"{names[a]} has {'an' if word[0] in 'aeiou' else 'a'} {word} {names[b]}"
+        f"{names[a]} has {with_article(word)} {names[b]}"
         for (a, b), word in zip(pairwise(story.people), story.words, strict=True)
     ]
     first, last = names[story.people[0]], names[story.people[-1]]

@@ -288,7 +288,7 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
     letters = ascii_uppercase[: len(body.words) + 1]
     first, last = letters[0], letters[-1]
     steps = list(zip(letters, letters[1:], body.words, strict=False))
-    has = ", ".join(f"{a} has {_article(r)} {r} {b}" for a, b, r in steps)
+    has = ", ".join(f"{a} has {with_article(r)} {b}" for a, b, r in steps)
     sexes = f"{first} is {body.first}, {last} is {body.last}"
     facts = [f"{r}({a}, {b})" for a, b, r in steps]
     facts += [f"{body.first}({first})", f"{body.last}({last})"]
@@ -299,8 +299,9 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
     )
 
 
-def _article(noun: str) -> str:
-    return "an" if noun[0] in "aeiou" else "a"
+def with_article(noun: str) -> str:
+    """Such as "an aunt"."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 @cache

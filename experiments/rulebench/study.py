@@ -1,11 +1,11 @@
 """The study of RuleBench: what is measured, and what the report shows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
-from matplotlib.axes import Axes
 from pydantic import Field
 
 from interp import texts
@@ -247,11 +247,12 @@ def quantity_section(results: Results) -> Section:
         "Do rules help?",
         "Without demonstrations, in natural language. n counts questions.",
         (
-            *_figure(
+            *_bars(
                 "figure4_rules",
                 "Accuracy by rules that are shown (Figure 4)",
                 table,
-                figures.accuracy_by_rules,
+                y="accuracy",
+                hue="rules",
             ),
             TableItem(
                 "table4",
@@ -287,11 +288,12 @@ def thought_section(results: Results) -> Section:
     return Section(
         "Does a chain of thought help?",
         "With demonstrations. n counts questions.",
-        _figure(
+        _bars(
             "figure5_thought",
             "Accuracy with and without chain of thought (Figure 5)",
             table,
-            figures.accuracy_by_thought,
+            y="accuracy",
+            hue="setting",
         ),
     )
 
@@ -322,8 +324,12 @@ def behaviour_section(results: Results) -> Section:
         "an execution error if it applies the golden one; otherwise it names no rule. Few rules, "
         "with demonstrations and a chain of thought; counterfactual if a set has such rules.",
         (
-            *_figure(
-                "figure6_failures", "Kinds of failure (Figure 6)", table, figures.kinds_of_failure
+            *_bars(
+                "figure6_failures",
+                "Kinds of failure (Figure 6)",
+                table,
+                y="share_of_failures",
+                hue="behaviour",
             ),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
         ),
@@ -387,8 +393,9 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
     )
 
 
-def _figure(
-    name: str, title: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], Axes]
+def _bars(
+    name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
 ) -> tuple[FigureItem, ...]:
-    """A figure of a table, if it has rows."""
-    return () if table.empty else (FigureItem(name, title, lambda: draw(table)),)
+    """A figure of `figures.bars_by_set`, if the table has rows."""
+    draw = partial(figures.bars_by_set, table, y=y, hue=hue)
+    return () if table.empty else (FigureItem(name, title, draw),)
