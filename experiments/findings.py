@@ -24,8 +24,8 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: what is compared, and the fields of its `Difference`.
 
-    p_holm beside p is corrected over all rows (Holm, 1979); verdict after excluded_above is by it,
-    in the words of `interp.analysis.equivalence`.
+    p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, follows
+    from it, in the words of `interp.analysis.equivalence`.
 
     Args:
         found: what is compared, as values of the keys, and the difference.
@@ -44,11 +44,11 @@ EXPLORATORY = (
     "exploratory finding in more than 5% of cases (docs/statistics.md says in how many): such a "
     "finding is a question to the next run."
 )
-"""What keeps apart the contrasts that were named in advance from all other tests."""
+"""Separates the contrasts that were named in advance from all other tests."""
 
 
 def organisms(models: Sequence[str]) -> list[str]:
-    """What cannot be concluded from models that were made for this project."""
+    """What models made for this project do not show."""
     made = [model for model in models if model.startswith(PREFIX)]
     if not made:
         return []
@@ -81,7 +81,7 @@ NAMED_IN_ADVANCE = (
     f"difference of interest is {SMALLEST:g}; where none is shown, two one-sided tests, each at 5% "
     "and not corrected, exclude all differences outside of the range that is given."
 )
-"""What a table of named comparisons is, above its findings."""
+"""How to read named comparisons; it precedes their findings."""
 
 
 def named_in_brief(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -109,8 +109,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     the n of the one with the fewest clusters.
 
     Args:
-        rows: rows of `named.family_table`, with name (of what is compared) and n (such as "40
-            theories").
+        rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
     """
     tested = rows[rows["verdict"] != UNTESTED]
@@ -137,7 +136,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
 
 
 def in_full(rows: pd.DataFrame, subject: str) -> str:
-    """Every comparison of one kind: shown, left open or excluded, or not tested."""
+    """Every comparison of one kind: a difference shown, left open or excluded, or not tested."""
     shown = rows[rows["verdict"] == DIFFERENT]
     untested = rows[rows["verdict"] == UNTESTED]
     others = rows.drop([*shown.index, *untested.index])

@@ -33,17 +33,17 @@ LIMITS = (
     f"{SMALLEST:g} or more is excluded; open, where neither is. Differences below excluded_below "
     "and above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
 )
-"""What tables of pairwise tests say where no difference is shown."""
+"""How to read the verdicts of pairwise tests."""
 
 
 def valid_section(found: Contrasts | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     text = (
         "Means of the questions whose answer is Yes, as they are: modalities and argument forms "
-        "are not compared at equal perplexity, most of which a question's form makes. "
+        "are not compared at equal perplexity, since most of it comes from a question's form. "
         f"With at least {MIN_GROUPS} models each contrast is made for every model, and the models "
-        "are the observations; with fewer the interpretations are, and the tests are about these "
-        "models alone."
+        "are the observations; with fewer, the interpretations are, and the tests only concern "
+        "these models."
     )
     if isinstance(found, str):
         return Section("Differences between valid forms", f"{text} There are none: {found}.")
@@ -98,7 +98,7 @@ def models_section(results: Results) -> Section:
     return Section(
         "Each model, and models in general",
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
-        "contrasts, of each model alone with errors robust to interpretations, then over models, "
+        "contrasts, first for each model, with errors robust to interpretations, then over models, "
         "each of which counts as one: Student's t with one degree of freedom less than models. "
         "estimate is the mean over models, tau the standard deviation of the true contrasts "
         "between them, I2 the share of variance that is between models, and predicted_low to "
@@ -121,7 +121,7 @@ def adjusted_section(results: Results) -> Section:
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
         "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
-        "beside modality and argument form. Perplexity is in standard deviations from the mean of "
+        "next to modality and argument form. Perplexity is in standard deviations from the mean of "
         "the model's own questions: per-token perplexities of different tokenizers are not "
         "comparable. The effects of modality and argument form vary by model where there are at "
         f"least {MIN_GROUPS} models. An adjusted mean is that at mean perplexity. Forms differ in "
@@ -186,7 +186,7 @@ def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | 
 
 
 def remark(found: Effects | str) -> str:
-    """A sentence on the limits of a fit, or why there is none; empty if nothing is to note."""
+    """A sentence on the limits of a fit, or why there is none; mostly empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Of this fit: {found.model.note}." if found.model.note else ""

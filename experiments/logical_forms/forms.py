@@ -62,11 +62,11 @@ class Form:
     modality: str
     """One of `MODALITIES`."""
     schema: str
-    """What the argument is called within its set, such as "vL" or "spurious"."""
+    """Name of the argument within its set, such as "vL" or "spurious"."""
     side: str
     """Which side of a pair it is."""
     group: str
-    """The level of the factor argument form."""
+    """Level of the factor argument form."""
     argument: Argument
     consequence: Consequence = "local"
 

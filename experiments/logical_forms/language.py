@@ -98,15 +98,14 @@ def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
 def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
     """The interpretations of a seed: p and q with different names and different verb phrases.
 
-    Both vocabularies give the same names and the same places in the list of phrases. The only
-    source of chance is `random.Random.random`, whose sequence Python guarantees.
+    Both vocabularies give the same names and the same places in the list of phrases.
     """
     rng = random.Random(f"interpretations {seed}")
     return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]
 
 
 def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
-    """One interpretation, drawn evenly."""
+    """One interpretation, uniformly drawn."""
     people, actions = two_of(names(), rng), two_of(phrases, rng)
     return {
         atom: Event(name, phrase) for atom, name, phrase in zip("pq", people, actions, strict=True)
@@ -114,6 +113,6 @@ def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation
 
 
 def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
-    """Two different items, drawn evenly."""
+    """Two different items, uniformly drawn."""
     first, second = below(rng, len(items)), below(rng, len(items) - 1)
     return items[first], items[second + (second >= first)]

@@ -140,10 +140,10 @@ def event_roles(
 
 
 class EventDonors:
-    """Other interpretations of a prompt's form, none of whose events is one of its own.
+    """Other interpretations of a prompt's form, without any event of the prompt.
 
-    In an order drawn by the interpretation, so that a theorem and its fallacy have donors of the
-    same events.
+    Their order is drawn for each interpretation, so that a theorem and its fallacy have donors
+    about the same events.
     """
 
     def __init__(

@@ -72,11 +72,7 @@ class Results:
 
     @property
     def competent(self) -> list[str]:
-        """The models that mixed models are fitted to.
-
-        They answer the questions of the main set by Yes or No, and read them better than guessing
-        does: see `incompetence`.
-        """
+        """The models that mixed models are fitted to: those without a reason in `incompetence`."""
         return [model for model, why in self.incompetence.items() if not why]
 
     @cached_property
@@ -104,10 +100,7 @@ class Results:
 
 
 def typical_perplexity(rows: Any) -> pd.Series:
-    """The geometric mean of the perplexities of each group of rows.
-
-    That is exp of their mean surprisal per token: no single question decides it.
-    """
+    """The geometric mean of the perplexities in each group of rows: exp of their mean surprisal."""
     means: pd.Series = np.exp(rows["perplexity"].agg(lambda values: np.log(values).mean()))
     return means
 
@@ -122,10 +115,10 @@ def _why_incompetent(answered: float, perplexity: float, vocabulary: int) -> str
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs of which a side is missing are left out.
+    """The results of a study, finished or not; pairs that lack a side are left out.
 
     Raises:
-        UserError: a stage in which nothing was measured yet.
+        UserError: a stage without any result yet.
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
@@ -151,7 +144,7 @@ def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def planted(results: Results) -> dict[str, pd.DataFrame]:
-    """The forms that were planted in packaged organisms of this system, by model."""
+    """The forms planted in each packaged organism of this system, by model."""
     cards = {name: organism_card(name) for name in results.models if name.startswith(PREFIX)}
     return {
         name: pd.DataFrame(card["forms"])[["form", "planted_yes"]]

@@ -138,7 +138,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
             ),
             TableItem(
                 "detection",
-                "Valid arguments told from invalid ones",
+                "How well valid arguments are distinguished from invalid ones",
                 tables.detection(results),
                 "auroc: probability that a valid argument has a larger share of Yes than an "
                 "invalid one. d_prime and bias: of the greedy answers, d' and c of signal "
@@ -196,7 +196,7 @@ def distribution_section(results: Results) -> Section:
 
 
 def planted_sections(results: Results) -> list[Section]:
-    """What the organisms of this system were made to answer, and what they answer."""
+    """What each organism of this system was trained to answer, and what it answers."""
     table = tables.planted_and_measured(results)
     return [
         Section(

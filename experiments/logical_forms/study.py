@@ -46,11 +46,11 @@ from interp_experiments.logical_forms.tables import perplexity_correlations
 from interp_experiments.scaffold import paper_report
 
 DEFAULT_LIMIT = 480
-"""Pairs: each of the 24 forms under forty interpretations."""
+"""In pairs: each of the 24 forms under forty interpretations."""
 
 NAMES = {
     "accuracy": "soft accuracy, where hard is not said",
-    "effect": "what a factor adds to the mean of a mixed model, for all models alike",
+    "effect": "what a factor adds to the mean of a mixed model, the same for all models",
     "soft accuracy": "the correct answer's share of the probability of Yes and No together",
     "hard accuracy": "share of questions whose most probable token is the correct answer",
     "share": "a part of a whole, from 0 to 1",
@@ -64,7 +64,7 @@ NAMES = {
     "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
     "⊢": "what is left of it entails what is right of it; ⊬: it does not",
     "interpretation": "the events that stand for p and q in a question; one cluster",
-    "nonsense": "the same questions with invented words, a set of its own",
+    "nonsense": "the same questions with invented words, a separate set",
 }
 """Words of the report's page."""
 

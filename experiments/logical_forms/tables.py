@@ -24,7 +24,7 @@ from interp_experiments.logical_forms.results import (
 from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
-"""Shares of an answer nearer to 0 or 1 count as this near, so that their log-odds are finite."""
+"""Shares are kept this far from 0 and 1, so that their log-odds are finite."""
 
 FORM_CHANGES = [
     *(
@@ -77,8 +77,8 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     """The means of `accuracy` with 95% intervals, soft and hard.
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations. Those of hard accuracy, which is right or wrong, are intervals of
-    proportions: none ends below 0, and one without a right answer is no point.
+    n, interpretations. Those of hard accuracy are intervals of proportions:
+    they stay between 0 and 1, and keep some width where no answer is right.
     """
     by = ["model", "factor", "level"]
     parts = []
@@ -157,7 +157,7 @@ def by_form(results: Results) -> pd.DataFrame:
 
 
 def affirmation(results: Results) -> pd.DataFrame:
-    """The inclination to one answer apart from the ability, by model and modality, in log-odds.
+    """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
     Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
     and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
@@ -184,10 +184,10 @@ def affirmation(results: Results) -> pd.DataFrame:
 
 
 def detection(results: Results) -> pd.DataFrame:
-    """How well valid arguments are told from invalid ones, by model and modality.
+    """How well valid arguments are distinguished from invalid ones, by model and modality.
 
-    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes, d' and
-    bias of the greedy answers, of which one that is neither Yes nor No counts as not Yes.
+    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes; d' and
+    bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
     """
     rows = results.scores["questions"]
     rows = rows[rows["model"].isin(results.competent)]
@@ -232,7 +232,7 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
 RESAMPLES = 2_000
 
 TOGETHER = "all that answer and read"
-"""Stands for a model's name where models are taken together."""
+"""The model's name in rows over several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "valid forms": (True, ()),
@@ -240,7 +240,7 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "within valid forms": (True, ("model", "form")),
     "within all forms": (False, ("model", "form")),
 }
-"""Which questions: only valid ones, and what they are ranked within."""
+"""Selection of questions: whether only valid ones, and within what they are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -268,8 +268,8 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
     """Spearman's rho of relative perplexity and soft accuracy, with a bootstrap over clusters.
 
-    `within` names columns in whose groups the ranks are taken and centred: rho is then the mean of
-    those of the groups, if these are of equal size.
+    `within` names columns; ranks are taken and centred within their groups. For groups of equal
+    size rho is then the mean of the groups' rho.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
     ranks = np.column_stack(

@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
-A group is drawn until the solver confirms every label of it. Groups do not depend on each other, so
-that any of them can be made alone, and a smaller set is the beginning of a larger one.
+A group is drawn until the solver confirms all its labels. Groups do not depend on each other, so
+any of them can be made alone, and a smaller set is the beginning of a larger one.
 """
 
 import random
@@ -29,14 +29,14 @@ from interp_experiments.robustlr.variants import (
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 
 INSTANCES = 20_000
-"""Instances of each published set (Table 8); the sets here hold as many as whole groups allow."""
+"""Instances in each published set (Table 8); here as many as whole groups allow."""
 
 _TWO = (Verdict.TRUE, Verdict.FALSE)
 _BASE_LABELS = dict.fromkeys(EVALUATION_SETS, _TWO) | {"C-ES": (*_TWO, Verdict.UNKNOWN)}
 
 
 class Member(NamedTuple):
-    """What the members of a group differ in."""
+    """How one member of a group differs from the others."""
 
     version: str
     group: str
@@ -53,7 +53,7 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether theories keep sentences that do not decide. Otherwise contrast sets keep only the
+    """Whether theories keep sentences that decide nothing. Otherwise contrast sets keep only the
     base's proof; equivalence sets keep what the statement could be derived from, and the
     paraphrased rules."""
 
@@ -87,7 +87,7 @@ class GroupMaker:
                 return tuple(self._instance(index, base, member) for member in members)
 
     def _attempt(self, rng: random.Random, base: Verdict) -> list[Member] | None:
-        """A group; None where the drawn theory allows none, or is too large to enumerate."""
+        """A group; None if the drawn theory allows none, or is too large to enumerate."""
         try:
             draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
             members = draw(rng, base)
@@ -142,7 +142,7 @@ class GroupMaker:
 def draw_last_rule(
     rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
 ) -> Rule | None:
-    """One of the rules that proves something, so that half of the statements are negated."""
+    """One of the rules that prove something; half of the statements are negated."""
     negated = happens(rng, 0.5)
     proved = set(sampled.proved)
     fitting = [
@@ -154,7 +154,7 @@ def draw_last_rule(
 
 
 def statement_of(rule: Rule, base: Verdict) -> Literal:
-    """What a rule's head makes True, or False."""
+    """The statement that a rule makes True, or False."""
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
@@ -187,7 +187,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which a second rule is given the body of the last one."""
+    """A theory whose second rule gets the body of the last one."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -202,7 +202,7 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which what the last rule proves follows from another literal alone, too."""
+    """A theory where the conclusion of the last rule also follows from another literal alone."""
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if rule.simple]
     rule = draw_last_rule(rng, sampled, base, simple)
@@ -225,7 +225,7 @@ _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pa
 
 
 def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
-    """The rules that the statement could be derived by, step by step, and the facts for them."""
+    """The rules that could derive the statement, step by step, and their facts."""
     reached, rules = {statement.predicate}, set[Rule]()
     while True:
         more = {
@@ -282,7 +282,7 @@ class EditPairMaker:
 
 
 def pairs_of(members: Sequence[Instance]) -> Iterator[EditPair]:
-    """The base of a group, which is its first member, beside each edit of another label."""
+    """The base of a group (its first member) with each edit that has another label."""
     base, *edits = members
     for edit in edits:
         if edit.label is not base.label:
@@ -294,7 +294,7 @@ def pairs_of(members: Sequence[Instance]) -> Iterator[EditPair]:
 
 
 def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
-    """The members of the pairs of all groups, whose members follow each other."""
+    """The members of the pairs of all groups; members of a group follow each other."""
     return [
         member
         for _, group in groupby(instances, key=lambda one: one.theory_id)

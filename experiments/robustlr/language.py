@@ -9,7 +9,7 @@ Operator = OneOf["and", "or"]
 
 
 class Verdict(StrEnum):
-    """What a theory says of a statement."""
+    """What a theory says about a statement."""
 
     TRUE = "True"
     FALSE = "False"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
     @property
     def negated(self) -> "Verdict":
-        """What the theory says of the statement's negation."""
+        """What the theory says about the statement's negation."""
         return _NEGATED[self]
 
 
@@ -33,7 +33,7 @@ LABELS = tuple(verdict.value for verdict in Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An adjective of somebody, tall(Anna), or a relation of two people, sister(Anna, Bob)."""
+    """An adjective about one person, tall(Anna), or a relation of two, sister(Anna, Bob)."""
 
     word: str
     subject: str
@@ -200,13 +200,13 @@ class Instance:
     def alone(
         cls, theory_id: str, set_: str, version: str, theory: Theory, question: "Question"
     ) -> "Instance":
-        """A question that is no variant of another: its own base."""
+        """A question without variants, which is its own base."""
         statement, label = question
         return cls(theory_id, set_, version, label.value, label, theory, statement, label)
 
     @property
     def id(self) -> str:
-        """Its name among all instances."""
+        """Unique among all instances."""
         return f"{self.theory_id}/{self.version}"
 
     @property

@@ -3,13 +3,13 @@
 The four sets are balanced, in splits that share no theory.
 
 Each theory has six statements: a literal that it proves without negation and one with negation
-(True), the negations of both (False), and one of either kind of which it says nothing (Unknown).
+(True), the negations of both (False), and one of either kind that it does not decide (Unknown).
 So within every theory each label has the same count of everything that can be counted in theory
 and statement: no such count can give the label away. Theories that do not have these literals are
 dropped.
 
-A theory belongs to the split that a hash of its sentences says, whatever their order or wording.
-So splits share none, and any group can be made alone.
+A hash of a theory's sentences, independent of their order and wording, decides its split. So
+splits share no theory, and any group can be made alone.
 """
 
 import hashlib
@@ -49,8 +49,7 @@ TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
 """Name of a set to the operators that join literals of a body; all have negation."""
 
 SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
-"""Instances of each published split (Table 7); the splits here hold as many as whole theories
-allow."""
+"""Instances in each published split (Table 7); here as many as whole theories allow."""
 
 _VERSIONS = (
     "true",
@@ -71,10 +70,10 @@ class TheoryMaker:
     seed: int
     words: Words
     theories: int | None = None
-    """How many there are; as many as published if None."""
+    """How many theories; as many as published if None."""
 
     versions = _VERSIONS
-    """The label of each statement, and whether it has a negation."""
+    """The label of each statement, and whether it is negated."""
 
     def __len__(self) -> int:
         return SPLITS[self.split] // len(_VERSIONS) if self.theories is None else self.theories
@@ -104,7 +103,7 @@ Statements = tuple[Question, ...]
 
 
 def balanced(rng: random.Random, sampled: Sampled) -> Statements | None:
-    """Six statements with their labels, in the order of the versions; None where there are none."""
+    """Six statements with their labels, in the order of the versions; None if there are fewer."""
     affirmed, denied = (
         some(rng, [one for one in sampled.proved if one.positive is positive], 1)
         for positive in (True, False)
@@ -126,7 +125,7 @@ def balanced(rng: random.Random, sampled: Sampled) -> Statements | None:
 
 
 def split_of(theory: Theory) -> Split:
-    """The split that a theory belongs to: each has a third of all theories."""
+    """The split that a theory belongs to; each split has a third of all theories."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]
@@ -158,8 +157,8 @@ class StatementMaker:
     seed: int
     words: Words
     distractors: int
-    """The most sentences that are kept beside those that decide the statement: a number up to it is
-    drawn."""
+    """Maximum number of sentences kept that do not decide the statement; the number kept is drawn
+    uniformly from 0 to this."""
     statements: int = 0
 
     versions: ClassVar[tuple[str, ...]] = (STATEMENT,)
@@ -190,9 +189,9 @@ class StatementMaker:
 
 
 def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:
-    """A theory without all but a number of the sentences that decide nothing about a statement.
+    """A theory cut to what decides a statement, and `distractors` other sentences.
 
-    Of a statement that no rule concludes one sentence that mentions it is kept.
+    If no rule concludes the statement, one sentence that mentions it is kept.
     """
     needed: Set[Literal | Rule] = sources(theory, statement) or _mentioning(rng, theory, statement)
     others = [sentence for sentence in theory.sentences if sentence not in needed]
@@ -223,8 +222,8 @@ def maker_of(
         set_: name of the training set.
         split: train, dev or test.
         seed: of the drawn theories.
-        distractors: give each statement its own theory, with up to so many sentences that do not
-            decide it; None where six statements share a whole theory.
+        distractors: give each statement its own theory, with at most this many sentences that do
+            not decide it; None if six statements share a whole theory.
         theories: how many, or six times as many short ones; as many as published if None.
     """
     words = Words.of("real")
@@ -250,8 +249,8 @@ class RobustLRTraining(TrainSpec):
     """theories of each held-out split, each with six statements"""
 
     distractors: Annotated[int, Field(ge=0, le=MOST_DISTRACTORS)] | None = None
-    """give each statement a theory of its own, with up to so many sentences beside those that
-    decide it (default: six statements share a whole theory, as published)"""
+    """give each statement its own theory, with at most this many sentences that do not decide it
+    (default: six statements share a whole theory, as published)"""
 
     def prompts(self, split: Split) -> PromptSet:
         """The statements of a split's theories; no theory is in two splits."""

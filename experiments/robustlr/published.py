@@ -304,8 +304,8 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
-            f"{shortened(other.key.group, 60)!r} is no paraphrase of its base; expected the same "
-            "facts and statement, and the contrapositives of all rules, or two rules as one"
+            f"{shortened(other.key.group, 60)!r} is not a paraphrase of its base; expected the "
+            "same facts and statement, and the contrapositives of all rules, or two rules as one"
         )
     return [
         _instance(base, set_=name, group="base", base=base.label),

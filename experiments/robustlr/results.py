@@ -32,15 +32,16 @@ class Results:
     """One row per model and instance, by stage.
 
     Columns are model, prompt_id, pair_id (the theory), side (the version), set, group, base_label,
-    gold and answer (empty where the likeliest token is no answer, or where there is an error).
+    gold and answer (empty if the most probable token is not an answer, or after an error).
     """
 
     rows: Mapping[str, pd.DataFrame]
     notes: Sequence[str]
-    """A line on the prompts of a model that have no answer, or an error; they count as wrong."""
+    """Lines on prompts without an answer or with an error, by model; these count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How attribution methods rank the proof of short theories, prompt by prompt: the columns of
-    `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if none was."""
+    """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
+    `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if nothing was
+    attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -104,10 +105,10 @@ def _notes(answers: pd.DataFrame) -> list[str]:
 
 
 OF_BASE = ("always the base's label", "always the base's negated")
-"""Guesses that know the label of each theory's base alone."""
+"""Guesses that know only the label of each theory's base."""
 
 BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
-"""Guesses that read nothing, and those."""
+"""Guesses that read nothing, then those of `OF_BASE`."""
 
 
 def weighted_f1(

@@ -30,7 +30,7 @@ from interp_experiments.robustlr.language import (
 )
 
 Vocabulary = OneOf["real", "nonce"]
-"""Column of the data file: English words, or invented ones, which nobody knows anything about."""
+"""Column of the data file: English words, or invented ones."""
 
 PEOPLE = 5
 """Names that a theory draws its people from."""
@@ -70,10 +70,10 @@ class Words:
 
 
 PREDICATES = (10, 30)
-"""Least and largest number of predicates."""
+"""Minimum and maximum number of predicates."""
 
 DEPTH = 5
-"""Largest number of layers: the last is so many steps less one from the facts."""
+"""Maximum number of layers; the first holds the facts."""
 
 NEGATED = 0.3
 """Probability that a predicate occurs in negation."""
@@ -86,13 +86,13 @@ OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A theory, and its literals by the labels that they were drawn with."""
+    """A theory, and its literals by drawn label."""
 
     theory: Theory
     people: list[str]
     proved: tuple[Literal, ...]
     unproved: tuple[Literal, ...]
-    """Those that the theory mentions."""
+    """Only those that the theory mentions."""
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
@@ -130,7 +130,7 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
 def draw_predicates(
     rng: random.Random, words: Words, people: list[str], number: int
 ) -> list[Predicate]:
-    """So many different predicates."""
+    """`number` different predicates."""
     drawn: dict[Predicate, None] = {}
     while len(drawn) < number:
         drawn[words.predicate(rng, people)] = None
@@ -143,7 +143,7 @@ def draw_rule(
     candidates: Sequence[Literal],
     allowed: Sequence[Operator],
 ) -> Rule | None:
-    """A rule with one or two of the candidates in its body; None where none is allowed."""
+    """A rule with one or two of the candidates in its body; None if none is allowed."""
     body = tuple(some(rng, candidates, 1 + below(rng, 2)))
     operator = pick(rng, OPERATORS) if len(body) > 1 else "and"
     if not body or (len(body) > 1 and operator not in allowed):

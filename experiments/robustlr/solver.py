@@ -3,7 +3,7 @@
 Classical propositional logic, by truth tables:
 
 1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
-2. Propagate units: what facts and rules say of single predicates needs no table.
+2. Propagate units: what facts and rules say about single predicates needs no table.
 3. Cut the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
    predicates, so that one operation of Python's long integers handles all assignments.
@@ -78,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """What the theory says of a statement: Unknown where it says nothing.
+        """What the theory says about a statement; Unknown if it says nothing.
 
         Raises:
             UserError: the theory contradicts itself, and so entails everything.
@@ -99,7 +99,7 @@ class Worlds:
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
-    """What a theory says of a statement (Section 2).
+    """What a theory says about a statement (Section 2).
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -214,14 +214,14 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Ways to leave sentences out that are tried in search of further sets."""
+"""Maximum number of ways to leave sentences out in the search for further sets."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences with the theory's verdict; empty where that is Unknown.
 
-    Of several sets it is one that propagation of units finds first: facts are tried before rules,
-    each in its order.
+    Among several sets it is one that propagation of units finds first; sentences are left out in
+    order, facts before rules.
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -241,8 +241,8 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
     """The minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
 
-    All of them, unless more than `MOST_TRIED` ways to leave sentences out would have to be tried,
-    which double with each further set; then those that are found by so many.
+    The search stops after `MOST_TRIED` ways to leave sentences out, which double with each further
+    set, with what was found by then.
 
     Raises:
         UserError: as `proof_set`.
@@ -276,7 +276,7 @@ def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
         literal = waiting.pop()
         clause = worlds.known[literal]
         used.add(theory.sentences[clause.sentence])
-        behind = {-other for other in clause.literals if other != literal} - seen
-        seen |= behind
-        waiting += behind
+        needed = {-other for other in clause.literals if other != literal} - seen
+        seen |= needed
+        waiting += needed
     return frozenset(used)

@@ -48,26 +48,25 @@ COUNTED = 300
 """Theories of the training set All whose features are counted."""
 
 NAMES = {
-    "accuracy": "of a count: share of statements whose label the best guess from it alone names",
-    "score": "of answers: f1 or consistency; of a sentence: what an attribution method gives it",
-    "theory": "facts and rules that a statement is judged by; with its variants it is a group",
+    "accuracy": "for a count: share of statements whose label the best guess from it alone names",
+    "score": "for answers: f1 or consistency; for a sentence: what an attribution method gives it",
+    "theory": "facts and rules that a statement is judged by; with its variants a group",
     "side": "which member of its group a prompt is, such as base or neg1",
-    "base": "the theory that the others of its group are edits or paraphrases of",
+    "base": "the theory of a group whose edits or paraphrases the others are",
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
     "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
     "one body",
     "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
     "rounded is rounded by theory first, as the authors' code does it",
-    "consistency": "share of theories of which every answer is right",
+    "consistency": "share of theories whose answers are all right",
     "baseline": "a constant guess; two of these know the label of each theory's base",
     "Unknown": "neither the statement nor its negation follows",
     "distractors": "facts and rules that decide nothing",
     "proof": "the facts and rules that prove the statement or its negation",
-    "hit": "share of prompts in which a sentence of the proof has the largest score; chance: that "
-    "of a random order",
-    "auc": "share of pairs of a sentence of the proof and another in which the first has the "
-    "larger score",
+    "hit": "share of prompts where a sentence of the proof has the largest score; chance: the "
+    "expected share for a random order",
+    "auc": "probability that a sentence of the proof has a larger score than another sentence",
 }
 """Words of the report's page."""
 
@@ -80,8 +79,8 @@ class RobustLRStudy(Study):
     organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
 
     demonstrations: bool = False
-    """show three answered questions before each, to causal language models that were not trained on
-    such questions"""
+    """show three answered questions before each, for causal language models that were not trained
+    on such questions"""
     distractors: bool = True
     """also ask with all facts and rules that decide nothing, and the in-domain test split; such
     theories have up to 800 tokens and more"""
@@ -89,9 +88,9 @@ class RobustLRStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers to the evaluation sets, with distractors too, and in-domain.
 
-        In-domain theories are asked with more and more sentences beside what decides a statement;
-        answers to short ones are attributed. With `--data`, the evaluation sets are read, and there
-        are no other stages.
+        In-domain theories are asked with increasing numbers of sentences that do not decide the
+        statement; answers to short theories are attributed. With `--data` the evaluation sets are
+        read, and there are no other stages.
         """
         stages = [self._stage(SETS, system.system, Evaluate(), source)]
         if source.data is None:
@@ -129,9 +128,9 @@ class RobustLRStudy(Study):
                 f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
                 "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
                 "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%; they and the tests take the theory as the unit. Every table has the constant "
-                "guesses, to compare scores with. Published numbers are in rows of their own; they "
-                "were measured on other theories."
+                "95%; they and the tests take the theory as the unit. Every table includes "
+                "constant-guess baselines. Published numbers have separate rows; they were "
+                "measured on other theories."
             ),
             findings=finding_section(results, compared),
             sections=(
@@ -165,8 +164,8 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "comparisons",
                 "Differences of weighted F1 that were named in advance",
                 compared,
-                "The best constant guess of a set is the label that scores highest if it is said "
-                "of every statement. Each set of a mean counts the same. clusters: theories.",
+                "The best constant guess for a set is the label that scores highest if every "
+                "statement gets it. All sets of a mean count the same. clusters: theories.",
             ),
         ),
     )
@@ -218,7 +217,7 @@ def group_section(results: Results) -> Section:
     by_operator = tables.operators(results.rows[SETS])
     return Section(
         "Groups of edits",
-        "What an edit adds to the base: conj, disj, neg, or one of the first with negation.",
+        "What an edit adds to the base: conj, disj, neg, or conj or disj with negation.",
         (
             FigureItem(
                 "figure4_groups",
@@ -230,7 +229,7 @@ def group_section(results: Results) -> Section:
                 "groups",
                 "By set and group (Tables 14 to 16)",
                 tables.groups(results.rows[SETS]),
-                "theories: how many each score is over.",
+                "theories: how many each score averages.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
         ),
@@ -261,7 +260,7 @@ def label_section(results: Results) -> Section:
     title = "Weighted F1 of the instances of each label"
     return Section(
         "Labels",
-        "Of the instances of one label, the weighted F1 of a theory is that label's.",
+        "With the instances of one label only, a theory's weighted F1 is that label's F1.",
         (
             TableItem(
                 "contrast_labels",
@@ -291,10 +290,10 @@ def in_domain_sections(results: Results) -> list[Section]:
         return []
     table = TableItem(
         "in_domain",
-        "Weighted F1 of the test split (Table 3), by what a theory has beside what decides",
+        "Weighted F1 of the test split (Table 3), by what a theory holds besides what decides",
         tables.in_domain(asked),
-        "Of all instances together, as training sets have no groups of variants. Published models "
-        "were trained on whole theories.",
+        "Over all instances together, since training sets have no groups of variants. Published "
+        "models were trained on whole theories.",
     )
     return [Section("In-domain", "Statements of the test split of All.", (table,))]
 
@@ -318,11 +317,11 @@ def proof_sections(results: Results) -> list[Section]:
     return [
         Section(
             "Is the proof looked at?",
-            f"Statements of the test split of All, each with a theory of its own: what decides it "
-            f"and up to {system.SHORT} other sentences. The facts and rules of all minimal proofs "
-            "are known. A hit is a prompt in which one of them has the largest score; the AUC is "
-            "the share of pairs of one of them and another sentence in which it has the larger "
-            "score. A statement whose label is Unknown has no proof.",
+            f"Statements of the test split of All, each with its own theory: what decides it and "
+            f"up to {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
+            "known. A hit is a prompt where one of them has the largest score; the AUC is the "
+            "probability that one of them has a larger score than another sentence. A statement "
+            "whose label is Unknown has no proof.",
             items,
         )
     ]
@@ -391,8 +390,8 @@ def feature_section(seed: int) -> Section:
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",
-        f"Of {COUNTED} theories of the training set All, each with six statements. If a count gave "
-        "the label away, its lines would differ.",
+        f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
+        "count gave the label away, its lines would differ.",
         (
             FigureItem(
                 "figure8_features",

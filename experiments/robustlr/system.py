@@ -38,7 +38,7 @@ DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
 
 SHORT = 4
-"""The most sentences of a short theory beside those that decide its statement."""
+"""Maximum number of sentences in a short theory that do not decide its statement."""
 
 
 class RobustLR(System):
@@ -104,8 +104,8 @@ class TrainingSet(RobustLR):
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
     distractors: int | None = None
-    """Give each statement a theory of its own, with up to so many sentences beside those that
-    decide it; None where six statements share a whole theory, as published."""
+    """Give each statement its own theory, with at most this many sentences that do not decide it;
+    None if six statements share a whole theory, as published."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The prompts of the test split: generated, or read from `data` in the authors' columns.
@@ -134,7 +134,7 @@ class TrainingSet(RobustLR):
 
 @dataclass(frozen=True)
 class EditPairs(RobustLR):
-    """Each base theory of the contrast sets beside each edit that changes its label."""
+    """Each base theory of the contrast sets, paired with each edit that changes its label."""
 
     name: str
 
@@ -162,7 +162,7 @@ class EditPairs(RobustLR):
         )
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated pairs in the authors' columns, and the set that each belongs to."""
+        """All generated pairs in the authors' columns, with their sets."""
         return rows_of(self._makers(seed))
 
     def _makers(self, seed: int) -> list[Maker]:

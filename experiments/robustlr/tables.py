@@ -16,7 +16,7 @@ from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table
 
 KEY = ["model", "training", "source"]
-"""What names a row: a published model also by the data that it was trained on."""
+"""What identifies a row; published models also by their training data."""
 
 Kind = OneOf["contrast", "equivalence"]
 
@@ -26,7 +26,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 WHOLE = "whole theories"
-"""The column of statements that are asked with whole theories, as published."""
+"""The column for statements asked with whole theories, as published."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -51,7 +51,7 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 of each set of a kind and their average: Tables 2, 4 and 5.
+    """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
 
     Columns are model, training, source ("measured", "baseline" or "published"), theories (of each
     set, "40" or "6-7"; empty where published), average, the sets, and after each of these the ends
@@ -76,8 +76,8 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
 
-    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval takes
-    the sets' means as a sample, too, and is rather too wide.
+    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval
+    also treats the sets' means as a sample, and is rather too wide.
     """
     by = ["source", "model"]
     theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(
@@ -97,7 +97,7 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table with how many theories a score is over: one number, or the least and the most."""
+    """The table with the number of theories per score: one number, or the least and the most."""
     by_model = measured.groupby("model", sort=False)["theories"]
     ends = zip(by_model.min(), by_model.max(), strict=True)
     texts = [f"{low:,}" if low == high else f"{low:,}-{high:,}" for low, high in ends]
@@ -107,7 +107,7 @@ def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 of each group of edits (Tables 14 to 16), and theories, as of `sets`."""
+    """Weighted F1 for each group of edits (Tables 14 to 16), and theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
@@ -116,7 +116,7 @@ def groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 of the instances of each label (Tables 17 to 22), and theories, as of `sets`."""
+    """Weighted F1 for the instances of each label (Tables 17 to 22), and theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)
@@ -126,7 +126,7 @@ def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 
 
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every score of each group of edits, over all contrast sets (Figure 4)."""
+    """Every score for each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
     order = list(dict.fromkeys(name.partition(" ")[2] for name in GROUPS))
     table = score_table(with_baselines(rows), ["source", "model", "group"])
@@ -148,7 +148,7 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Weighted F1 of the test split as a whole, beside the published ones (Table 3).
+    """Weighted F1 of the test split as a whole, measured and published (Table 3).
 
     Columns are those of `KEY`, statements (how many each score is over), and the stages.
 
@@ -160,7 +160,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         for column, rows in stages.items()
     ]
     both = pd.concat(measured)
-    both = both[~both["model"].isin(OF_BASE)]  # each statement is a base of its own
+    both = both[~both["model"].isin(OF_BASE)]  # each statement is its own base
     theirs = published(3).assign(column=WHOLE)
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
@@ -209,7 +209,7 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores of all contrast sets and of all equivalence sets, by the size of the training set.
 
-    Only models with others that began alike and learned another number of statements.
+    Only models that share their start and training set with others of different size.
 
     Args:
         rows: rows of the evaluation sets.

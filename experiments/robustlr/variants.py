@@ -23,7 +23,7 @@ class Edit:
     """One row of a table of perturbations."""
 
     version: str
-    """As the authors' data name it behind "_": their operator and the row's number."""
+    """As in the authors' theory ids after "_": operator and row number."""
     body: OneOf["p", "p and t", "p or t", "not p"]
     denies: bool
     """Whether the right side of the rule is negated."""
@@ -126,7 +126,7 @@ def contrapositive(rule: Rule) -> Rule:
     By De Morgan's laws a body of "or" becomes a head of "and", and a head of "and" a body of "or".
 
     Raises:
-        UserError: a body of "and", whose negation would be a disjunction behind "then".
+        UserError: a body of "and", whose negation would be a disjunction after "then".
     """
     if len(rule.body) > 1 and rule.operator == "and":
         raise UserError(
@@ -159,7 +159,7 @@ def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
 
 
 def equivalence_between(base: Theory, other: Theory) -> str | None:
-    """The set to which a pair of theories belongs; None if they are no such paraphrases.
+    """The set that a pair of theories belongs to; None if they are not such paraphrases.
 
     All three equivalences leave the clauses of a theory as they are.
     """

@@ -42,7 +42,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in small letters.
 
-    A kinship between others, a quoted rule and the inverse relation are no answer.
+    A kinship between others, a quoted rule and the inverse relation do not count.
     """
 
     def declared(text: str) -> Found:
@@ -103,7 +103,7 @@ _CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because
 
 @lru_cache(maxsize=4096)
 def _statements(relative: str, person: str) -> re.Pattern[str]:
-    """Sentences that say what the one is to the other."""
+    """Sentences that say what `relative` is to `person`."""
     x, y, kin = rf"\b{re.escape(relative)}\b", rf"\b{re.escape(person)}\b", f"({_KIN_WORD})"
     between = r"(?:(?!\b(?:might|may|could|either|not|if)\b)[^.\n,;:]){0,40}?"
     a = r"(?:(?:also|therefore|thus|indeed|then) )?(?:(?:the|an?|his|her) )?"
@@ -117,14 +117,14 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as the data write it: "Mother in Law" is "mother-in-law"."""
+    """A kinship as in the data: "Mother in Law" is "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
 
 
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is none of the story's own facts, in a text that was not cut off."""
+    """The last kinship that is not a fact of the story, in a text that was not cut off."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
     if not found or _CUT_OFF.search(text.rstrip(" .")):
@@ -134,7 +134,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _first_kin(segment: str) -> Found:
-    """The first kinship of a segment that is not denied, unless it is one of two."""
+    """The first kinship of a segment that is not denied; unparsed if it is one of two."""
     rest = _ELSEWHERE.sub("", segment)
     if _ALTERNATIVES.search(rest):
         return Unanswered.UNPARSED

@@ -1,8 +1,8 @@
 """The comparisons of accuracy that were named before any model was measured, over golden rules.
 
-Each model answers the same questions under all settings, and all models answer the same ones. So
-two settings, or two models, are compared question by question; questions with one golden rule are
-one cluster.
+Each model answers the same questions under all settings, and all models answer the same questions.
+So two settings, or two models, are compared question by question; questions about one golden rule
+are one cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class Named:
     levels: tuple[str, str]
     """a and b of the difference a - b."""
     within: Mapping[str, str]
-    """What else is asked, by factor."""
+    """The other factors of both."""
 
 
 SETTINGS = (
@@ -66,7 +66,7 @@ _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for on
 
 
 def comparisons(results: Results) -> pd.DataFrame:
-    """One row per comparison, model and set: columns as of `named.family_table`.
+    """One row per comparison, model and set: columns as of `findings.family_table`.
 
     The first are subject, model (empty between models), set, contrast ("a - b"), name (all of it in
     words) and n (questions and golden rules, in words).
@@ -83,7 +83,7 @@ def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Those kinds of which a comparison was tested."""
+    """The kinds with at least one tested comparison."""
     return {
         subject: rows
         for subject, rows in kinds(table).items()
@@ -115,7 +115,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Differe
 def _compared(
     where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame
 ) -> tuple[dict[str, object], Difference]:
-    """The questions that were answered both times; all, where other cases are asked about."""
+    """Compares the questions answered both times; all questions if there are none."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

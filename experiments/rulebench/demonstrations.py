@@ -1,7 +1,7 @@
-"""Questions with correct answers that a model is shown first: generated, or written for this set.
+"""Demonstrations: questions with correct answers that precede a model's own.
 
-Kinship and StringGame show what their generators made, under a seed that no questions have; their
-rules prove the answers. Those of the other kinds are below.
+Those of kinship and StringGame are generated under a seed that no question has; their rules prove
+the answers. Those of the other kinds are written below.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from interp_experiments.rulebench import items
 from interp_experiments.rulebench.items import Item, Kind, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinship import KinshipQuestions
+from interp_experiments.rulebench.kinship import KinshipQuestions, with_article
 from interp_experiments.rulebench.string_game import StringGame, string_rules
 
 _SEED = -1
@@ -19,19 +19,19 @@ _SEED = -1
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that is answered, with its rules."""
+    """An answered question with its rules."""
 
     question: str
     golden: Rule
     noise: tuple[Rule, ...]
     steps: str
-    """How the golden rule leads to the answer, a sentence."""
+    """One sentence: how the golden rule leads to the answer."""
     answer: str
-    """As the model is to write it."""
+    """As the model should write it."""
 
 
 def examples(kind: Kind, *, counterfactual: bool) -> Sequence[Example]:
-    """The demonstrations of a kind; none where it has none of that version."""
+    """The demonstrations for a kind; empty if it has none of that version."""
     return _MADE[kind.name](counterfactual)
 
 
@@ -49,7 +49,7 @@ def _kinship(counterfactual: bool) -> Sequence[Example]:
 def _chain(questions: KinshipQuestions, item: Item) -> str:
     story, names = questions.stories[item.id], questions.names(item.id)
     steps = [
-        f"{names[a]} has {'an' if word[0] in 'aeiou' else 'a'} {word} {names[b]}"
+        f"{names[a]} has {with_article(word)} {names[b]}"
         for (a, b), word in zip(pairwise(story.people), story.words, strict=True)
     ]
     first, last = names[story.people[0]], names[story.people[-1]]

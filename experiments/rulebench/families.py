@@ -37,7 +37,7 @@ KINSHIPS = (
 
 
 def word(type_: str, sex: str) -> str:
-    """What a relative of a type and sex is called, such as "aunt"."""
+    """The word for a relative of this type and sex, such as "aunt"."""
     return WORDS[type_][SEXES.index(sex)]
 
 
@@ -75,8 +75,8 @@ COMPOSED = {
 }
 """What C is to A if B is the first to A and C the second to B, for three different people.
 
-Pairs that are not listed leave it open, or lead to relations without a word here. The tests derive
-the same table from all small families."""
+Pairs that are not listed leave the relation open, or lead to one without a word here. The tests
+derive the same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """What type of relation a relative is to a person; None without a word."""
+        """The type of relation from a person to a relative; None if it has no word here."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -106,7 +106,7 @@ class Family:
         )
 
     def word(self, person: int, relative: int) -> str | None:
-        """What a relative is called by a person, such as "aunt"."""
+        """What a person calls a relative, such as "aunt"."""
         type_ = self.relation(person, relative)
         return word(type_, self.sexes[relative]) if type_ else None
 
@@ -140,7 +140,7 @@ class Family:
         )
 
     def _upwards(self, person: int, elder: int) -> str | None:
-        """The relation to somebody of an elder generation, if it is one."""
+        """The relation to `elder`, if it is one to an older generation."""
         parents, spouse = self._parents(person), self.spouses[person]
         if elder in parents:
             return "parent"

@@ -25,7 +25,7 @@ Quantity = Literal["no", "golden", "few", "all"]
 
 
 class Given(NamedTuple):
-    """What the data say of an item's answer."""
+    """An item's answer, as in the data."""
 
     output: str
     positive: bool | None
@@ -38,19 +38,19 @@ class Kind:
 
     name: str
     gold: Callable[[Given], str]
-    """The correct answer as the parser gives it; raises UserError where the data have none."""
+    """The correct answer as the parser returns it; raises UserError if the data have none."""
     asked_for: str
-    """What the model is told to answer with; "{labels}" is replaced by the answers of the set."""
+    """What the model should answer with; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty for what is generated alone."""
     few: int = 2
-    """Noise rules beside the golden one where few rules are shown."""
+    """Number of noise rules if few rules are shown."""
     many: int = 29
-    """The same where all are shown: the authors' code shows 30 rules, their paper one more."""
+    """The same if all are shown: the authors' code shows 30 rules, their paper one more."""
     factors: tuple[str, ...] = ()
-    """What its items vary."""
+    """The factors that its items vary."""
     written: Callable[[str], str] = str
-    """How the correct answer is written where it is learned."""
+    """How the correct answer is written in training texts."""
 
     def noise(self, quantity: Quantity) -> int:
         """How many noise rules are shown."""
@@ -127,10 +127,10 @@ BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
 
 
 def named(name: str) -> Kind:
-    """The kind that a name or the name of a folder means.
+    """The kind with this name or folder name.
 
     Raises:
-        UserError: it means none.
+        UserError: there is none.
     """
     for kind in READ:
         if name.lower() in (kind.name, *kind.folders):
@@ -142,7 +142,7 @@ Split = Literal["train", "held-out"]
 """Whether models may be tuned on a rule."""
 
 HELD_OUT = 5
-"""One rule of so many is held out, where rules are generated."""
+"""One in this many generated rules is held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Item:
     """Its position in the data, from 1, such as "0007"."""
     question: str
     gold: str
-    """The answer as the parser of its kind gives it."""
+    """The answer as its kind's parser returns it."""
     rule: str
     factors: Mapping[str, str] = field(default_factory=dict)
     """What was varied, such as the number of hops."""
@@ -195,7 +195,7 @@ class Version:
 
 
 Fits = Callable[[Item, Rule, Rule], bool]
-"""Whether a rule fits an item, whose golden rule is the third argument; then it is no noise."""
+"""Whether a rule fits an item, whose golden rule is the third argument; then it cannot be noise."""
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
@@ -225,4 +225,4 @@ class RuleSet:
     counterfactual: Version | None = None
     fits: Fits = same_body
     problems: tuple[str, ...] = ()
-    """What was left out when it was read, a line each."""
+    """What was left out when it was read, one line each."""

@@ -1,6 +1,6 @@
 """The settings under which a question is asked (paper, Section 3 and Figure 3), and its prompts.
 
-Each rule is a segment of its own: "golden", and "noise1" and so on in their order.
+Each rule is a segment: "golden", and "noise1" and so on in order.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ class Setting:
     shots: bool = False
     """Whether demonstrations come before the question."""
     thought: bool = False
-    """Whether the model is to name the rule and to apply it step by step before it answers."""
+    """Whether the model should name the rule and apply it step by step before it answers."""
     counterfactual: bool = False
     """Whether the conclusions of the rules are changed, and the correct answers with them."""
     choice: bool = False
     """Whether the answer is one of those that factual and changed rules give, read from the next
     token; such a question can be patched."""
     noise: int | None = None
-    """Noise rules beside the golden one, where their number is not that of the quantity."""
+    """Number of noise rules, if it is not that of the quantity."""
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Setting:
 
     @property
     def rules(self) -> str:
-        """How many rules are shown, in a word such as "few" or, of a number of its own, "few3"."""
+        """How many rules are shown, such as "few", or "few3" with three noise rules."""
         return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
 
     def noise_rules(self, kind: Kind) -> int:
@@ -57,7 +57,7 @@ class Setting:
 
 
 DIRECT_TOKENS = 32
-"""Most tokens of an answer that is given at once."""
+"""Maximum number of tokens in an answer without a chain of thought."""
 
 QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
 _GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
@@ -83,7 +83,7 @@ COUNTERFACTUAL = tuple(
     for quantity in _GOLDEN_AND_FEW
     for counterfactual in (False, True)
 )
-"""Are rules followed against what is known? (Section 4.5, Table 2; of few rules Section 4.6.)"""
+"""Are rules followed against what is known? (Section 4.5, Table 2; few rules: Section 4.6.)"""
 
 VERSIONS = tuple(
     Setting(quantity="few", choice=True, counterfactual=counterfactual)
@@ -97,9 +97,9 @@ def shown_rules(
 ) -> list[Rule]:
     """The rules that are shown with an item, in their order.
 
-    Noise is drawn without replacement among the rules that do not fit the item. Few rules are the
-    first of all rules that are drawn, so that the quantities differ in nothing else. A set with
-    fewer rules gives all that it has.
+    Noise is drawn without replacement from the rules that do not fit the item. Few rules are the
+    first of all rules, so that the quantities differ in nothing else. A set with fewer rules gives
+    all it has.
     """
     if setting.quantity == "no":
         return []
@@ -115,7 +115,7 @@ def shown_rules(
 
 
 PREFIX = "Answer:"
-"""What the assistant has said already where it is to answer at once."""
+"""What the assistant has already said if it should answer at once."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -136,8 +136,8 @@ class Asked(NamedTuple):
 class Questions:
     """Every item of some sets under every setting that there is for it.
 
-    A set without counterfactual version, or with rules that are not in logic, has no such prompts;
-    a choice between the answers of both versions is asked of items that are in both.
+    A set without a counterfactual version, or without rules in logic, has no such prompts; only
+    items that are in both versions offer a choice between the answers of both.
     """
 
     rule_sets: Sequence[RuleSet]
@@ -237,7 +237,7 @@ def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
     """What names an item's golden rule, the same in both versions and under every seed.
 
     It is made from the words of the factual rule, if its question is the same: ids depend on the
-    seed, and a counterfactual version may have a rule of its own for each item.
+    seed, and a counterfactual version may have a separate rule for each item.
     """
     factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
     if rule_set.factual and factual and factual.question == item.question:

@@ -2,13 +2,12 @@
 
 Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
 an answer that the text begins with, and at the whole text. Two answers joined by "or" are none, and
-so is what a text that was cut off merely mentions on its way. A model that declines has refused,
-unless it answers all the same. What follows a further question that the model asks itself is left
-out. The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an
-answer.
+so is what a text that was cut off merely mentions. A model that declines has refused, unless it
+answers all the same. What follows a further question that the model asks itself is left out.
+The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an answer.
 
-Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is no
-execution error of the first rule (the authors' parser counts it as one).
+Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is not
+an execution error of the first rule (the authors' parser counts it as one).
 """
 
 import re
@@ -19,7 +18,7 @@ from typing import Literal
 from interp.prompts.answers import Parser, Unanswered
 
 Found = str | Unanswered | None
-"""An answer, that there is none, or None where it is still open."""
+"""An answer, why there is none, or None if it is still open."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,13 @@ class Ways:
     opening: Callable[[str], Found]
     """At the beginning of a text without a marker."""
     declared: Callable[[str], Found]
-    """Somewhere in the text, in words that leave no doubt."""
+    """Anywhere in the text, in words that leave no doubt."""
     loose: Callable[[str], Found]
-    """Somewhere in the text, if the model has not refused."""
+    """Anywhere in the text, if the model has not refused."""
 
 
 def nothing(text: str) -> Found:
-    """Where answers of a kind are not looked for."""
+    """For a place where a kind has no answers."""
     return None
 
 
@@ -63,7 +62,7 @@ def plain(text: str) -> str:
 
 
 def one_of(found: Sequence[str]) -> Found:
-    """What is found if it is one and the same; none if it is several; open if it is nothing."""
+    """The only answer found; unparsed if there are several, None if there are none."""
     different = set(found)
     if len(different) > 1:
         return Unanswered.UNPARSED
@@ -127,8 +126,8 @@ _APPLIED_ID = re.compile(r"applied ?rule(?: ?id)?:? ?#?(\d+)", re.IGNORECASE)
 def named_rule(text: str) -> int | None:
     """The place of the rule that a text applies, from 1; None if it names none, or only several.
 
-    It is the first rule of which the text says that it fits or that it follows from it; or else
-    the only one that it mentions. Rules that are said not to fit do not count.
+    It is the first rule that the text says fits or was applied, or else the only one that it
+    mentions. Rules that the text says do not fit do not count.
     """
     text = plain(text)
     if found := _APPLIED_ID.search(text):

@@ -1,8 +1,8 @@
 """What a study of RuleBench has measured: every text with its setting and how it was judged.
 
-A text that answers at once names no rule, but of kinship and StringGame each rule says what it
+A text that answers at once names no rule, but each rule of kinship and StringGame says what it
 would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
-execution error. Rules of the other sets do not say their answers in a form that can be compared.
+execution error. Rules of the other sets do not give their answers in a form that can be compared.
 """
 
 import re
@@ -24,7 +24,7 @@ STAGES = ("direct", "demonstrated", "thought")
 """Answers at once, without and with demonstrations; and answers after a chain of thought."""
 
 ATTRIBUTION = "attribution"
-"""Which rule is looked at when an answer is given at once, with few rules."""
+"""Which rule attributions find in answers at once, with few rules."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""
@@ -38,7 +38,7 @@ _TEXTS = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
 RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
 
 OUTCOMES = (RIGHT, TRIGGERING, EXECUTION, "wrong", "no answer")
-"""A wrong answer is neither error where the set's rules do not say what they answer."""
+"""A wrong answer is only "wrong" if the set's rules do not say their answers."""
 
 _CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
 
@@ -68,9 +68,9 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviours(self) -> pd.DataFrame:
-        """The texts in which a rule was to be named, one of a few, with a column behaviour.
+        """The texts that should name one of a few rules, with a column behaviour.
 
-        Counterfactual ones where a set has them, as in the paper; the others of other sets.
+        Those of the counterfactual version if a set has one, as in the paper.
         """
         rows = self.texts
         rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]
@@ -113,7 +113,7 @@ def _joined(
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
-    """How methods rank the golden rule, with the outcome of the text behind the same prompt."""
+    """How methods rank the golden rule, with the outcome of the text after the same prompt."""
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
@@ -172,9 +172,9 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """What one answers who follows a rule, whether it fits or not; None where it is not known.
+    """What following a rule would answer, whether it fits or not; None if it is not known.
 
-    A rule of StringGame without a number for the string is followed by no answer.
+    It is "None" for a rule of StringGame without a number for the string.
     """
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
         found = _CONCLUSION.search(rule)

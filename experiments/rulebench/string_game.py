@@ -40,9 +40,9 @@ class Condition:
     """What must hold of a string."""
 
     words: str
-    """Behind "if"."""
+    """The words after "if"."""
     logic: str
-    """Of the string s."""
+    """A formula about the string s."""
     holds: Callable[[str], bool]
     letter: str = ""
     """The letter that it is about, if any."""
@@ -57,7 +57,7 @@ class Action:
     logic: str
     """A term over the string s."""
     result: Callable[[str], int | None]
-    """None where the string has no such number."""
+    """Returns None if the string has no such number."""
     letter: str = ""
     """The letter that it is about, if any."""
 
@@ -71,7 +71,7 @@ class StringRule:
     action: Action
 
     def run(self, string: str) -> int | None:
-        """The number that the rule gives; None where it does not apply."""
+        """The number that the rule gives; None if it does not apply."""
         return self.action.result(string) if self.condition.holds(string) else None
 
     @property
@@ -88,9 +88,9 @@ class StringRule:
 def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
-    A condition and an action about one letter do not meet: one would decide the other. Nor do those
-    that contradict each other, such as an odd length and half of it: a rule applies to some of
-    `_TRIED` random strings.
+    No rule has a condition and an action about the same letter, since one would decide the other.
+    Nor do the two contradict each other, such as an odd length and half of it: every rule applies
+    to some of `_TRIED` random strings.
     """
     rng = random.Random("string rules")
     strings = [random_string(rng) for _ in range(_TRIED)]
@@ -258,12 +258,12 @@ def _actions() -> Iterator[Action]:
 
 
 def vowels(string: str) -> int:
-    """How many letters are one of A, E, I, O and U."""
+    """Number of letters among A, E, I, O and U."""
     return sum(letter in VOWELS for letter in string)
 
 
 def different(string: str) -> int:
-    """How many different letters a string has."""
+    """Number of different letters."""
     return len(set(string))
 
 
@@ -324,7 +324,7 @@ QUESTIONS = 1_800
 
 @cache
 def rules_of(split: Split) -> Mapping[str, StringRule]:
-    """The rules of a half of the grammar; which rule is in which is the same for all seeds."""
+    """The rules of a split, which is the same for all seeds."""
     order = list(shuffled(random.Random("string game split"), list(string_rules())))
     held_out = set(order[: len(order) // HELD_OUT])
     return {

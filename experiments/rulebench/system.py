@@ -37,7 +37,7 @@ class RuleBench(System):
     reads_data: bool = True
 
     cluster = "rule"
-    """Questions about one golden rule are answered alike, whatever the names or letters in them."""
+    """Answers to questions about one golden rule are alike, whatever names or letters they have."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The questions of a seed, or those in a folder of the authors' layout.
@@ -137,7 +137,7 @@ def string_game_set(seed: int) -> RuleSet:
     return StringGame(seed).rule_set
 
 
-# Thirty rules, long stories and demonstrations need models that read some thousand tokens, which
+# Thirty rules, long stories and demonstrations need models that read several thousand tokens, which
 # small ones seldom do.
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)

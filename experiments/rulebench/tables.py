@@ -14,7 +14,7 @@ from interp_experiments.scaffold import in_order, published_table
 
 
 class Tuning(NamedTuple):
-    """A tuned model, by its own record."""
+    """A tuned model, from its training record."""
 
     model: str
     base: str
@@ -29,13 +29,13 @@ class Tuning(NamedTuple):
 
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
-    """Those of the models that are tuned versions of others of them, in their order."""
+    """The models that are tuned versions of others among them, in order."""
     found = (_tuning(model) for model in models)
     return [tuning for tuning in found if tuning is not None and tuning.base in models]
 
 
 def _tuning(model: str) -> Tuning | None:
-    """What the record of a model says of IRFT; None if it says nothing of it."""
+    """What a model's record says about IRFT; None if nothing."""
     record = training_of(model)
     if record is None or record.training.task != RuleFollowing.name:
         return None
@@ -43,20 +43,20 @@ def _tuning(model: str) -> Tuning | None:
 
 
 LONG_TAIL = 0.1
-"""Least share of a set's questions that its rarest answers make up together (Appendix D)."""
+"""The rarest answers of a set together have at least this share of its questions (Appendix D)."""
 
 RULES = "golden_rules"
 """The column that counts clusters."""
 
 DIMENSIONS = ("executing", "triggering", "formal", "applying", "counterfactual")
-"""What a model's rule following is made of (Section 4.7, Appendix F)."""
+"""The dimensions of rule following (Section 4.7, Appendix F)."""
 
 
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    n counts questions, golden_rules the different ones that they are about, over which intervals
-    are clustered. unparsed and refused are shares. A text without answer is wrong.
+    n counts questions, golden_rules the different rules that they are about: the clusters of the
+    intervals. unparsed and refused are shares. A text without an answer is wrong.
     `accuracy_unrefused` leaves out what was refused, as the paper does for SALAD.
     """
     rows = results.texts
@@ -204,9 +204,9 @@ def _by_set(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and dimension: the mean accuracy over its settings and sets.
 
-    Columns are model, dimension, score with its 95% interval (low and high; it takes the settings'
-    accuracies as a sample, too, and is rather too wide), settings (how many count the same; 0 where
-    the score is undefined), n (questions), golden_rules.
+    Columns are model, dimension, score with its 95% interval (low and high; it also treats the
+    settings' accuracies as a sample, and is rather too wide), settings (how many; 0 if the score is
+    undefined), n (questions), golden_rules.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")

@@ -107,7 +107,7 @@ def test_of_several_models_each_is_one_observation(results):
     assert "The observations are 5 models" in said(results)
     # Two models are too few to be a sample.
     two = of_rows(results.scores["questions"].query("model in ['model 0', 'model 1']"))
-    assert "This is about these two models, and about no others." in said(two)
+    assert "This concerns these two models only." in said(two)
 
 
 def test_contrasts_are_of_each_model_and_then_pooled(results):

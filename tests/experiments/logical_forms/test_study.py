@@ -183,7 +183,7 @@ def test_findings_follow_from_the_numbers():
         "1 of 2 models answer the questions and read them: model 0. Left out: lost."
     )
     assert "After Holm's correction 3 of 3 pairs differ: none - box 0.2" in text
-    assert "This is about one model, and about no other." in text
+    assert "This concerns one model only." in text
     nobody = with_vocabulary({"questions": lost, "nonsense": lost})
     text = findings(
         nobody,

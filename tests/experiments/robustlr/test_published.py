@@ -121,7 +121,7 @@ def test_a_group_with_labels_of_another_table_is_reported(tmp_path, rows):
 def test_a_pair_that_is_no_paraphrase_is_reported(tmp_path, rows):
     base = rows[14]
     other = {**base, "theory_id": rows[15]["theory_id"]}
-    assert "is no paraphrase of its base" in refused(tmp_path, [base, other])
+    assert "is not a paraphrase of its base" in refused(tmp_path, [base, other])
 
 
 @pytest.mark.parametrize(

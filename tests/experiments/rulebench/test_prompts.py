@@ -101,9 +101,9 @@ def test_noise_never_fits_the_question(kinship):
 def test_rules_of_one_body_are_never_shown_together():
     rules = [Rule(str(n), f"If A has a son B, then B is kind {n}.") for n in range(3)]
     rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
-    items = [Item("0001", "Who is B to A?", "son", "0")]
-    rule_set = RuleSet("clutrr", items.CLUTRR, Version(items, {rule.id: rule for rule in rules}))
-    shown = shown_rules(rule_set, rule_set.factual, items[0], ALL, seed=0)
+    item = Item("0001", "Who is B to A?", "son", "0")
+    version = Version([item], {rule.id: rule for rule in rules})
+    shown = shown_rules(RuleSet("clutrr", items.CLUTRR, version), version, item, ALL, seed=0)
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
