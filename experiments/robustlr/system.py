@@ -11,17 +11,14 @@ from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+from interp.training.spec import Split
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
     EditPairMaker,
     GroupMaker,
     pairs_of_all,
 )
-from interp_experiments.robustlr.learning import (
-    SPLITS,
-    Split,
-    maker_of,
-)
+from interp_experiments.robustlr.learning import SPLITS, maker_of
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
