@@ -9,6 +9,7 @@ from interp.errors import UserError, shortened
 from interp.prompts.messages import ALONE
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.training.spec import Split
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
     EditPairMaker,
