@@ -16,11 +16,7 @@ from interp_experiments.robustlr.evaluation_sets import (
     GroupMaker,
     pairs_of_all,
 )
-from interp_experiments.robustlr.learning import (
-    SPLITS,
-    Split,
-    maker_of,
-)
+from interp_experiments.robustlr.learning import SPLITS, maker_of
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
