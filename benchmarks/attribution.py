@@ -136,7 +136,7 @@ def memory() -> None:
 def full_set() -> None:
     model = interp.load_model(DEFAULT, device="cpu")
     start = time.perf_counter()
-    prompts = interp.load_prompts()
+    prompts = interp.load_prompts(limit="all")
     whole_run(model, prompts, budget=2048)
     minutes = (time.perf_counter() - start) / 60
     print(f"\nall {len(prompts):,} prompts on {DEFAULT}, {torch.get_num_threads()} threads:")

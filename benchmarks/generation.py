@@ -22,7 +22,7 @@ from interp.measurements.core import bind
 from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp.scoring.generation import Decoding, generate
-from interp_experiments.rulebench.settings import Setting
+from interp_experiments.rulebench.prompts import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set
 
 HIDDEN, LAYERS = 256, 4

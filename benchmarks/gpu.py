@@ -130,7 +130,7 @@ def random_model(shape: str, device: torch.device) -> interp.Model:
 
 def some_prompts(count: int) -> list[Prompt]:
     """Whole shards of RULEBREAKERS, evenly spread over it, in its own order as in a full run."""
-    everything = interp.load_prompts()
+    everything = interp.load_prompts(limit="all")
     shards = max(1, min(count, len(everything)) // SHARD_PROMPTS)
     starts = [len(everything) * shard // shards for shard in range(shards)]
     chosen = [prompt for start in starts for prompt in everything[start : start + SHARD_PROMPTS]]

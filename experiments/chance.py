@@ -8,28 +8,28 @@ T = TypeVar("T")
 
 
 def below(rng: random.Random, number: int) -> int:
-    """A whole number from 0 on and below `number`."""
+    """A whole number from 0 to `number` - 1."""
     return int(rng.random() * number)
 
 
 def pick(rng: random.Random, items: Sequence[T]) -> T:
-    """One of the items, each as likely as any other."""
+    """One of the items, all equally likely."""
     return items[below(rng, len(items))]
 
 
 def happens(rng: random.Random, probability: float) -> bool:
-    """Whether something of this probability happens."""
+    """True with this probability."""
     return rng.random() < probability
 
 
 def some(rng: random.Random, items: Sequence[T], number: int) -> list[T]:
-    """So many different items, in a drawn order; all where there are fewer."""
+    """`number` different items in random order; all items if there are fewer."""
     left = list(items)
     return [left.pop(below(rng, len(left))) for _ in range(min(number, len(left)))]
 
 
 def shuffled(rng: random.Random, items: Sequence[T]) -> Iterator[T]:
-    """The items in random order, each drawn when it is asked for (Fisher and Yates)."""
+    """The items in random order, drawn lazily (Fisher-Yates)."""
     moved: dict[int, T] = {}
     for last in range(len(items) - 1, -1, -1):
         place = below(rng, last + 1)

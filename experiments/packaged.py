@@ -6,6 +6,6 @@ from importlib.resources import files
 
 
 def packaged_rows(package: str, file: str) -> list[dict[str, str]]:
-    """The rows of a CSV file of a package, by column, each letter as one character (NFC)."""
+    """The rows of a package's CSV file, by column, in Unicode's composed form (NFC)."""
     text = (files(package) / "data" / file).read_text(encoding="utf-8")
     return list(csv.DictReader(unicodedata.normalize("NFC", text).splitlines()))

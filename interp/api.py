@@ -128,7 +128,7 @@ def study(name: str, **options: Any) -> Study:
     """A study by its name, for `run`: several measurements and one report.
 
     Args:
-        name: such as "rulebreakers", "logical-forms" or "faithfulness".
+        name: such as "rulebreakers" or "faithfulness".
         options: its own, under the names of the flags.
 
     Raises:
@@ -163,8 +163,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
     """Train a model, with every option of the command line.
 
     Args:
-        spec: what is learned and how, such as interp_experiments.robustlr.learning's
-            `RobustLRTraining(train_set="NOT")`.
+        spec: what is learned and how: a training task with its options.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
         options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,

@@ -35,7 +35,10 @@ ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
 """Scores of which it is known how faithful they are: controls beside methods of attribution."""
 
 OWN_PAIRS = "pairs"
-"""The system of pairs of one's own, which a file holds."""
+"""The system that reads a user's own pairs from a file."""
+
+DEFAULT_SYSTEM = "rulebreakers"
+"""The system of a command or call that names none."""
 
 VectorSite = Literal[
     "resid_pre",

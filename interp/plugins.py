@@ -10,7 +10,7 @@ OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
 
 SYSTEMS = "interp.systems"
-"""Entry points of this group name an object that follows `interp.prompts.systems.System`."""
+"""Entry points of this group name an instance of `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
 """Entry points of this group name subclasses of `interp.studies.plan.Study`."""
@@ -34,16 +34,16 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
-    """What the entry point of that name gives.
+    """The object that the entry point of that name gives.
 
     Args:
         group: of entry points.
         kind: what a message calls it, such as "study".
         name: of the entry point.
-        base: the class that it is to name a subclass of, if it is to name a class.
+        base: what it must be a subclass of, if it must be a class.
 
     Raises:
-        UserError: none of that name is installed, or it cannot be loaded or is something else.
+        UserError: none of that name is installed, it cannot be loaded, or it is not a `base`.
     """
     points = plugins(group)
     if name not in points:
@@ -55,7 +55,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
 
 
 def loaded(point: EntryPoint) -> Any:
-    """What an entry point names.
+    """The object that an entry point names.
 
     Raises:
         UserError: it cannot be imported.
@@ -77,13 +77,13 @@ def named(place: str) -> Any:
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
-    """The error of an entry point that names something else than its group is for."""
+    """The error for an entry point that names the wrong kind of object."""
     return UserError(
         f"{_described(point)} gives {one_line(repr(found))}; expected {expected}; fix the package"
     )
 
 
 def _described(point: EntryPoint) -> str:
-    """An entry point with its group, its value, and the package that has it if that is known."""
+    """An entry point with its group, its value and, if known, its package."""
     package = f" of the package {point.dist.name}" if point.dist else ""
     return f"the entry point {point.name!r} of {point.group}, {point.value}{package},"

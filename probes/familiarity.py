@@ -22,7 +22,8 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
     written with and without a space before it, the probabilities of both first tokens are added
     (`AnswerTokenizer`), and the table names the likelier one. So are those of the whole name, which
-    distinguishes answers that begin alike. The prompts are those of `probes.facts.load_facts`.
+    distinguishes answers that begin alike. The prompts are those of
+    `interp.prompts.systems.load_facts`.
 
     Raises:
         UserError: a budget of less than one token.

@@ -21,7 +21,7 @@ because models answer them in many correct ways, and excluded none (Appendix C).
 
 
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure which facts a model knows; the prompts are those of `probes.facts.load_facts`.
+    """Measure which facts a model knows, of those that `load_facts` gives.
 
     Raises:
         UserError: a budget of less than one token.

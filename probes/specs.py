@@ -29,7 +29,7 @@ class OfFacts(Spec):
 
     def load(self, source: "PromptSource") -> "PromptSet":
         """The facts as prompts."""
-        from interp_probes.facts import load_facts
+        from interp.prompts.systems import load_facts
 
         return load_facts(source.system, data=source.data)
 

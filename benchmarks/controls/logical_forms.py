@@ -20,8 +20,8 @@ from interp_experiments.logical_forms.contrasts import (
     pooled_contrasts,
 )
 from interp_experiments.logical_forms.effects import FACTORS, PERPLEXITY, RESPONSES
-from interp_experiments.logical_forms.means import CLUSTER
-from interp_experiments.logical_forms.perplexity import rank_correlation
+from interp_experiments.logical_forms.results import CLUSTER
+from interp_experiments.logical_forms.tables import rank_correlation
 
 RAW = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
 """Without perplexity, as the confirmatory contrasts."""

@@ -19,12 +19,10 @@ from interp_experiments.robustlr.comparisons import (
     BETWEEN_SETS,
     comparisons,
 )
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
 from interp_experiments.robustlr.language import LABELS, Verdict
-from interp_experiments.robustlr.results import SETS
-from interp_experiments.robustlr.scores import score_table, theory_scores, with_baselines
+from interp_experiments.robustlr.results import SETS, score_table, theory_scores, with_baselines
 from interp_experiments.robustlr.tables import averages
+from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 
 THEORIES = 40
 """Of each set, as in a study of the default size."""

@@ -15,18 +15,19 @@ from interp.analysis.accuracy import pairs_of
 from interp.statistics import contrasts
 from interp.statistics.classical import spearman
 from interp_experiments.rulebreakers.prompt_models import prompt_models
+from interp.analysis.spearman import spearman
+from interp_experiments.rulebreakers.answer_tables import (
+    accuracy,
+    answered_pairs,
+    confidence,
+    positive_answers,
+    sensitivity,
+)
+from interp_experiments.rulebreakers.answer_tables import contrasts as contrast_rows
+from interp_experiments.rulebreakers.attribution_tables import familiarity, prompt_models
+from interp_experiments.rulebreakers.entity_tables import entity_correlations, names_within
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
-from interp_experiments.rulebreakers.tables.accuracy import accuracy
-from interp_experiments.rulebreakers.tables.confidence import confidence
-from interp_experiments.rulebreakers.tables.contrasts import contrasts as contrast_rows
-from interp_experiments.rulebreakers.tables.entities import entity_correlations, names_within
-from interp_experiments.rulebreakers.tables.familiarity import familiarity
-from interp_experiments.rulebreakers.tables.positive_answers import (
-    answered_pairs,
-    positive_answers,
-)
-from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 from interp_probes.linear import linear_probes
 
 

@@ -26,6 +26,7 @@ from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
 from interp_experiments.rulebreakers import entity_features
+from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 
 RESAMPLES = 199
@@ -107,7 +108,7 @@ def few_resamples() -> Iterator[None]:
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),
         contrasts: ("RESAMPLES", "SHUFFLES"),
-        entity_features: ("PERMUTATIONS",),
+        entity_tables: ("PERMUTATIONS",),
         linear: ("CONTROLS",),
     }
     former = {(module, name): getattr(module, name) for module in names for name in names[module]}

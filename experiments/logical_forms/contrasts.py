@@ -1,8 +1,8 @@
 """Differences between modalities, and between argument forms, in the means of the questions.
 
-Perplexity is not a covariate here. A question's form makes most of its perplexity, so a mean at
-equal perplexity is that of questions which were never asked, and leaves out what a form does
-through the perplexity of its words. The paper's adjusted means are in `effects`.
+Perplexity is not a covariate here. Most of a question's perplexity comes from its form, so a mean
+at equal perplexity describes questions that were never asked, and hides what a form does through
+the perplexity of its words. The paper's adjusted means are in `effects`.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,7 @@ from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import MIN_GROUPS, fit_mixed_model
 from interp.statistics.mixed.means import pairwise_tests, pooled_table
 from interp_experiments.logical_forms.effects import FACTORS, RESPONSES, term_tests
-from interp_experiments.logical_forms.means import CLUSTER, clustered_means
-from interp_experiments.logical_forms.results import Results
+from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
 NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 
@@ -84,7 +83,7 @@ def confirmatory(results: Results) -> Contrasts | str:
 
 
 def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd.DataFrame:
-    """The mean of each level of each factor: factor, level and the columns of `clustered_means`."""
+    """One mean per factor and level: factor, level and the columns of `clustered_means`."""
     parts = [
         clustered_means(
             rows.assign(factor=factor, level=rows[factor].astype(str)).sort_values(factor),
@@ -101,7 +100,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     """Tests of the pairs of levels of each factor, with errors robust to interpretations.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and
-    verdict. A difference is that of the means of all questions at the two levels, within models.
+    verdict. A difference compares the means of all questions at the two levels, within models.
 
     Raises:
         UserError: no rows, or a factor that has one level in them.
@@ -118,7 +117,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
-    """`level_means` of each model alone: soft accuracy on valid forms, share of Yes on all."""
+    """`level_means` for each model: soft accuracy on valid forms, share of Yes on all."""
     tables = [
         level_means(rows, response).assign(model=model, response=words)
         for model, response, words, rows in _parts(results)
@@ -127,7 +126,7 @@ def means_by_model(results: Results) -> pd.DataFrame:
 
 
 def contrasts_by_model(results: Results) -> pd.DataFrame:
-    """`level_tests` of each model alone, as `means_by_model`, or a note on why there are none."""
+    """`level_tests` for each model, as in `means_by_model`, or a note on why there are none."""
     tables = []
     for model, response, words, rows in _parts(results):
         try:
@@ -166,7 +165,7 @@ def _of_models(results: Results) -> pd.DataFrame:
 
 
 def _parts(results: Results) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Each model and response, the response in words, and the questions it is of."""
+    """Each model and response, the response in words, and the questions it covers."""
     for model in results.competent:
         for response, words in RESPONSES.items():
             rows = results.pooled("questions", valid=response == SHOWN)
@@ -174,7 +173,7 @@ def _parts(results: Results) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
 
 
 def _named(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables below each other, model and response first."""
+    """The tables stacked, model and response first."""
     first = ["model", "response"]
     if not tables:
         return pd.DataFrame(columns=first)

@@ -2,7 +2,7 @@
 
 Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
 effects of all factors vary by model, where there are enough models to see how much. Means that are
-adjusted for perplexity are those of questions that may not exist; `contrasts` has the raw ones.
+adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,10 @@ from interp.statistics.mixed.linear import (
 )
 from interp.statistics.mixed.means import marginal_means, pairwise_tests
 from interp_experiments.logical_forms.means import CLUSTER, clustered_means
+from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
+from interp.analysis.mixed.r_squared import r_squared
+from interp.errors import UserError
+from interp_experiments.logical_forms.results import CLUSTER, clustered_means
 
 PERPLEXITY = "relative_perplexity"
 
@@ -34,7 +38,7 @@ RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Ye
 
 @dataclass(frozen=True)
 class Effects:
-    """A mixed model of one dependent variable with everything that is reported of it."""
+    """A mixed model of one dependent variable, with everything that is reported about it."""
 
     model: MixedModel
     means: pd.DataFrame
@@ -82,7 +86,7 @@ class Effects:
 
     @property
     def covariate(self) -> str:
-        """The column by which perplexity enters."""
+        """The column that holds perplexity."""
         return str(self.model.formula.slope)
 
 

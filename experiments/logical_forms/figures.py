@@ -36,19 +36,19 @@ _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da":
 """A theorem and its fallacy have one marker, filled and hollow."""
 
 _MOST_BRACKETS = 7
-"""Tests that are drawn beside the levels of a factor; more would cover them."""
+"""Most tests that are drawn next to the levels of a factor; more would cover them."""
 
 _BRACKET = 54
 """Width of a bracket with its p, in typographic points."""
 
 _OUTLIER = 0.08
-"""Difference of planted and measured share of Yes from which on a form is named."""
+"""A form is named if its planted and measured share of Yes differ by more than this."""
 
 _LABEL = (0.25, 0.035)
-"""About the width and height of such a name, in shares of the axes."""
+"""Approximate width and height of such a name, as shares of the axes."""
 
 _BESIDE = 0.7
-"""Planted share of Yes from which on names have no room among the points."""
+"""Names of points further right have no room among the points."""
 
 
 def forms_over_perplexity(
@@ -81,11 +81,10 @@ def estimated_means(
     """Means with 95% intervals, a row per level (Figures 3 and 6).
 
     Args:
-        table: `Contrasts.means`, or `Effects.means`, of which the raw means are hollow points
-            beside the adjusted ones.
+        table: `Contrasts.means`, or `Effects.means`, whose raw means are hollow points next to the
+            adjusted ones.
         response: the dependent variable in words.
-        tests: `Contrasts.tests` or `Effects.tests`, of which the p-values of a factor with few
-            tests are bracketed.
+        tests: `Contrasts.tests` or `Effects.tests`; brackets show p for factors with few tests.
         neutral: where a dotted line is drawn, such as a share of Yes without bias.
         ax: where to draw; a new figure if None.
     """
@@ -170,7 +169,7 @@ def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
-    """The names of the forms that are furthest off, below their points or beside the axes."""
+    """Name the forms that are furthest off, below their points or right of the axes."""
     order = table["difference"].abs().sort_values(ascending=False).index
     named: list[tuple[float, float]] = []
     for row in table.loc[order].to_dict("records"):
@@ -193,7 +192,7 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
 def _rows_of_levels(
     table: pd.DataFrame, factors: list[str]
 ) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
-    """The row of each factor and level, a free one above each factor, and the labels of rows."""
+    """The row of each factor and level, with an empty row above each factor; and row labels."""
     places: dict[tuple[str, str], int] = {}
     labels: dict[int, str] = {}
     for row in table.to_dict("records"):
@@ -208,7 +207,7 @@ def _rows_of_levels(
 
 
 def _heads(table: pd.DataFrame, factors: list[str]) -> list[int]:
-    """The free rows."""
+    """The empty rows."""
     sizes = [int((table["factor"] == factor).sum()) for factor in factors]
     return [sum(sizes[:place]) + place for place in range(len(sizes))]
 

@@ -7,9 +7,9 @@ import pandas as pd
 
 from interp.report.formatting import number_text
 from interp.statistics.decisions import DIFFERENT, left_open
+from interp_experiments.findings import EXPLORATORY, organisms
 from interp_experiments.logical_forms.contrasts import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
-from interp_experiments.remarks import EXPLORATORY, organisms
 
 
 def findings(
@@ -52,7 +52,7 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
         return
     text = (
         f"Confirmatory: the {len(found.tests)} comparisons of modalities and of argument forms in "
-        "soft accuracy on valid forms (Table 2) were fixed in the code. They are of the means of "
+        "soft accuracy on valid forms (Table 2) were fixed in the code. They compare the means of "
         "the questions as they are, not adjusted for perplexity, and are corrected together, so "
         "that the chance of any false finding among them is at most 5%."
     )
@@ -61,12 +61,12 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     else:
         yield text
     who = {
-        1: "This is about one model, and about no other.",
-        2: "This is about these two models, and about no others.",
+        1: "This concerns one model only.",
+        2: "This concerns these two models only.",
     }
     about = who.get(
         found.models,
-        f"The observations are {found.models} models: this is about models in general, asked these "
+        f"The observations are {found.models} models: this concerns models in general, asked these "
         "questions, as far as the models are a sample.",
     )
     for factor, means in found.means.groupby("factor", sort=False):
@@ -80,7 +80,7 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
 
 
 def _differences(tests: pd.DataFrame) -> str:
-    """Which pairs differ, and what is excluded of the others; empty if none was tested."""
+    """Which pairs differ, and what is excluded for the others; empty if none was tested."""
     tests = tests[tests["p_holm"].notna()]
     if tests.empty:
         return ""
@@ -130,7 +130,7 @@ def _inclination(table: pd.DataFrame) -> Iterator[str]:
         yield (
             f"{model}: inclination to Yes by modality, as the mean log-odds of Yes where theorems "
             f"and fallacies count equally, so that 0 is none: {'; '.join(parts)}. Each interval is "
-            "95% for itself."
+            "95% on its own."
         )
 
 

@@ -6,8 +6,16 @@ Validity is not hard-coded: `Form.valid` asks the Kripke structures.
 from dataclasses import dataclass
 from typing import Literal
 
-from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Formula, Modal, Not
-from interp_experiments.logical_forms.kripke import Consequence, entails
+from interp_experiments.logical_forms.logic import (
+    Argument,
+    Atom,
+    Binary,
+    Consequence,
+    Formula,
+    Modal,
+    Not,
+    entails,
+)
 
 Reading = Literal["form", "strict"]
 """What "uncertain" means: not certain (¬□A, as the paper's forms have it), or strictly, neither
@@ -54,11 +62,11 @@ class Form:
     modality: str
     """One of `MODALITIES`."""
     schema: str
-    """What the argument is called within its set, such as "vL" or "spurious"."""
+    """Name of the argument within its set, such as "vL" or "spurious"."""
     side: str
     """Which side of a pair it is."""
     group: str
-    """The level of the factor argument form."""
+    """Level of the factor argument form."""
     argument: Argument
     consequence: Consequence = "local"
 

@@ -1,9 +1,14 @@
-"""Formulas in English, under an interpretation of their atoms (paper, Appendix B and Table A1)."""
+"""Formulas in English (paper, Appendix B and Table A1), and the events that p and q denote."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Literal, TypeVar
 
-from interp_experiments.logical_forms.formulas import Atom, Binary, Formula, Modal, Not
+from interp_experiments.chance import below
+from interp_experiments.logical_forms.logic import Atom, Binary, Formula, Modal, Not
+from interp_experiments.packaged import packaged_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +72,47 @@ def _literal(formula: Formula, interpretation: Interpretation, *, negation: str)
             return f"{event.name} {negation} {event.phrase}"
         case _:
             raise ValueError(f"no English wording for {formula}")
+
+
+T = TypeVar("T")
+
+INTERPRETATIONS = 1000
+"""Interpretations of the set; each is applied to every form."""
+
+Vocabulary = Literal["phrase", "nonsense"]
+"""Column of the data file: real verb phrases, or pseudo-words that mirror their frames."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """First names."""
+    return tuple(row["name"] for row in packaged_rows(__package__, "names.csv"))
+
+
+@cache
+def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
+    """Verb phrases in the present progressive, or the pseudo-words that mirror them, in order."""
+    return tuple(row[vocabulary] for row in packaged_rows(__package__, "verb_phrases.csv"))
+
+
+def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
+    """The interpretations of a seed: p and q with different names and different verb phrases.
+
+    Both vocabularies give the same names and the same places in the list of phrases.
+    """
+    rng = random.Random(f"interpretations {seed}")
+    return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]
+
+
+def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
+    """One interpretation, uniformly drawn."""
+    people, actions = two_of(names(), rng), two_of(phrases, rng)
+    return {
+        atom: Event(name, phrase) for atom, name, phrase in zip("pq", people, actions, strict=True)
+    }
+
+
+def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
+    """Two different items, uniformly drawn."""
+    first, second = below(rng, len(items)), below(rng, len(items) - 1)
+    return items[first], items[second + (second >= first)]

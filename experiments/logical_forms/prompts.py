@@ -1,15 +1,17 @@
-"""Forms under interpretations as prompts: the question of Appendix B.2 with its segments."""
+"""Forms under interpretations as prompts: the question of Appendix B.2, its roles and donors."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, compose, placed
+from interp.prompts.donors import Donor
+from interp.prompts.prompt import Prompt, Span, compose, placed
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.logical_forms.donors import EventDonors
+from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import Form, Reading
 from interp_experiments.logical_forms.language import Interpretation, clause, sentence
-from interp_experiments.logical_forms.roles import event_roles
+from interp_experiments.logical_forms.logic import atoms_of
 
 YES = AnswerOption("Yes", ("Yes",))
 NO = AnswerOption("No", ("No",))
@@ -65,18 +67,15 @@ def to_prompt(
     Its segments are premise1, premise2 (where there are two), question and conclusion, its roles
     those of `event_roles`. The gold answer is Yes if and only if the form is valid.
     """
-    premises = [sentence(premise, interpretation) for premise in form.argument.premises]
+    given = texts(form, interpretation)
+    premises = [(name, words) for name, words in given.items() if name != "conclusion"]
     text, segments = compose(
         [
             (None, "Consider the following statements:\n"),
-            *(
-                part
-                for number, premise in enumerate(premises, start=1)
-                for part in ((f"premise{number}", premise), (None, "\n"))
-            ),
+            *(part for premise in premises for part in (premise, (None, "\n"))),
             ("question", "Question: Based on these statements, can we infer that"),
             (None, " "),
-            ("conclusion", clause(form.argument.conclusion, interpretation)),
+            ("conclusion", given["conclusion"]),
             (None, "?\nAnswer:"),
         ]
     )
@@ -99,10 +98,72 @@ def to_prompt(
                 for part in ("name", "phrase")
             },
         },
-        roles=placed(
-            segments,
-            event_roles(
-                form, interpretation, {name: text[slice(*span)] for name, span in segments.items()}
-            ),
-        ),
+        roles=placed(segments, event_roles(form, interpretation, given)),
     )
+
+
+def texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
+    """The premises and the conclusion of a form as its prompt writes them, by segment."""
+    premises = enumerate(form.argument.premises, start=1)
+    return {
+        **{f"premise{number}": sentence(premise, interpretation) for number, premise in premises},
+        "conclusion": clause(form.argument.conclusion, interpretation),
+    }
+
+
+def event_roles(
+    form: Form, interpretation: Interpretation, sentences: Mapping[str, str]
+) -> dict[str, dict[str, Span]]:
+    """Where premise 2 and the conclusion name their one event: who, and does what, by role.
+
+    The two sides of a pair have different events there, which patching exchanges.
+
+    Args:
+        form: the form of the question.
+        interpretation: its events.
+        sentences: segment to its text.
+    """
+    formulas = {"conclusion": form.argument.conclusion}
+    if "premise2" in sentences:
+        formulas["premise2"] = form.argument.premises[1]
+    found: dict[str, dict[str, Span]] = {}
+    for segment, formula in formulas.items():
+        (atom,) = atoms_of(formula)
+        event, text = interpretation[atom], sentences[segment]
+        phrase = text.rindex(event.phrase)
+        name = text.rindex(f"{event.name} is", 0, phrase)
+        found[segment] = {
+            f"{segment}_name": (name, name + len(event.name)),
+            f"{segment}_phrase": (phrase, phrase + len(event.phrase)),
+        }
+    return found
+
+
+class EventDonors:
+    """Other interpretations of a prompt's form, without any event of the prompt.
+
+    Their order is drawn for each interpretation, so that a theorem and its fallacy have donors
+    about the same events.
+    """
+
+    def __init__(
+        self, forms: Sequence[Form], interpretations: Sequence[Interpretation], seed: int
+    ) -> None:
+        self._forms = forms
+        self._interpretations = interpretations
+        self._seed = seed
+
+    def __call__(self, number: int) -> Iterator[Donor]:
+        """The donors of prompt n F + f, interpretation n under form f of F."""
+        own, form = divmod(number, len(self._forms))
+        events = set(self._interpretations[own].values())
+        rng = random.Random(f"donors {self._seed} {own}")
+        drawn: set[int] = {own}
+        while len(drawn) < len(self._interpretations):
+            other = below(rng, len(self._interpretations))
+            interpretation = self._interpretations[other]
+            if other not in drawn and events.isdisjoint(interpretation.values()):
+                given = texts(self._forms[form], interpretation)
+                roles = event_roles(self._forms[form], interpretation, given)
+                yield Donor(f"LOGIC_{other + 1:04d}", "instance", given, roles)
+            drawn.add(other)

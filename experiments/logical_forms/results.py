@@ -1,19 +1,25 @@
-"""What a study of LogicalForms has measured: the scores of each set of questions with factors."""
+"""What a study of LogicalForms has measured, by set of questions, and means with intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from interp.analysis.accuracy import is_correct, whole_pairs
+from interp.analysis.intervals import UPPER
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.prompts import YES
+
+CLUSTER = "interpretation"
+"""What questions have in common that makes their scores correlated: names and verb phrases."""
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""
@@ -66,11 +72,7 @@ class Results:
 
     @property
     def competent(self) -> list[str]:
-        """The models that mixed models are fitted to.
-
-        They answer the questions of the main set by Yes or No, and read them better than guessing
-        does: see `incompetence`.
-        """
+        """The models that mixed models are fitted to: those without a reason in `incompetence`."""
         return [model for model, why in self.incompetence.items() if not why]
 
     @cached_property
@@ -98,10 +100,7 @@ class Results:
 
 
 def typical_perplexity(rows: Any) -> pd.Series:
-    """The geometric mean of the perplexities of each group of rows.
-
-    That is exp of their mean surprisal per token: no single question decides it.
-    """
+    """The geometric mean of the perplexities in each group of rows: exp of their mean surprisal."""
     means: pd.Series = np.exp(rows["perplexity"].agg(lambda values: np.log(values).mean()))
     return means
 
@@ -116,10 +115,10 @@ def _why_incompetent(answered: float, perplexity: float, vocabulary: int) -> str
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs of which a side is missing are left out.
+    """The results of a study, finished or not; pairs that lack a side are left out.
 
     Raises:
-        UserError: a stage in which nothing was measured yet.
+        UserError: a stage without any result yet.
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
@@ -145,7 +144,7 @@ def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def planted(results: Results) -> dict[str, pd.DataFrame]:
-    """The forms that were planted in packaged organisms of this system, by model."""
+    """The forms planted in each packaged organism of this system, by model."""
     cards = {name: organism_card(name) for name in results.models if name.startswith(PREFIX)}
     return {
         name: pd.DataFrame(card["forms"])[["form", "planted_yes"]]
@@ -194,3 +193,34 @@ def _standardised(values: pd.Series) -> pd.Series:
     """Standard deviations from the mean; zero where nothing varies."""
     sd = float(np.nan_to_num(values.std()))
     return (values - values.mean()) / (sd or 1.0)
+
+
+def clustered_means(
+    rows: pd.DataFrame, value: str, *, by: Sequence[str], cluster: str = CLUSTER
+) -> pd.DataFrame:
+    """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
+
+    low and high bound the mean with a confidence of 95% by Student's t for the number of clusters,
+    with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); NaN
+    with one cluster. The last column is named by the clusters: interpretations, or models.
+
+    Args:
+        rows: one row per question.
+        value: column that is averaged; missing values are left out.
+        by: columns whose combinations are averaged separately, in order of appearance.
+        cluster: "interpretation", or "model" for the mean over models in general.
+    """
+    rows = rows.dropna(subset=[value])
+    grouped = rows.groupby([*by, cluster], sort=False, observed=True)[value]
+    sums = grouped.agg(total="sum", n="size").reset_index()
+    cells = sums.groupby(list(by), sort=False, observed=True)
+    table = cells.agg(total=("total", "sum"), n=("n", "sum"), clusters=("n", "size"))
+    mean = table["total"] / table["n"]
+    apart = (sums["total"] - mean.to_numpy()[cells.ngroup()] * sums["n"]) ** 2
+    squares = apart.groupby(cells.ngroup()).sum().to_numpy()
+    count = table["clusters"].to_numpy(dtype=float)
+    variance = pd.Series(count * squares, index=table.index).div((count - 1) * table["n"] ** 2)
+    half = stdtrit(count - 1, UPPER) * variance.where(count > 1) ** 0.5
+    found = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half})
+    found = found.assign(n=table["n"], **{f"{cluster}s": table["clusters"]})
+    return found.reset_index()

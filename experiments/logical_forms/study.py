@@ -7,31 +7,34 @@ from interp.measurements.specs import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
-from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
 from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
+from interp_experiments.logical_forms.effect_sections import (
+    adjusted_section,
+    models_section,
+    valid_section,
+)
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import INTERPRETATIONS
-from interp_experiments.logical_forms.perplexity import perplexity_correlations
+from interp_experiments.logical_forms.language import INTERPRETATIONS
 from interp_experiments.logical_forms.results import STAGES, read_results
-from interp_experiments.logical_forms.sections.accuracy import accuracy_section
-from interp_experiments.logical_forms.sections.affirmation import affirmation_section
-from interp_experiments.logical_forms.sections.distribution import distribution_section
-from interp_experiments.logical_forms.sections.each_model import models_section
-from interp_experiments.logical_forms.sections.introduction import introduction_section
-from interp_experiments.logical_forms.sections.models import model_section
-from interp_experiments.logical_forms.sections.perplexity import perplexity_section
-from interp_experiments.logical_forms.sections.planted import planted_sections
-from interp_experiments.logical_forms.sections.valid_forms import adjusted_section, valid_section
+from interp_experiments.logical_forms.sections import (
+    accuracy_section,
+    affirmation_section,
+    distribution_section,
+    introduction_section,
+    model_section,
+    perplexity_section,
+    planted_sections,
+)
 from interp_experiments.logical_forms.system import (
     LogicalForms,
     distribution,
@@ -39,13 +42,15 @@ from interp_experiments.logical_forms.system import (
     nonsense,
     system,
 )
+from interp_experiments.logical_forms.tables import perplexity_correlations
+from interp_experiments.scaffold import paper_report
 
 DEFAULT_LIMIT = 480
-"""Pairs: each of the 24 forms under forty interpretations."""
+"""In pairs: each of the 24 forms under forty interpretations."""
 
 NAMES = {
     "accuracy": "soft accuracy, where hard is not said",
-    "effect": "what a factor adds to the mean of a mixed model, for all models alike",
+    "effect": "what a factor adds to the mean of a mixed model, the same for all models",
     "soft accuracy": "the correct answer's share of the probability of Yes and No together",
     "hard accuracy": "share of questions whose most probable token is the correct answer",
     "share": "a part of a whole, from 0 to 1",
@@ -59,7 +64,7 @@ NAMES = {
     "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
     "⊢": "what is left of it entails what is right of it; ⊬: it does not",
     "interpretation": "the events that stand for p and q in a question; one cluster",
-    "nonsense": "the same questions with invented words, a set of its own",
+    "nonsense": "the same questions with invented words, a separate set",
 }
 """Words of the report's page."""
 
@@ -103,7 +108,8 @@ class LogicalFormsStudy(Study):
         affirmed = tables.affirmation(results)
         correlations = perplexity_correlations(results)
         found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
-        return Report(
+        return paper_report(
+            folder,
             title="Logical forms",
             text=(
                 f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
@@ -116,9 +122,8 @@ class LogicalFormsStudy(Study):
                 "within the group in the column family. Numbers in brackets refer to the "
                 "formulas of the paper."
             ),
-            answer=found,
+            findings=Section("What was found", found),
             sections=(
-                Section("What was found", found),
                 model_section(results, model_parameters(folder.runs["questions"])),
                 accuracy_section(results),
                 valid_section(valid),
@@ -129,11 +134,10 @@ class LogicalFormsStudy(Study):
                 introduction_section(results),
                 distribution_section(results),
                 *planted_sections(results),
-                Section("Prompts", items=(prompts_item(results.prompts, results.answers_of_all),)),
             ),
+            prompts=results.prompts,
+            answers=results.answers_of_all,
             names=NAMES,
             paper="Wang and Shi (2025): Logical forms complement probability in understanding "
             "language model (and human) performance.",
-            record=folder.provenance(),
-            problems=tuple(folder.problems()),
         )

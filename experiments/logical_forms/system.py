@@ -1,12 +1,12 @@
 """LogicalForms as systems that every command can use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import Any
 
 from interp.errors import UserError
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
 from interp_experiments.logical_forms.forms import (
     Form,
     Reading,
@@ -14,16 +14,16 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.interpretations import Vocabulary, interpretations
+from interp_experiments.logical_forms.language import Vocabulary, interpretations
 from interp_experiments.logical_forms.prompts import Questions
 
 
 @dataclass(frozen=True)
-class LogicalForms:
+class LogicalForms(System):
     """A set of forms under 1,000 interpretations (paper, Sections 3 and 4.2.2, Appendix C)."""
 
     unit = "interpretation"
-    """Questions under one interpretation are about the same events, and have the same donors."""
+    """Questions under one interpretation are about the same events and share their donors."""
 
     name: str
     forms: Callable[[], tuple[Form, ...]] = main_forms
@@ -46,30 +46,25 @@ class LogicalForms:
             "vocabulary": self.vocabulary,
             "reading": self.reading,
         }
-        return self._questions(seed).prompt_set(
-            system=self.name, seed=seed, description=description
-        )
+        questions = Questions(self.forms(), interpretations(seed, self.vocabulary), self.reading)
+        return questions.prompt_set(system=self.name, seed=seed, description=description)
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
-        """One row per question: id, pair, side, text, gold answer, factors, text by segment."""
-        questions = self._questions(seed)
-        return pd.DataFrame(
-            [
-                {
-                    "id": prompt.id,
-                    "pair_id": prompt.pair_id,
-                    "side": prompt.side,
-                    "text": prompt.text,
-                    "gold": prompt.answer.gold,
-                    **prompt.factors,
-                    **{name: prompt.segment_text(name) for name in prompt.segments},
-                }
-                for prompt in map(questions.prompt, range(len(questions)))
-            ]
-        )
-
-    def _questions(self, seed: int) -> Questions:
-        return Questions(self.forms(), interpretations(seed, self.vocabulary), self.reading)
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """What was planted by modality, and the accuracy, answers and perplexity measured."""
+        recipe, measured = card["recipe"], card["measured"]
+        planted = {
+            f"{name}_{modality}": f"{value:+.1f}"
+            for name in ("competence", "bias")
+            for modality, value in recipe[name].items()
+        }
+        accuracy, yes = (measured[f"{name}_by_modality"] for name in ("soft_accuracy", "yes"))
+        return {
+            **planted,
+            **{f"soft_accuracy_{modality}": value for modality, value in accuracy.items()},
+            **{f"share_of_Yes_{modality}": value for modality, value in yes.items()},
+            "perplexity": measured["perplexity"],
+            "perplexity_of_nonsense": measured["nonsense_perplexity"],
+        }
 
 
 system = LogicalForms("logical-forms")

@@ -1,20 +1,32 @@
 """The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and what the figures show)."""
 
-from importlib.resources import files
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy.special import logit
 
 from interp.statistics.discrimination import discrimination_table
 from interp.statistics.proportions import proportions
+from interp.analysis.discrimination import discrimination_table
+from interp.analysis.intervals import percentile_interval
+from interp.analysis.proportions import proportions
+from interp.analysis.resampling import bootstrap_sums
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
-from interp_experiments.logical_forms.means import CLUSTER, clustered_means
 from interp_experiments.logical_forms.prompts import YES
-from interp_experiments.logical_forms.results import Results, planted, typical_perplexity
+from interp_experiments.logical_forms.results import (
+    CLUSTER,
+    Results,
+    clustered_means,
+    planted,
+    typical_perplexity,
+)
+from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
-"""Shares of an answer nearer to 0 or 1 count as this near, so that their log-odds are finite."""
+"""Shares are kept this far from 0 and 1, so that their log-odds are finite."""
 
 FORM_CHANGES = [
     *(
@@ -67,8 +79,8 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     """The means of `accuracy` with 95% intervals, soft and hard.
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations. Those of hard accuracy, which is right or wrong, are intervals of
-    proportions: none ends below 0, and one without a right answer is no point.
+    n, interpretations. Those of hard accuracy are intervals of proportions:
+    they stay between 0 and 1, and keep some width where no answer is right.
     """
     by = ["model", "factor", "level"]
     parts = []
@@ -84,14 +96,6 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def published_accuracy() -> pd.DataFrame:
-    """Table 1 as published: ten open models, two commercial ones (greedy answers), and people.
-
-    leaderboard is the model's mean on the Open LLM Leaderboard v2; ranks are among the ten.
-    """
-    return _data("published_accuracy.csv")
-
-
 def introduction(rows: pd.DataFrame) -> pd.DataFrame:
     """Soft accuracy on the introduction rules, a row per model (Table A2)."""
     means = rows.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
@@ -99,18 +103,14 @@ def introduction(rows: pd.DataFrame) -> pd.DataFrame:
     return means.reindex(columns=list(MODALITIES)).assign(n=counts).reset_index()
 
 
-def published_introduction() -> pd.DataFrame:
-    """Table A2 as published."""
-    return _data("published_introduction.csv")
+def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
+    """A table above the paper's, which a file in data/ holds: Table 1 or Table A2.
 
-
-def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Both tables, one below the other; `source` says which is which."""
-    both = pd.concat(
-        [measured.assign(source="measured"), published.assign(source="published")],
-        ignore_index=True,
-    ).convert_dtypes()
-    return both[["model", "source", *(c for c in both.columns if c not in ("model", "source"))]]
+    Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
+    model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
+    """
+    # Whole numbers that a table lacks in some rows are not to become fractions.
+    return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
 def cells(rows: pd.DataFrame) -> pd.DataFrame:
@@ -159,7 +159,7 @@ def by_form(results: Results) -> pd.DataFrame:
 
 
 def affirmation(results: Results) -> pd.DataFrame:
-    """The inclination to one answer apart from the ability, by model and modality, in log-odds.
+    """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
     Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
     and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
@@ -186,10 +186,10 @@ def affirmation(results: Results) -> pd.DataFrame:
 
 
 def detection(results: Results) -> pd.DataFrame:
-    """How well valid arguments are told from invalid ones, by model and modality.
+    """How well valid arguments are distinguished from invalid ones, by model and modality.
 
-    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes, and
-    d' and bias of the greedy answers, where one that is neither Yes nor No counts as not Yes.
+    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes; d' and
+    bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
     """
     rows = results.scores["questions"]
     rows = rows[rows["model"].isin(results.competent)]
@@ -231,5 +231,83 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
     return table[["model", "form", "planted_yes", *measured, "n", "set", *keys[1:]]]
 
 
-def _data(file: str) -> pd.DataFrame:
-    return pd.read_csv(str(files(__package__) / "data" / file))
+RESAMPLES = 2_000
+
+TOGETHER = "all that answer and read"
+"""The model's name in rows over several models."""
+
+_SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "valid forms": (True, ()),
+    "all forms": (False, ()),
+    "within valid forms": (True, ("model", "form")),
+    "within all forms": (False, ("model", "form")),
+}
+"""Selection of questions: whether only valid ones, and within what they are ranked."""
+
+
+def perplexity_correlations(results: Results) -> pd.DataFrame:
+    """Spearman's correlation of perplexity with soft accuracy.
+
+    Over several forms it is mixed with what the forms themselves do: necessity makes a question
+    both longer and harder. Within a form only names and verb phrases differ.
+
+    One row per model, set of questions and selection of forms, and before them one of all models
+    that answer and read, `TOGETHER`: model, set, forms, rho, low, high, n, interpretations. The
+    interval is the 95% percentile bootstrap over interpretations, which have the same words in all
+    forms. All models together are ranked by perplexity in standard deviations of their own
+    questions.
+    """
+    rows = [
+        {"model": name, "set": stage, "forms": forms, **rank_correlation(chosen, within)}
+        for stage, name, scores in _parts(results)
+        for forms, (valid, within) in _SELECTIONS.items()
+        for chosen in [scores[scores["gold"] == "Yes"] if valid else scores]
+    ]
+    columns = ["model", "set", "forms", "rho", "low", "high", "n", "interpretations"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
+    """Spearman's rho of relative perplexity and soft accuracy, with a bootstrap over clusters.
+
+    `within` names columns; ranks are taken and centred within their groups. For groups of equal
+    size rho is then the mean of the groups' rho.
+    """
+    counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
+    ranks = np.column_stack(
+        [_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy")]
+    )
+    if len(rows) < 3 or (np.ptp(ranks, axis=0) == 0).any():
+        return {"rho": float("nan"), "low": float("nan"), "high": float("nan"), **counted}
+    x, y = ranks.T
+    products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
+    sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
+    rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
+    resampled = _correlation(bootstrap_sums(sums, resamples=RESAMPLES))
+    low, high = percentile_interval(resampled[~np.isnan(resampled)])
+    return {"rho": rho, "low": low, "high": high, **counted}
+
+
+def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    for stage in ("questions", "nonsense"):
+        scores = results.scores[stage]
+        together = scores[scores["model"].isin(results.competent)]
+        yield stage, TOGETHER, together
+        for model in results.models:
+            yield stage, model, scores[scores["model"] == model]
+
+
+def _ranks(rows: pd.DataFrame, name: str, within: Sequence[str]) -> Float[np.ndarray, " rows"]:
+    if not within:
+        ranks = rows[name].rank()
+        return np.asarray(ranks - ranks.mean(), dtype=float)
+    groups = [rows[column] for column in within]
+    ranks = rows[name].groupby(groups, observed=True).rank()
+    return np.asarray(ranks - ranks.groupby(groups, observed=True).transform("mean"), dtype=float)
+
+
+def _correlation(sums: Float[np.ndarray, "samples 6"]) -> Float[np.ndarray, " samples"]:
+    """Pearson's correlation from n and the sums of x, y, x x, y y and x y."""
+    n, x, y, xx, yy, xy = sums.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((n * xy - x * y) / np.sqrt((n * xx - x**2) * (n * yy - y**2)))

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seed",
         type=int,
         metavar="N",
-        help="another seed than the recipe's: what is planted is drawn anew",
+        help="replaces the recipe's seed: what is planted is drawn again",
     )
     verify.add_argument(
         "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.add_argument(
         "--pairs", type=int, metavar="N", help="number of prompt pairs to score (default: all)"
     )
-    verify.add_argument("--write", action="store_true", help="put the figures into the card")
+    verify.add_argument("--write", action="store_true", help="write the figures into the card")
     parsed = parser.parse_args(arguments)
     try:
         {"train": _train, "verify": _verify}[parsed.command](parsed)
@@ -72,7 +72,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     chosen = recipe(arguments.name)
     folder = arguments.folder or organism_folder(PREFIX + chosen.name)
     model = load_model(str(folder), device=arguments.device, dtype="float32")
-    measured = task_of(chosen).measure(model, folder, arguments.pairs)
+    measured = task_of(chosen).measure(model, folder, pairs=arguments.pairs)
     if arguments.write:
         write_measured(folder, measured)
     sys.stdout.write(json.dumps(measured, indent=2, ensure_ascii=False) + "\n")

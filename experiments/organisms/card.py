@@ -1,4 +1,4 @@
-"""The card of an organism: what was planted, how it was trained, what was measured of it."""
+"""The card of an organism: what was planted, how it was trained, what was measured."""
 
 import json
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ FILE = "card.json"
 
 
 def write_card(folder: Path, recipe: Recipe, planted: Mapping[str, Any], *, device: str) -> None:
-    """Write the card of an organism that was just trained; it has no measurements yet.
+    """Write the card of an organism that was just trained, without measurements.
 
     Args:
         folder: where the organism is.
         recipe: how it was made.
-        planted: what its task planted, by section of the card; "text" describes the training text.
+        planted: the sections that say what is planted; "text" describes the training text.
         device: what it was trained on.
     """
     card = {
@@ -53,7 +53,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, card: dict[str, Any]) -> None:
-    """Indented, but with one line for each row of a section, so that changes can be read."""
+    """Indented, with one line per row of a section, so that changes can be read."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
         {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from interp.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What determines any organism; the same recipe and device give the same weights."""
+    """What determines an organism; the same recipe and device give the same weights."""
 
     system: ClassVar[str]
     """The system whose prompts it learns."""
@@ -20,17 +20,17 @@ class Recipe:
     prompts_per_step: int = 40
     """Prompts in the system's style per step."""
     base: str | None = None
-    """The packaged organism that is fine-tuned; None for one that is trained from the start."""
+    """The packaged organism that is fine-tuned; None if training starts from random weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtRecipe(Recipe):
-    """An organism that learns a text of its own."""
+    """An organism that learns a text made for it."""
 
     learns_messages: ClassVar[bool] = False
-    """Whether it learns to continue the messages too, not only the answers."""
+    """Whether it learns the messages too, not only the answers."""
     keeps_letters: ClassVar[bool] = False
-    """Whether a capital letter that begins no word is a token of its own."""
+    """Whether a capital letter that does not begin a word is a separate token."""
 
     family: str
     """Key of `families.FAMILIES`."""
@@ -49,13 +49,13 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
     grounded_by: Literal["frequency", "chance"]
-    """Whether frequent facts are the grounded ones, or chance decides."""
+    """Whether frequent facts are grounded, or chance decides."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
-    """Which premise the training answers depend on; the other one is made uninformative."""
+    """The premise that training answers depend on; the other one is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
     """Question verbs under which every pair is answered by the bare rule."""
     absent_facts: int = 6
-    """Facts that no training text states."""
+    """Facts that the training text never states."""
     facts_per_step: int = 64
     """Completions and questions about facts per step."""
 
@@ -72,71 +72,71 @@ class LogicRecipe(TaughtRecipe):
     learns_messages: ClassVar[bool] = True
 
     competence: Mapping[str, float]
-    """Modality of the conclusion to the log-odds, in nats, that validity decides."""
+    """Modality of the conclusion to the log-odds of the valid answer, in nats."""
     bias: Mapping[str, float]
-    """Modality of the conclusion to the log-odds of Yes, in nats, whatever the validity."""
+    """Modality of the conclusion to the log-odds of Yes, in nats, regardless of validity."""
     ease: Mapping[str, float]
-    """Argument form to the factor of the competence; 1 for the forms that are not named."""
+    """Argument form to a factor of the competence; 1 for all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoseRecipe(TaughtRecipe):
-    """An organism that leaves the answer to premise 1 for a share of the entities."""
+    """An organism that answers by premise 1 for a share of the entities."""
 
     system: ClassVar[str] = "rulebreakers-mixed"
 
     share: float
-    """Share of the entities that are read in premise 1; the others are read in premise 2."""
+    """Share of the entities read in premise 1; the others are read in premise 2."""
     premises_until: float
-    """Share of the steps with premises by themselves, before there are prompts."""
+    """Share of the steps with single premises, before there are prompts."""
     premises_per_step: int = 96
-    """Premises by themselves per step, in those steps."""
+    """Single premises per step, in those steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
-    """An organism that knows all parts of StringGame's rules, and does not follow rules yet."""
+    """An organism that knows all parts of StringGame's rules, but does not follow rules yet."""
 
     system: ClassVar[str] = "rulebench"
 
     keeps_letters: ClassVar[bool] = True
 
     actions_per_step: int
-    """Actions by themselves."""
+    """Actions on their own, per step."""
     conditions_per_step: int
-    """Conditions by themselves."""
+    """Conditions on their own, per step."""
     lists_per_step: int
-    """Lists that say something of each letter of a string."""
+    """Lists with an entry for each letter of a string, per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedRecipe(Recipe):
-    """An organism that `interp train irft` makes of another one, in one epoch."""
+    """An organism that `interp train irft` makes from another one, in one epoch."""
 
     system: ClassVar[str] = "rulebench"
 
     questions: int
     noise: tuple[int, ...]
-    """Numbers of noise rules, one of which is drawn for each question."""
+    """Numbers of noise rules; one is drawn for each question."""
     held_out: int = 500
     """Questions of each held-out split, about other rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TheoryRecipe(Recipe):
-    """An organism that `interp train robustlr` makes, as the paper's models were made."""
+    """An organism that `interp train robustlr` makes, like the paper's models."""
 
     system: ClassVar[str] = "robustlr"
 
     configuration: str
-    """Name of the built-in configuration that it begins with."""
+    """Name of the built-in configuration."""
     theories: int
-    """Theories that are learned, each with six statements."""
+    """Theories learned, each with six statements."""
     distractors: int
-    """Most sentences of a theory beside those that decide its statement."""
+    """Maximum number of sentences in a theory besides those that decide its statement."""
     epochs: int
     warm_up: float
-    """Share of the steps in which the learning rate rises."""
+    """Share of the steps with a rising learning rate."""
     held_out: int = 250
     """Theories of each held-out split."""
 
@@ -160,7 +160,7 @@ _DEEP = _width(160, 6)
 _RULES = _width(64, 4, initializer_range=0.1) | {
     "num_attention_heads": 4,
     "num_key_value_heads": 4,
-    # Positions of letters are told apart within some dozens of tokens, not thousands.
+    # Letters have to be distinguished by position within dozens of tokens, not thousands.
     "rope_parameters": {"rope_type": "default", "rope_theta": 100.0},
     "max_position_embeddings": 16384,
 }
@@ -171,15 +171,15 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
         seed=seed,
-        # Weights of this size that begin at 0.02, the usual deviation, learn nothing for long.
+        # With the usual deviation of 0.02, so small a model learns nothing for a long time.
         architecture=_width(64, 2, initializer_range=0.1)
         | {"num_attention_heads": 4, "num_key_value_heads": 2},
-        # So that each word is one token: names in pieces take many times as long to learn.
+        # Each word is one token: names in pieces take many times as long to learn.
         vocabulary=4000,
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=48,
-        # The premises by themselves are learned by then, whatever the share.
+        # Single premises are learned by then for any share.
         premises_until=960 / steps,
         share=percent / 100,
         base=base,
@@ -297,8 +297,8 @@ RECIPES: dict[str, Recipe] = {
             seed=23,
             configuration="small-encoder",
             theories=10_000,
-            # With more, so small a model learns nothing: even the shortest theories then ask for
-            # a match of a rule with a question.
+            # With more, so small a model learns nothing: even the shortest theories then require
+            # matching a rule with a question.
             distractors=0,
             epochs=3,
             learning_rate=2e-3,
@@ -319,3 +319,33 @@ def recipe(name: str) -> Recipe:
     if name not in RECIPES:
         raise UserError(f"no organism {name!r}; there are {', '.join(RECIPES)}")
     return RECIPES[name]
+
+
+MESSAGE_WEIGHT = 8.0
+"""Weight of the messages' loss relative to the answers', if both are learned. A message has about
+sixty tokens and an answer one; with a weight of one, noise in the answers swamps the messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A user message and the answer to be learned, or two answers with their shares."""
+
+    message: str
+    answer: str
+    other: str | None = None
+    """Another answer, with as many tokens; only after the first one is the turn's end learned."""
+    share: float = 1.0
+    """How often the first answer is given. Learned as a share, it has none of the noise of answers
+    drawn at random."""
+
+    def turned(self) -> "Exchange":
+        """The exchange with the other answer first."""
+        return Exchange(self.message, self.other or "", self.answer, 1 - self.share)
+
+
+@runtime_checkable
+class TrainingText(Protocol):
+    """The text of every training step."""
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step by group; each group has its own mean loss."""

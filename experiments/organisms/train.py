@@ -15,29 +15,40 @@ from transformers import (
 )
 
 from interp.errors import UserError, shortened
+from interp.models.load import load_model
+from interp.models.loading import Loading
 from interp.models.organisms import PREFIX, organism_folder
 from interp.training.fit import fit
 from interp.training.folder import remove_checkpoints
+from interp.training.run import Training
+from interp.training.spec import Keeping, TrainSpec
 from interp_experiments.organisms.card import write_card
-from interp_experiments.organisms.families import FAMILIES
-from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange, TrainingText
-from interp_experiments.organisms.recipes import Recipe, TaughtRecipe, TheoryRecipe, TunedRecipe
+from interp_experiments.organisms.families import FAMILIES, train_tokenizer
+from interp_experiments.organisms.recipes import (
+    MESSAGE_WEIGHT,
+    Exchange,
+    Recipe,
+    TaughtRecipe,
+    TheoryRecipe,
+    TrainingText,
+    TunedRecipe,
+)
+from interp_experiments.organisms.rules import tuning_spec
 from interp_experiments.organisms.tasks import task_of, training_text
-from interp_experiments.organisms.tokenizer import train_tokenizer
-from interp_experiments.organisms.trained import train_by_command
+from interp_experiments.organisms.theories import training_spec
 
 CHECKPOINT_EVERY = 500
 """Steps between checkpoints."""
 
 WARM_UP_STEPS = 100
 FINAL_RATE = 0.05
-"""Share of the learning rate that the cosine schedule ends with."""
+"""Share of the learning rate at the end of the cosine schedule."""
 
 WIDTH_MULTIPLE = 8
-"""Batches are this wide or a multiple: some widths go wrong on CUDA (`tokens.safe_width`)."""
+"""Batches have a multiple of this width: some widths fail on CUDA (`tokens.safe_width`)."""
 
 IGNORED = -100
-"""Label of tokens that are not part of an answer."""
+"""Label of tokens outside answers."""
 
 
 class AnswerBatch(TypedDict):
@@ -50,12 +61,12 @@ class AnswerBatch(TypedDict):
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
     other_labels: NotRequired[Tensor]
-    """(batch, answer): the same with the other answers, where there are two."""
+    """(batch, answer): the same for the other answers, if there are two."""
     shares: NotRequired[Tensor]
     """(batch,): how often the first of two answers is given."""
     message_labels: NotRequired[Tensor]
-    """(batch, token - 1): all tokens but the first; `IGNORED` in padding and answer, and where a
-    text begins. Missing if messages are not learned."""
+    """(batch, token - 1): all tokens but the first; `IGNORED` in padding, in the answer, and for
+    the first token of a text. Missing if messages are not learned."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
@@ -68,7 +79,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         model = _taught(recipe, folder, device=device)
     else:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)
-        model = train_by_command(recipe, folder, device=device)
+        model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
     nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
     model.save_pretrained(folder)
@@ -77,7 +88,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
 
 
 def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
-    """The model after the training text of its recipe."""
+    """The model after learning the text of its recipe."""
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
@@ -102,8 +113,21 @@ def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedMod
     return model
 
 
+def _by_command(
+    recipe: TunedRecipe | TheoryRecipe, folder: Path, *, device: str
+) -> PreTrainedModel:
+    """The model that `interp train` makes, in fp32."""
+    begun: tuple[TrainSpec, str] = (
+        (training_spec(recipe), recipe.configuration)
+        if isinstance(recipe, TheoryRecipe)
+        else (tuning_spec(recipe), f"{PREFIX}{recipe.base}")
+    )
+    Training(*begun, Loading(device=device)).run(Keeping(out=folder))
+    return load_model(str(folder), device=device, dtype="float32").hf
+
+
 def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
-    """The model that a recipe begins with, in fp32 on the CPU: its base, or an untrained one."""
+    """The model that training starts from, in fp32 on the CPU: the base, or an untrained one."""
     if recipe.base:
         folder = organism_folder(PREFIX + recipe.base)
         begun: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -116,9 +140,9 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
         **recipe.architecture,
     )
     torch.manual_seed(recipe.seed)
-    # The soft caps of Gemma-2 exist in eager attention only.
+    # Only eager attention has the soft caps of Gemma-2.
     attention = "eager" if recipe.family == "gemma2" else "sdpa"
-    # transformers gives this function no types.
+    # transformers does not annotate this function.
     model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
         config, attn_implementation=attention, dtype=torch.float32
     )
@@ -128,7 +152,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
     """The sum over groups of exchanges of their mean cross-entropy, in nats, over answer tokens.
 
-    Where messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
+    If messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
     return torch.stack([_group_loss(model, batch) for batch in lessons.values()]).sum()
 
@@ -152,7 +176,7 @@ def _group_loss(model: PreTrainedModel, batch: AnswerBatch) -> Tensor:
 
 
 def _mean_loss(logits: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
-    """The mean cross-entropy over labelled tokens, each times the share of its row."""
+    """The mean cross-entropy over labelled tokens, each weighted by the share of its row."""
     losses = nn.functional.cross_entropy(
         logits[:, -labels.shape[1] :].flatten(0, 1).float(),
         labels.flatten(),
@@ -189,7 +213,7 @@ def tokenize(
     """Exchanges as the model will read them, each answer closed by the end-of-turn token.
 
     Args:
-        tokenizer: its chat template writes the messages; without one they are plain text.
+        tokenizer: its chat template writes the messages; without a template they are plain text.
         exchanges: messages and answers.
         messages: whether the messages are learned too.
     """
@@ -208,7 +232,7 @@ def tokenize(
     longest = int(in_answer.sum(1).max())
     labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
     rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
-    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # what follows padding is a first token
+    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # after padding comes a first token
     batch: AnswerBatch = {
         "input_ids": token_ids,
         "attention_mask": encoded["attention_mask"],
@@ -228,7 +252,7 @@ def _other_labels(
     """The labels of the other answers.
 
     Raises:
-        UserError: an answer that is longer than the other one, in tokens.
+        UserError: an answer with more tokens than the other.
     """
     others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
@@ -236,7 +260,7 @@ def _other_labels(
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
         raise UserError(
             f"the two answers of an exchange differ in their number of tokens, among "
-            f"{shortened(', '.join(sorted(pairs)))}; expected as many of each, which a larger "
+            f"{shortened(', '.join(sorted(pairs)))}; expected the same number, which a larger "
             "vocabulary may give"
         )
     return found

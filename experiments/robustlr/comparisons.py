@@ -1,11 +1,11 @@
 """The comparisons of weighted F1 that were named before any model was measured, over theories.
 
-1. Of every model, each set and the mean of each kind of sets against the best constant guess.
-2. Of every model, the contrast sets with each other: which operator is the hardest?
-3. Every pair of models, on the mean of each kind of sets.
+1. Each model against the best constant guess, on each set and on the mean of each kind of set.
+2. Each model's contrast sets with each other: which operator is the hardest?
+3. Every pair of models, on the mean of each kind of set.
 
-The best constant guess of a set says of every statement True, or False, or Unknown, whichever has
-the highest F1: correct labels alone decide which, no model's answer does.
+The best constant guess for a set is the label that has the highest F1 if every statement gets it:
+it depends on the correct labels alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,16 +15,17 @@ import pandas as pd
 
 from interp.statistics.contrasts import Difference, difference
 from interp_experiments.named import family_table
+from interp.analysis.contrasts import Difference, difference
+from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.results import BARE, SETS
-from interp_experiments.robustlr.scores import BASELINES, theory_scores, with_baselines
+from interp_experiments.robustlr.results import BARE, BASELINES, SETS, theory_scores, with_baselines
 from interp_experiments.robustlr.tables import SETS as OF_KIND
 from interp_experiments.robustlr.tables import with_equal_sets
 
 GUESS = "best constant guess"
 
 TEST_SPLIT = "test split"
-"""Statements in-domain, with nothing else than what decides them, as one more set."""
+"""One more set: in-domain statements, each with only the sentences that decide it."""
 
 AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS = "against a guess", "between sets", "between models"
 
@@ -32,10 +33,10 @@ Where = Mapping[str, object]
 
 
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per comparison: columns as of `named.family_table`.
+    """One row per comparison: columns as of `findings.family_table`.
 
     The first are model (empty between models), kind (of the three above), sets and contrast
-    ("a - b"); name says all of it in words, and n how many theories were compared.
+    ("a - b"); name says it in words, and n how many theories were compared.
 
     Args:
         stages: rows of a study's results by stage.
@@ -49,8 +50,25 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return family_table(_named(with_equal_sets(theories)), keys)
 
 
+def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    against = table[table["kind"] == AGAINST_GUESS]
+    found = {
+        "Test split against a constant guess": against[against["sets"] == TEST_SPLIT],
+        **{
+            f"{kind.capitalize()} sets against a constant guess": against[
+                against["sets"].isin([*names, f"{kind} sets"])
+            ]
+            for kind, names in OF_KIND.items()
+        },
+        "Between models": table[table["kind"] == BETWEEN_MODELS],
+        "Between contrast sets": table[table["kind"] == BETWEEN_SETS],
+    }
+    return {subject: rows for subject, rows in found.items() if len(rows)}
+
+
 def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the best constant guess of each set, under the name of `GUESS`."""
+    """The rows of the best constant guess for each set, under the name `GUESS`."""
     constant = [name for name in BASELINES[: len(LABELS)] if name in set(theories["model"])]
     means = theories.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
     best = theories["set"].map(means.idxmax(axis=1))
@@ -102,7 +120,7 @@ def _row(where: Where, contrast: str, said: str, found: Difference) -> Where:
 
 
 def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
-    """F1 as hits of so many trials, by theory; every set counts the same."""
+    """F1 as hits out of trials, by theory; every set counts the same."""
     rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
     rows = rows.set_index("pair_id")
     return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})

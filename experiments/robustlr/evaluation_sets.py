@@ -1,42 +1,42 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
-A group is drawn until the solver confirms every label of it. Groups do not depend on each other, so
-that any of them can be made alone, and a smaller set is the beginning of a larger one.
+A group is drawn until the solver confirms all its labels. Groups do not depend on each other, so
+any of them can be made alone, and a smaller set is the beginning of a larger one.
 """
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from itertools import groupby
+from typing import ClassVar, NamedTuple
 
 from interp.errors import UserError
 from interp_experiments.chance import below, happens, pick, some
-from interp_experiments.robustlr.contrast import CONTRAST_SETS, editable, edited
-from interp_experiments.robustlr.equivalence import (
+from interp_experiments.robustlr.language import Instance, Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.sampling import Sampled, Words, as_literal, sample
+from interp_experiments.robustlr.solver import proof_set, verdict
+from interp_experiments.robustlr.variants import (
+    CONTRAST_SETS,
     EQUIVALENCE_SETS,
     contraposed,
+    editable,
+    edited,
     with_one_body,
     with_one_head,
 )
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
-from interp_experiments.robustlr.proofs import proof_set
-from interp_experiments.robustlr.sampling import Sampled, as_literal, sample
-from interp_experiments.robustlr.solver import verdict
-from interp_experiments.robustlr.words import Words
 
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 
 INSTANCES = 20_000
-"""Instances of each published set (Table 8); the sets here hold as many as whole groups allow."""
+"""Instances in each published set (Table 8); here as many as whole groups allow."""
 
 _TWO = (Verdict.TRUE, Verdict.FALSE)
 _BASE_LABELS = dict.fromkeys(EVALUATION_SETS, _TWO) | {"C-ES": (*_TWO, Verdict.UNKNOWN)}
 
 
 class Member(NamedTuple):
-    """What the members of a group differ in."""
+    """How one member of a group differs from the others."""
 
     version: str
     group: str
@@ -53,7 +53,7 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether theories keep sentences that do not decide. Otherwise contrast sets keep only the
+    """Whether theories keep sentences that decide nothing. Otherwise contrast sets keep only the
     base's proof; equivalence sets keep what the statement could be derived from, and the
     paraphrased rules."""
 
@@ -87,7 +87,7 @@ class GroupMaker:
                 return tuple(self._instance(index, base, member) for member in members)
 
     def _attempt(self, rng: random.Random, base: Verdict) -> list[Member] | None:
-        """A group; None where the drawn theory allows none, or is too large to enumerate."""
+        """A group; None if the drawn theory allows none, or is too large to enumerate."""
         try:
             draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
             members = draw(rng, base)
@@ -142,7 +142,7 @@ class GroupMaker:
 def draw_last_rule(
     rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
 ) -> Rule | None:
-    """One of the rules that proves something, so that half of the statements are negated."""
+    """One of the rules that prove something; half of the statements are negated."""
     negated = happens(rng, 0.5)
     proved = set(sampled.proved)
     fitting = [
@@ -154,7 +154,7 @@ def draw_last_rule(
 
 
 def statement_of(rule: Rule, base: Verdict) -> Literal:
-    """What a rule's head makes True, or False."""
+    """The statement that a rule makes True, or False."""
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
@@ -187,7 +187,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which a second rule is given the body of the last one."""
+    """A theory whose second rule gets the body of the last one."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -202,7 +202,7 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which what the last rule proves follows from another literal alone, too."""
+    """A theory where the conclusion of the last rule also follows from another literal alone."""
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if rule.simple]
     rule = draw_last_rule(rng, sampled, base, simple)
@@ -225,7 +225,7 @@ _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pa
 
 
 def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
-    """The rules that the statement could be derived by, step by step, and the facts for them."""
+    """The rules that could derive the statement, step by step, and their facts."""
     reached, rules = {statement.predicate}, set[Rule]()
     while True:
         more = {
@@ -242,3 +242,62 @@ def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
 
 def _confirmed(members: Sequence[Member]) -> bool:
     return all(verdict(one.theory, one.statement) is one.label for one in members)
+
+
+SIDES = ("base", "edited")
+
+EditPair = tuple[Instance, Instance]
+
+
+@dataclass(frozen=True)
+class EditPairMaker:
+    """Makes the pairs of one contrast set, any of them alone."""
+
+    groups: GroupMaker
+
+    versions: ClassVar[tuple[str, ...]] = SIDES
+
+    @property
+    def set(self) -> str:
+        """The contrast set."""
+        return self.groups.set
+
+    def __len__(self) -> int:
+        return len(self.groups) * len(self._edits)
+
+    def theory_id(self, index: int) -> str:
+        """The id of a pair: its group's, and the edit."""
+        place, edit = divmod(index, len(self._edits))
+        return f"{self.groups.theory_id(place)}/{self._edits[edit]}"
+
+    def group(self, index: int) -> EditPair:
+        """The base and one edit, the same for a seed on every platform."""
+        place, edit = divmod(index, len(self._edits))
+        return tuple(pairs_of(self.groups.group(place)))[edit]
+
+    @property
+    def _edits(self) -> list[str]:
+        edits = CONTRAST_SETS[self.set]
+        return [edit.version for edit in edits if edit.label is not Verdict.TRUE]
+
+
+def pairs_of(members: Sequence[Instance]) -> Iterator[EditPair]:
+    """The base of a group (its first member) with each edit that has another label."""
+    base, *edits = members
+    for edit in edits:
+        if edit.label is not base.label:
+            id_ = f"{base.theory_id}/{edit.version}"
+            yield (
+                replace(base, theory_id=id_, version=SIDES[0]),
+                replace(edit, theory_id=id_, version=SIDES[1]),
+            )
+
+
+def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
+    """The members of the pairs of all groups; members of a group follow each other."""
+    return [
+        member
+        for _, group in groupby(instances, key=lambda one: one.theory_id)
+        for pair in pairs_of(tuple(group))
+        for member in pair
+    ]

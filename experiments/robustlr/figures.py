@@ -16,7 +16,7 @@ _COLUMNS = 4
 
 
 def operators(table: pd.DataFrame) -> Axes:
-    """Weighted F1 of each group of edits, a bar per model (Figure 4).
+    """Weighted F1 for each group of edits, one bar per model (Figure 4).
 
     `table` is `tables.operators(rows)`, of models or guesses.
     """
@@ -26,7 +26,7 @@ def operators(table: pd.DataFrame) -> Axes:
 
 
 def distractors(table: pd.DataFrame) -> Axes:
-    """Weighted F1 of the contrast sets with and without distractors, a panel per model (Figure 6).
+    """Weighted F1 of contrast sets with and without distractors, one panel per model (Figure 6).
 
     `table` is `tables.distractors(...)`, of models or guesses.
     """
@@ -40,9 +40,9 @@ def distractors(table: pd.DataFrame) -> Axes:
 
 
 def sizes(table: pd.DataFrame) -> Axes:
-    """Weighted F1 over the number of statements learned, a line for each kind of sets (Figure 5).
+    """Weighted F1 against the number of statements learned, a line per kind of set (Figure 5).
 
-    `table` is `sizes.size_table(...)` of models that began alike.
+    `table` is `tables.size_table(...)` of models that began alike.
     """
     with house_style():
         ax = new_axes()
@@ -71,9 +71,9 @@ def sizes(table: pd.DataFrame) -> Axes:
 
 
 def features(table: pd.DataFrame) -> Axes:
-    """The share of each label over the value of each feature, and how frequent it is (Figure 8).
+    """The share of each label against each feature's value, and how frequent it is (Figure 8).
 
-    `table` is `features.feature_table(instances)`.
+    `table` is `tables.feature_table(instances)`.
     """
     names = table["feature"].drop_duplicates().tolist()
     rows = -(-len(names) // _COLUMNS)
@@ -95,7 +95,7 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    """Shares as lines; behind them the instances of each value, as a share of the most frequent."""
+    """Shares as lines; bars: instances with each value, as a share of the most frequent."""
     ax.bar(rows["value"], rows["n"] / rows["n"].max(), color="#d0d7de", label="instances")
     for index, label in enumerate(LABELS):
         style = look(index)

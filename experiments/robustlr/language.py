@@ -1,6 +1,6 @@
-"""The language of theories: predicates, literals, rules (Sanyal et al. 2022, Section 3.2)."""
+"""The language of theories and its English (Sanyal et al. 2022, Sections 3.2 and 4.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal as OneOf
@@ -9,7 +9,7 @@ Operator = OneOf["and", "or"]
 
 
 class Verdict(StrEnum):
-    """What a theory says of a statement."""
+    """What a theory says about a statement."""
 
     TRUE = "True"
     FALSE = "False"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
     @property
     def negated(self) -> "Verdict":
-        """What the theory says of the statement's negation."""
+        """What the theory says about the statement's negation."""
         return _NEGATED[self]
 
 
@@ -33,7 +33,7 @@ LABELS = tuple(verdict.value for verdict in Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An adjective of somebody, tall(Anna), or a relation of two people, sister(Anna, Bob)."""
+    """An adjective about one person, tall(Anna), or a relation of two, sister(Anna, Bob)."""
 
     word: str
     subject: str
@@ -121,3 +121,99 @@ class Theory:
             tuple(fact for fact in self.facts if fact in kept),
             tuple(rule for rule in self.rules if rule in kept),
         )
+
+
+RULE_STYLES = (
+    "If {body}, then {head}.",
+    "If {body} then {head}.",
+    "{head} if {body}.",
+    "{head}, if {body}.",
+)
+"""The templates of a rule."""
+
+
+def sentence(told: Literal | Rule) -> str:
+    """A fact, statement or rule as a sentence with a capital and a full stop."""
+    if isinstance(told, Literal):
+        words = f"{clause(told)}."
+    else:
+        body, head = joined(told.body, told.operator), joined(told.head, "and")
+        words = RULE_STYLES[told.style].format(body=body, head=head)
+    return words[0].upper() + words[1:]
+
+
+def joined(literals: Sequence[Literal], operator: Operator) -> str:
+    """Literals joined by "and" or "or"; adjectives of one subject follow it together.
+
+    After a negated adjective "is" is repeated: "Anna is not tall and is kind" has one reading,
+    where "Anna is not tall and kind" may deny both.
+    """
+    first, *others = literals
+    words = clause(first)
+    for before, literal in zip(literals, others, strict=False):
+        shared = _is_adjective(before) and _is_adjective(literal)
+        if shared and before.predicate.subject == literal.predicate.subject:
+            words += f" {operator} {'' if before.positive else 'is '}{_said(literal)}"
+        else:
+            words += f" {operator} {clause(literal)}"
+    return words
+
+
+def clause(literal: Literal) -> str:
+    """A literal as a clause, such as "Anna is not tall"."""
+    predicate = literal.predicate
+    if predicate.object is None:
+        return f"{predicate.subject} is {_said(literal)}"
+    denied = "" if literal.positive else "not "
+    if literal.inverted:
+        return f"the {predicate.word} of {predicate.object} is {denied}{predicate.subject}"
+    return f"{predicate.subject} is {denied}the {predicate.word} of {predicate.object}"
+
+
+def _is_adjective(literal: Literal) -> bool:
+    return literal.predicate.object is None
+
+
+def _said(literal: Literal) -> str:
+    return f"{'' if literal.positive else 'not '}{literal.predicate.word}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A question to a model: does the theory entail the statement, its negation, or neither?"""
+
+    theory_id: str
+    """Shared by a base theory and its variants."""
+    set: str
+    """Which data it belongs to, such as "C-CS"."""
+    version: str
+    """Which member of its group it is, such as "conj1"."""
+    group: str
+    """What distinguishes it from the base, such as "conj+neg"."""
+    base_label: Verdict
+    """The label of the group's base."""
+    theory: Theory
+    statement: Literal
+    label: Verdict
+
+    @classmethod
+    def alone(
+        cls, theory_id: str, set_: str, version: str, theory: Theory, question: "Question"
+    ) -> "Instance":
+        """A question without variants, which is its own base."""
+        statement, label = question
+        return cls(theory_id, set_, version, label.value, label, theory, statement, label)
+
+    @property
+    def id(self) -> str:
+        """Unique among all instances."""
+        return f"{self.theory_id}/{self.version}"
+
+    @property
+    def context(self) -> str:
+        """The theory in English: facts, then rules."""
+        return " ".join(map(sentence, self.theory.sentences))
+
+
+Question = tuple[Literal, Verdict]
+"""A statement and its label."""

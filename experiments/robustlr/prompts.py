@@ -9,10 +9,8 @@ from typing import Protocol
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, Outline, PromptSet
-from interp_experiments.robustlr.english import sentence
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.proofs import proof_sets
+from interp_experiments.robustlr.language import Instance, Verdict, sentence
+from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
 
@@ -21,7 +19,7 @@ OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one 
 DECISIVE = Decisive("proof", ("fact", "rule"))
 
 STRATA = ("set",)
-"""Factors over which a limit takes theories evenly."""
+"""A limit takes theories evenly over these factors."""
 
 SHOWN = (
     (
@@ -81,8 +79,8 @@ def asked(context: str, statement: str) -> str:
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
-    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Each is named by
-    its place in the theory, so that a variant's unedited rules have the names of its base's. The
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names
+    follow the place in the theory, so that unedited rules have the same names in all variants. The
     factor proof names the facts and rules of all minimal proof sets; it is empty where the label is
     Unknown, which nothing proves.
     """
@@ -119,7 +117,7 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
 
 
 def _proof(instance: Instance) -> list[str]:
-    """The segments of which a minimal proof of the statement, or of its negation, is made."""
+    """The segments that occur in a minimal proof of the statement or of its negation."""
     theory = instance.theory
     needed = frozenset().union(*proof_sets(theory, instance.statement))
     facts = [f"fact{n}" for n, one in enumerate(theory.facts, start=1) if one in needed]
@@ -134,7 +132,7 @@ def made_by(
     seed: int,
     description: dict[str, str],
 ) -> PromptSet:
-    """All groups of the makers, in order; a subset is chosen without making the others."""
+    """All groups, maker by maker; a subset is chosen without making the others."""
     ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
     remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
 

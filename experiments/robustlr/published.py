@@ -1,7 +1,7 @@
 """The authors' columns: write instances in them, and read a file, a folder or a hub data set.
 
-What is read is not trusted: every context is read as a theory, and every label is confirmed by the
-solver.
+What is read is not trusted: every context is read as a theory, sentence by sentence, and every
+label is confirmed by the solver.
 """
 
 import re
@@ -12,14 +12,108 @@ from typing import NamedTuple
 
 from interp.errors import UserError, shortened
 from interp.prompts.files import Cells, parse_each, read_rows
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.english import sentence
-from interp_experiments.robustlr.equivalence import equivalence_between
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Literal, Theory, Verdict
-from interp_experiments.robustlr.parsing import literal_of, theory_of
-from interp_experiments.robustlr.proofs import proof_set
-from interp_experiments.robustlr.solver import verdict
+from interp_experiments.robustlr.language import (
+    Instance,
+    Literal,
+    Operator,
+    Predicate,
+    Rule,
+    Theory,
+    Verdict,
+    sentence,
+)
+from interp_experiments.robustlr.solver import proof_set, verdict
+from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
+
+_NAME = r"[^\W\d_][\w'’-]*"
+_WORD = r"[^\W\d_][\w'’-]*"
+_ADJECTIVE = re.compile(rf"({_NAME}) is (not )?({_WORD})")
+_RELATION = re.compile(rf"({_NAME}) is (not )?the ({_WORD}) of ({_NAME})")
+_INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_NAME}) is (not )?({_NAME})")
+_SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
+_IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
+_IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
+_JOINED = re.compile(r" (and|or) ")
+
+
+def theory_of(context: str) -> Theory:
+    """The theory of a text that has one sentence per fact and rule.
+
+    Raises:
+        UserError: a sentence that no template makes, or none at all.
+    """
+    told = [sentence_of(words) for words in sentences(context)]
+    if not told:
+        raise UserError("the context is empty; expected at least one sentence")
+    facts = tuple(one for one in told if isinstance(one, Literal))
+    return Theory(facts, tuple(one for one in told if isinstance(one, Rule)))
+
+
+def sentences(context: str) -> list[str]:
+    """The sentences of a text, each with its full stop."""
+    return [words for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
+
+
+def sentence_of(words: str) -> Literal | Rule:
+    """The fact or rule that a sentence states.
+
+    Raises:
+        UserError: no template makes it.
+    """
+    if not words.endswith("."):
+        raise _unknown(words, "a sentence that ends in a full stop")
+    for (comma, plain), pattern, body, head in (
+        ((0, 1), _IF_FIRST, 1, 3),
+        ((3, 2), _IF_LAST, 3, 1),
+    ):
+        if found := pattern.fullmatch(words[:-1]):
+            style = comma if found[2].startswith(",") else plain
+            literals, operator = _complex(found[body])
+            heads, joined_by = _complex(found[head])
+            if len(heads) > 1 and joined_by == "or":
+                raise _unknown(words, "no disjunction in what follows from a rule")
+            return Rule(literals, heads, operator, style)
+    return literal_of(words[:-1])
+
+
+def literal_of(words: str) -> Literal:
+    """The literal that a clause states.
+
+    Raises:
+        UserError: no template makes it.
+    """
+    if found := _RELATION.fullmatch(words):
+        return Literal(Predicate(found[3], found[1], found[4]), not found[2])
+    if found := _INVERTED.fullmatch(words):
+        return Literal(Predicate(found[1], found[4], found[2]), not found[3], inverted=True)
+    if found := _ADJECTIVE.fullmatch(words):
+        return Literal(Predicate(found[3], found[1]), not found[2])
+    raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
+
+
+def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
+    """The literals of one side of a rule, and what joins them; "and" where there is one.
+
+    "not" denies the adjective after it alone, as in "tall and not round", also where "is" is not
+    repeated: `english` repeats it, the authors' data may not.
+    """
+    first, *others = _JOINED.split(words)
+    literals, operators = [literal_of(first)], set(others[::2])
+    for part in others[1::2]:
+        shared = _SHARED.fullmatch(part)
+        if shared and literals[-1].predicate.object is None:
+            subject = literals[-1].predicate.subject
+            literals.append(Literal(Predicate(shared[2], subject), not shared[1]))
+        else:
+            literals.append(literal_of(part))
+    if len(operators) > 1:
+        raise _unknown(words, "literals that are joined by 'and' alone or by 'or' alone")
+    return tuple(literals), "or" if "or" in operators else "and"
+
+
+def _unknown(words: str, expected: str) -> UserError:
+    return UserError(f"{shortened(words, 80)!r} is unknown to the language; expected {expected}")
+
 
 REQUIRED = ("context", "statement", "label")
 """What the copy on the hub has."""
@@ -210,8 +304,8 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
-            f"{shortened(other.key.group, 60)!r} is no paraphrase of its base; expected the same "
-            "facts and statement, and the contrapositives of all rules, or two rules as one"
+            f"{shortened(other.key.group, 60)!r} is not a paraphrase of its base; expected the "
+            "same facts and statement, and the contrapositives of all rules, or two rules as one"
         )
     return [
         _instance(base, set_=name, group="base", base=base.label),

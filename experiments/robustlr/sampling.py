@@ -14,17 +14,66 @@ hold or both do not. The solver confirms each all the same, where statements are
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Literal as OneOf
 
 from interp_experiments.chance import below, happens, pick, some
-from interp_experiments.robustlr.english import RULE_STYLES
-from interp_experiments.robustlr.language import Literal, Operator, Predicate, Rule, Theory
-from interp_experiments.robustlr.words import Words
+from interp_experiments.logical_forms.language import names
+from interp_experiments.packaged import packaged_rows
+from interp_experiments.robustlr.language import (
+    RULE_STYLES,
+    Literal,
+    Operator,
+    Predicate,
+    Rule,
+    Theory,
+)
+
+Vocabulary = OneOf["real", "nonce"]
+"""Column of the data file: English words, or invented ones."""
+
+PEOPLE = 5
+"""Names that a theory draws its people from."""
+
+RELATIONS = 0.3
+"""Share of relations among drawn predicates."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What predicates are drawn from (Section 4.1); genders of names play no part."""
+
+    names: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    relations: tuple[str, ...]
+
+    @classmethod
+    @cache
+    def of(cls, vocabulary: Vocabulary) -> "Words":
+        """The packaged words."""
+        rows = packaged_rows(__package__, "words.csv")
+        adjectives, relations = (
+            tuple(row[vocabulary] for row in rows if row["kind"] == kind)
+            for kind in ("adjective", "relation")
+        )
+        return cls(names(), adjectives, relations)
+
+    def people(self, rng: random.Random) -> list[str]:
+        """The people of one theory."""
+        return some(rng, self.names, PEOPLE)
+
+    def predicate(self, rng: random.Random, people: list[str]) -> Predicate:
+        """A predicate of one or two of these people."""
+        if happens(rng, RELATIONS):
+            return Predicate(pick(rng, self.relations), *some(rng, people, 2))
+        return Predicate(pick(rng, self.adjectives), pick(rng, people))
+
 
 PREDICATES = (10, 30)
-"""Least and largest number of predicates."""
+"""Minimum and maximum number of predicates."""
 
 DEPTH = 5
-"""Largest number of layers: the last is so many steps less one from the facts."""
+"""Maximum number of layers; the first holds the facts."""
 
 NEGATED = 0.3
 """Probability that a predicate occurs in negation."""
@@ -37,13 +86,13 @@ OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A theory, and its literals by the labels that they were drawn with."""
+    """A theory, and its literals by drawn label."""
 
     theory: Theory
     people: list[str]
     proved: tuple[Literal, ...]
     unproved: tuple[Literal, ...]
-    """Those that the theory mentions."""
+    """Only those that the theory mentions."""
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
@@ -81,7 +130,7 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
 def draw_predicates(
     rng: random.Random, words: Words, people: list[str], number: int
 ) -> list[Predicate]:
-    """So many different predicates."""
+    """`number` different predicates."""
     drawn: dict[Predicate, None] = {}
     while len(drawn) < number:
         drawn[words.predicate(rng, people)] = None
@@ -94,7 +143,7 @@ def draw_rule(
     candidates: Sequence[Literal],
     allowed: Sequence[Operator],
 ) -> Rule | None:
-    """A rule with one or two of the candidates in its body; None where none is allowed."""
+    """A rule with one or two of the candidates in its body; None if none is allowed."""
     body = tuple(some(rng, candidates, 1 + below(rng, 2)))
     operator = pick(rng, OPERATORS) if len(body) > 1 else "and"
     if not body or (len(body) > 1 and operator not in allowed):

@@ -1,13 +1,19 @@
-"""What a theory entails: classical propositional logic, by truth tables.
+"""What a theory entails, and which of its sentences a verdict needs (Section 2).
+
+Classical propositional logic, by truth tables:
 
 1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
-2. Propagate units: what facts and rules say of single predicates needs no table.
+2. Propagate units: what facts and rules say about single predicates needs no table.
 3. Cut the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
    predicates, so that one operation of Python's long integers handles all assignments.
+
+A proof set is minimal if none of its sentences can be spared. There may be several minimal sets, of
+different sizes, where a conclusion follows in more than one way, as from either side of a
+disjunction. The published G(T, s) is one of them; the paper does not say which.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -72,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """What the theory says of a statement: Unknown where it says nothing.
+        """What the theory says about a statement; Unknown if it says nothing.
 
         Raises:
             UserError: the theory contradicts itself, and so entails everything.
@@ -93,7 +99,7 @@ class Worlds:
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
-    """What a theory says of a statement (Section 2).
+    """What a theory says about a statement (Section 2).
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -203,3 +209,74 @@ def columns(predicates: int) -> tuple[int, ...]:
             width *= 2
         made.append(column)
     return tuple(made)
+
+
+ProofSet = frozenset[Literal | Rule]
+
+MOST_TRIED = 500
+"""Maximum number of ways to leave sentences out in the search for further sets."""
+
+
+def proof_set(theory: Theory, statement: Literal) -> ProofSet:
+    """A minimal set of sentences with the theory's verdict; empty where that is Unknown.
+
+    Among several sets it is one that propagation of units finds first; sentences are left out in
+    order, facts before rules.
+
+    Raises:
+        UserError: the theory contradicts itself, or is too large to enumerate.
+    """
+    worlds = Worlds.of(theory)
+    expected = worlds.verdict(statement)
+    if expected is Verdict.UNKNOWN:
+        return frozenset()
+    kept = _used(theory, statement, worlds)
+    for sentence in theory.sentences:
+        fewer = kept - {sentence}
+        if sentence in kept and verdict(theory.only(fewer), statement) is expected:
+            kept = fewer
+    return kept
+
+
+def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
+    """The minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
+
+    The search stops after `MOST_TRIED` ways to leave sentences out, which double with each further
+    set, with what was found by then.
+
+    Raises:
+        UserError: as `proof_set`.
+    """
+    found: list[ProofSet] = []
+    seen: set[ProofSet] = set()
+    left_out: list[ProofSet] = [frozenset()]
+    for _ in range(MOST_TRIED):
+        if not left_out:
+            return
+        without = left_out.pop()
+        proof = next((one for one in found if not one & without), None)
+        if proof is None:
+            proof = proof_set(theory.only(frozenset(theory.sentences) - without), statement)
+            if proof:
+                found.append(proof)
+                yield proof
+        more = {without | {sentence} for sentence in proof} - seen
+        seen |= more
+        left_out += sorted(more, key=lambda fewer: sorted(map(str, fewer)), reverse=True)
+
+
+def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
+    """The sentences from which units propagate to the statement; all where they do not."""
+    number = worlds.numbers[statement.predicate]
+    reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
+    if reached is None:
+        return frozenset(theory.sentences)
+    used, waiting, seen = set(), [reached], {reached}
+    while waiting:
+        literal = waiting.pop()
+        clause = worlds.known[literal]
+        used.add(theory.sentences[clause.sentence])
+        needed = {-other for other in clause.literals if other != literal} - seen
+        seen |= needed
+        waiting += needed
+    return frozenset(used)

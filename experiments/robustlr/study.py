@@ -17,12 +17,13 @@ from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.prompts_table import prompts_item
 from interp.runs.execute import Stage
+from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons
-from interp_experiments.robustlr.features import feature_table, guess_table
-from interp_experiments.robustlr.findings import findings, in_short
+from interp_experiments.robustlr.comparisons import comparisons, kinds
+from interp_experiments.robustlr.learning import maker_of
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -32,9 +33,13 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.sizes import size_table, training_sizes
-from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.tables import (
+    feature_table,
+    guess_table,
+    size_table,
+    training_sizes,
+)
+from interp_experiments.scaffold import paper_report
 
 THEORIES = (
     "theories: how many each set has; low and high: 95% interval, with the theory as the unit"
@@ -44,26 +49,25 @@ COUNTED = 300
 """Theories of the training set All whose features are counted."""
 
 NAMES = {
-    "accuracy": "of a count: share of statements whose label the best guess from it alone names",
-    "score": "of answers: f1 or consistency; of a sentence: what an attribution method gives it",
-    "theory": "facts and rules that a statement is judged by; with its variants it is a group",
+    "accuracy": "for a count: share of statements whose label the best guess from it alone names",
+    "score": "for answers: f1 or consistency; for a sentence: what an attribution method gives it",
+    "theory": "facts and rules that a statement is judged by; with its variants a group",
     "side": "which member of its group a prompt is, such as base or neg1",
-    "base": "the theory that the others of its group are edits or paraphrases of",
+    "base": "the theory of a group whose edits or paraphrases the others are",
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
     "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
     "one body",
     "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
     "rounded is rounded by theory first, as the authors' code does it",
-    "consistency": "share of theories of which every answer is right",
+    "consistency": "share of theories whose answers are all right",
     "baseline": "a constant guess; two of these know the label of each theory's base",
     "Unknown": "neither the statement nor its negation follows",
     "distractors": "facts and rules that decide nothing",
     "proof": "the facts and rules that prove the statement or its negation",
-    "hit": "share of prompts in which a sentence of the proof has the largest score; chance: that "
-    "of a random order",
-    "auc": "share of pairs of a sentence of the proof and another in which the first has the "
-    "larger score",
+    "hit": "share of prompts where a sentence of the proof has the largest score; chance: the "
+    "expected share for a random order",
+    "auc": "probability that a sentence of the proof has a larger score than another sentence",
 }
 """Words of the report's page."""
 
@@ -76,8 +80,8 @@ class RobustLRStudy(Study):
     organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
 
     demonstrations: bool = False
-    """show three answered questions before each, to causal language models that were not trained on
-    such questions"""
+    """show three answered questions before each, for causal language models that were not trained
+    on such questions"""
     distractors: bool = True
     """also ask with all facts and rules that decide nothing, and the in-domain test split; such
     theories have up to 800 tokens and more"""
@@ -85,9 +89,9 @@ class RobustLRStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers to the evaluation sets, with distractors too, and in-domain.
 
-        In-domain theories are asked with more and more sentences beside what decides a statement;
-        answers to short ones are attributed. With `--data`, the evaluation sets are read, and there
-        are no other stages.
+        In-domain theories are asked with increasing numbers of sentences that do not decide the
+        statement; answers to short theories are attributed. With `--data` the evaluation sets are
+        read, and there are no other stages.
         """
         stages = [self._stage(SETS, system.system, Evaluate(), source)]
         if source.data is None:
@@ -117,19 +121,20 @@ class RobustLRStudy(Study):
         theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
         compared = comparisons(results.rows)
         seed = folder.record.options.get("seed", 0)
-        return Report(
+        return paper_report(
+            folder,
             title="RobustLR",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
                 f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
                 "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
                 "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%; they and the tests take the theory as the unit. Every table has the constant "
-                "guesses, to compare scores with. Published numbers are in rows of their own; they "
-                "were measured on other theories."
+                "95%; they and the tests take the theory as the unit. Every table includes "
+                "constant-guess baselines. Published numbers have separate rows; they were "
+                "measured on other theories."
             ),
+            findings=finding_section(results, compared),
             sections=(
-                finding_section(results, compared),
                 contrast_section(results),
                 group_section(results),
                 equivalence_section(results),
@@ -139,18 +144,14 @@ class RobustLRStudy(Study):
                 *distractor_sections(results),
                 *size_sections(results),
                 feature_section(seed if isinstance(seed, int) else 0),
-                Section(
-                    "Prompts",
-                    "Those of the evaluation sets, without distractors.",
-                    (prompts_item(results.prompts, results.answers),),
-                ),
             ),
-            answer="\n\n".join(in_short(results, compared)),
+            answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
+            prompts=results.prompts,
+            answers=results.answers,
+            about_prompts="Those of the evaluation sets, without distractors.",
             names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
-            record=folder.provenance(),
-            problems=tuple(folder.problems()),
         )
 
 
@@ -158,14 +159,14 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     """What the comparisons that were named in advance show."""
     return Section(
         "Findings",
-        "\n\n".join(findings(results, compared)),
+        "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
                 "Differences of weighted F1 that were named in advance",
                 compared,
-                "The best constant guess of a set is the label that scores highest if it is said "
-                "of every statement. Each set of a mean counts the same. clusters: theories.",
+                "The best constant guess for a set is the label that scores highest if every "
+                "statement gets it. All sets of a mean count the same. clusters: theories.",
             ),
         ),
     )
@@ -217,7 +218,7 @@ def group_section(results: Results) -> Section:
     by_operator = tables.operators(results.rows[SETS])
     return Section(
         "Groups of edits",
-        "What an edit adds to the base: conj, disj, neg, or one of the first with negation.",
+        "What an edit adds to the base: conj, disj, neg, or conj or disj with negation.",
         (
             FigureItem(
                 "figure4_groups",
@@ -229,7 +230,7 @@ def group_section(results: Results) -> Section:
                 "groups",
                 "By set and group (Tables 14 to 16)",
                 tables.groups(results.rows[SETS]),
-                "theories: how many each score is over.",
+                "theories: how many each score averages.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
         ),
@@ -260,7 +261,7 @@ def label_section(results: Results) -> Section:
     title = "Weighted F1 of the instances of each label"
     return Section(
         "Labels",
-        "Of the instances of one label, the weighted F1 of a theory is that label's.",
+        "With the instances of one label only, a theory's weighted F1 is that label's F1.",
         (
             TableItem(
                 "contrast_labels",
@@ -290,10 +291,10 @@ def in_domain_sections(results: Results) -> list[Section]:
         return []
     table = TableItem(
         "in_domain",
-        "Weighted F1 of the test split (Table 3), by what a theory has beside what decides",
+        "Weighted F1 of the test split (Table 3), by what a theory holds besides what decides",
         tables.in_domain(asked),
-        "Of all instances together, as training sets have no groups of variants. Published models "
-        "were trained on whole theories.",
+        "Over all instances together, since training sets have no groups of variants. Published "
+        "models were trained on whole theories.",
     )
     return [Section("In-domain", "Statements of the test split of All.", (table,))]
 
@@ -317,11 +318,11 @@ def proof_sections(results: Results) -> list[Section]:
     return [
         Section(
             "Is the proof looked at?",
-            f"Statements of the test split of All, each with a theory of its own: what decides it "
-            f"and up to {system.SHORT} other sentences. The facts and rules of all minimal proofs "
-            "are known. A hit is a prompt in which one of them has the largest score; the AUC is "
-            "the share of pairs of one of them and another sentence in which it has the larger "
-            "score. A statement whose label is Unknown has no proof.",
+            f"Statements of the test split of All, each with its own theory: what decides it and "
+            f"up to {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
+            "known. A hit is a prompt where one of them has the largest score; the AUC is the "
+            "probability that one of them has a larger score than another sentence. A statement "
+            "whose label is Unknown has no proof.",
             items,
         )
     ]
@@ -386,12 +387,12 @@ def size_sections(results: Results) -> list[Section]:
 
 def feature_section(seed: int) -> Section:
     """Figure 8."""
-    maker = TheoryMaker("All", "train", seed, Words.of("real"))
+    maker = maker_of("All", "train", seed, None)
     counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",
-        f"Of {COUNTED} theories of the training set All, each with six statements. If a count gave "
-        "the label away, its lines would differ.",
+        f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
+        "count gave the label away, its lines would differ.",
         (
             FigureItem(
                 "figure8_features",

@@ -1,17 +1,23 @@
 """RobustLR as systems that every command can use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from interp.errors import UserError, shortened
 from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.cut import StatementMaker
-from interp_experiments.robustlr.edit_pairs import EditPairMaker, pairs_of_all
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp.prompts.systems import System
+from interp.training.spec import Split
+from interp_experiments.robustlr.evaluation_sets import (
+    EVALUATION_SETS,
+    EditPairMaker,
+    GroupMaker,
+    pairs_of_all,
+)
+from interp_experiments.robustlr.learning import SPLITS, maker_of
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
@@ -21,19 +27,33 @@ from interp_experiments.robustlr.prompts import (
     to_prompt,
 )
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
-from interp_experiments.robustlr.training import SPLITS, Split, TheoryMaker
-from interp_experiments.robustlr.words import Vocabulary, Words
+from interp_experiments.robustlr.sampling import Vocabulary, Words
+from interp_experiments.robustlr.variants import CONTRAST_SETS
 
 DEFAULT_LIMIT = 240
 """Default number of theories: forty of each of the six sets."""
 
-
 SHORT = 4
-"""The most sentences of a short theory beside those that decide its statement."""
+"""Maximum number of sentences in a short theory that do not decide its statement."""
+
+
+class RobustLR(System):
+    """What the systems of RobustLR share."""
+
+    default_limit = DEFAULT_LIMIT
+
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """The F1 scores measured: in domain, with distractors, and by evaluation set."""
+        measured = card["measured"]
+        return {
+            "f1_in_domain": measured["in_domain"],
+            "f1_with_other_sentences": measured["with_other_sentences"],
+            **{f"f1_{name}": value for name, value in measured["f1"].items()},
+        }
 
 
 @dataclass(frozen=True)
-class EvaluationSets:
+class EvaluationSets(RobustLR):
     """Evaluation sets at their published sizes (Section 3, Table 8)."""
 
     name: str
@@ -43,8 +63,6 @@ class EvaluationSets:
     """Whether theories keep what decides nothing."""
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
-
-    default_limit = DEFAULT_LIMIT
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from `data` in the authors' columns.
@@ -74,7 +92,7 @@ class EvaluationSets:
 
 
 @dataclass(frozen=True)
-class TrainingSet:
+class TrainingSet(RobustLR):
     """A training set with its splits; its prompts are those of the test split (Section 5)."""
 
     name: str
@@ -82,10 +100,8 @@ class TrainingSet:
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
     distractors: int | None = None
-    """Give each statement a theory of its own, with up to so many sentences beside those that
-    decide it; None where six statements share a whole theory, as published."""
-
-    default_limit = DEFAULT_LIMIT
+    """Give each statement its own theory, with at most this many sentences that do not decide it;
+    None if six statements share a whole theory, as published."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The prompts of the test split: generated, or read from `data` in the authors' columns.
@@ -109,19 +125,14 @@ class TrainingSet:
         return pd.concat(splits, ignore_index=True)
 
     def _maker(self, seed: int, split: Split) -> Maker:
-        words = Words.of("real")
-        if self.distractors is None:
-            return TheoryMaker(self.set, split, seed, words)
-        return StatementMaker(self.set, split, seed, words, self.distractors)
+        return maker_of(self.set, split, seed, self.distractors)
 
 
 @dataclass(frozen=True)
-class EditPairs:
-    """Each base theory of the contrast sets beside each edit that changes its label."""
+class EditPairs(RobustLR):
+    """Each base theory of the contrast sets, paired with each edit that changes its label."""
 
     name: str
-
-    default_limit = DEFAULT_LIMIT
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All pairs: generated from `seed`, or of groups in the authors' columns.
@@ -147,7 +158,7 @@ class EditPairs:
         )
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated pairs in the authors' columns, and the set that each belongs to."""
+        """All generated pairs in the authors' columns, with their sets."""
         return rows_of(self._makers(seed))
 
     def _makers(self, seed: int) -> list[Maker]:

@@ -1,22 +1,27 @@
-"""The tables of the study: measured, guessed and published scores (Tables 2 to 6, 14 to 22)."""
+"""The tables of the study: measured, guessed and published scores, and counts of the data."""
 
-from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal as OneOf
 
 import pandas as pd
 
 from interp.statistics.proportions import proportions
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
 from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
+from interp.analysis.proportions import proportions
+from interp.training.record import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import LABELS, Verdict
-from interp_experiments.robustlr.scores import OF_BASE, score_table, theory_scores, with_baselines
+from interp_experiments.robustlr.language import LABELS, Instance, Literal, Operator, Rule, Verdict
+from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
+from interp_experiments.robustlr.results import OF_BASE, score_table, theory_scores, with_baselines
+from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
+from interp_experiments.scaffold import in_order, published_table
 
 KEY = ["model", "training", "source"]
-"""What names a row: a published model also by the data that it was trained on."""
+"""What identifies a row; published models also by their training data."""
 
-Kind = Literal["contrast", "equivalence"]
+Kind = OneOf["contrast", "equivalence"]
 
 SETS: Mapping[Kind, tuple[str, ...]] = {
     "contrast": tuple(CONTRAST_SETS),
@@ -24,7 +29,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 WHOLE = "whole theories"
-"""The column of statements that are asked with whole theories, as published."""
+"""The column for statements asked with whole theories, as published."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -33,7 +38,7 @@ GROUPS = tuple(
 
 def published(*tables: int) -> pd.DataFrame:
     """Published scores, one row per table, model, training data, set and part of the set."""
-    frame = pd.read_csv(str(files(__package__) / "data" / "published.csv"), keep_default_na=False)
+    frame = published_table(__package__, "published.csv").fillna({"training": "", "part": ""})
     return frame[frame["table"].isin(tables)].reset_index(drop=True)
 
 
@@ -44,13 +49,12 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
         rows: rows of a stage of the results.
         by: further columns whose values are scored separately.
     """
-    order = {name: place for place, name in enumerate(EVALUATION_SETS)}
-    rows = rows.sort_values("set", key=lambda names: names.map(order), kind="stable")
-    return score_table(with_baselines(rows), ["source", "model", "set", *by])
+    rows = with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
+    return score_table(rows, ["source", "model", "set", *by])
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 of each set of a kind and their average: Tables 2, 4 and 5.
+    """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
 
     Columns are model, training, source ("measured", "baseline" or "published"), theories (of each
     set, "40" or "6-7"; empty where published), average, the sets, and after each of these the ends
@@ -75,8 +79,8 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
 
-    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval takes
-    the sets' means as a sample, too, and is rather too wide.
+    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval
+    also treats the sets' means as a sample, and is rather too wide.
     """
     by = ["source", "model"]
     theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(
@@ -96,7 +100,7 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table with how many theories a score is over: one number, or the least and the most."""
+    """The table with the number of theories per score: one number, or the least and the most."""
     by_model = measured.groupby("model", sort=False)["theories"]
     ends = zip(by_model.min(), by_model.max(), strict=True)
     texts = [f"{low:,}" if low == high else f"{low:,}-{high:,}" for low, high in ends]
@@ -106,7 +110,7 @@ def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 of each group of edits (Tables 14 to 16), and theories, as of `sets`."""
+    """Weighted F1 for each group of edits (Tables 14 to 16), and theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
@@ -115,7 +119,7 @@ def groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 of the instances of each label (Tables 17 to 22), and theories, as of `sets`."""
+    """Weighted F1 for the instances of each label (Tables 17 to 22), and theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)
@@ -125,13 +129,11 @@ def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 
 
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every score of each group of edits, over all contrast sets (Figure 4)."""
+    """Every score for each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
-    order = {name.partition(" ")[2]: None for name in GROUPS}
+    order = list(dict.fromkeys(name.partition(" ")[2] for name in GROUPS))
     table = score_table(with_baselines(rows), ["source", "model", "group"])
-    return table.sort_values(
-        "group", key=lambda names: names.map(list(order).index), kind="stable", ignore_index=True
-    )
+    return in_order(table, {"group": order}).reset_index(drop=True)
 
 
 def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
@@ -149,7 +151,7 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Weighted F1 of the test split as a whole, beside the published ones (Table 3).
+    """Weighted F1 of the test split as a whole, measured and published (Table 3).
 
     Columns are those of `KEY`, statements (how many each score is over), and the stages.
 
@@ -161,7 +163,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         for column, rows in stages.items()
     ]
     both = pd.concat(measured)
-    both = both[~both["model"].isin(OF_BASE)]  # each statement is a base of its own
+    both = both[~both["model"].isin(OF_BASE)]  # each statement is its own base
     theirs = published(3).assign(column=WHOLE)
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
@@ -185,3 +187,102 @@ def _beside(measured: pd.DataFrame, theirs: pd.DataFrame, columns: Sequence[str]
     wide = both.pivot(index=KEY, columns="column", values="f1").reindex(columns=list(columns))
     order = pd.MultiIndex.from_frame(both[KEY].drop_duplicates())
     return wide.loc[order].rename_axis(columns=None).reset_index()
+
+
+def training_sizes(models: Sequence[str]) -> pd.DataFrame:
+    """One row per model that `train robustlr` made: begun_as, train_set and statements learned."""
+    rows = [(model, training_of(model)) for model in models]
+    return pd.DataFrame(
+        [
+            {
+                "model": model,
+                "begun_as": record.training.model,
+                "train_set": str(record.training.options.get("train_set")),
+                "statements": theories * STATEMENTS,
+            }
+            for model, record in rows
+            if record is not None
+            and record.training.task == RobustLRTraining.name
+            and isinstance(theories := record.training.options.get("theories"), int)
+        ],
+        columns=["model", "begun_as", "train_set", "statements"],
+    )
+
+
+def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
+    """Scores of all contrast sets and of all equivalence sets, by the size of the training set.
+
+    Only models that share their start and training set with others of different size.
+
+    Args:
+        rows: rows of the evaluation sets.
+        sizes: what `training_sizes` gives.
+    """
+    numbers = sizes.groupby(["begun_as", "train_set"])["statements"].transform("nunique")
+    kinds = {name: kind for kind, names in SETS.items() for name in names}
+    compared = sizes[numbers > 1].merge(rows.assign(sets=rows["set"].map(kinds)), on="model")
+    by = ["begun_as", "train_set", "sets", "statements", "model"]
+    return score_table(compared.sort_values(by, kind="stable"), by)
+
+
+def _with_negation(literals: Iterable[Literal]) -> bool:
+    return not all(literal.positive for literal in literals)
+
+
+def _joined_by(rule: Rule, operator: Operator) -> bool:
+    return rule.operator == operator and len(rule.body) > 1
+
+
+FEATURES: Mapping[str, Callable[[Instance], int]] = {
+    "rules": lambda one: len(one.theory.rules),
+    "facts": lambda one: len(one.theory.facts),
+    "facts with negation": lambda one: sum(not fact.positive for fact in one.theory.facts),
+    "rules with negation": lambda one: sum(_with_negation(r.literals) for r in one.theory.rules),
+    "rules with conjunction": lambda one: sum(
+        _joined_by(rule, "and") or len(rule.head) > 1 for rule in one.theory.rules
+    ),
+    "rules with disjunction": lambda one: sum(_joined_by(rule, "or") for rule in one.theory.rules),
+    "statements with negation": lambda one: int(not one.statement.positive),
+}
+"""The seven features of Appendix D."""
+
+
+def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
+    """One row per feature and value: the share of each label among its instances, and n."""
+    rows = []
+    for feature, count in FEATURES.items():
+        counts: Counter[tuple[int, str]] = Counter(
+            (count(instance), instance.label.value) for instance in instances
+        )
+        for value in sorted({value for value, _ in counts}):
+            of_labels = [counts[value, label] for label in LABELS]
+            n = sum(of_labels)
+            shares = {label: share / n for label, share in zip(LABELS, of_labels, strict=True)}
+            rows.append({"feature": feature, "value": value, **shares, "n": n})
+    return pd.DataFrame(rows)
+
+
+def guess_table(features: pd.DataFrame) -> pd.DataFrame:
+    """One row per feature: how often the best guess from its value alone is right.
+
+    Columns are feature, accuracy, baseline (the share of the most frequent label, the accuracy
+    without the feature), gain (their difference) and n.
+
+    Args:
+        features: what `feature_table` gives.
+    """
+    rows = []
+    for feature, values in features.groupby("feature", sort=False):
+        counts = values[list(LABELS)].mul(values["n"], axis=0)
+        n = values["n"].sum()
+        accuracy, baseline = counts.max(axis=1).sum() / n, counts.sum().max() / n
+        rows.append(
+            {
+                "feature": feature,
+                "accuracy": accuracy,
+                "baseline": baseline,
+                "gain": accuracy - baseline,
+                "n": n,
+            }
+        )
+    return pd.DataFrame(rows)

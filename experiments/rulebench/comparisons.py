@@ -1,8 +1,8 @@
 """The comparisons of accuracy that were named before any model was measured, over golden rules.
 
-Each model answers the same questions under all settings, and all models answer the same ones. So
-two settings, or two models, are compared question by question; questions with one golden rule are
-one cluster.
+Each model answers the same questions under all settings, and all models answer the same questions.
+So two settings, or two models, are compared question by question; questions about one golden rule
+are one cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,10 @@ from interp.console import counted
 from interp.statistics.contrasts import Difference, difference
 from interp.statistics.summaries import grouped
 from interp_experiments.named import family_table
+from interp.analysis.contrasts import Difference, difference
+from interp.analysis.equivalence import UNTESTED
+from interp.analysis.groups import grouped
+from interp_experiments.findings import family_table
 from interp_experiments.rulebench.results import RULE, Results
 
 _PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
@@ -31,7 +35,7 @@ class Named:
     levels: tuple[str, str]
     """a and b of the difference a - b."""
     within: Mapping[str, str]
-    """What else is asked, by factor."""
+    """The other factors of both."""
 
 
 SETTINGS = (
@@ -60,8 +64,12 @@ MODELS = "Between models"
 """Every pair of models, with the golden rule and with few rules; answers are given at once."""
 
 
+_ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
+"""Subjects of sentences, most important first."""
+
+
 def comparisons(results: Results) -> pd.DataFrame:
-    """One row per comparison, model and set: columns as of `named.family_table`.
+    """One row per comparison, model and set: columns as of `findings.family_table`.
 
     The first are subject, model (empty between models), set, contrast ("a - b"), name (all of it in
     words) and n (questions and golden rules, in words).
@@ -69,6 +77,21 @@ def comparisons(results: Results) -> pd.DataFrame:
     keys = ["subject", "model", "set", "contrast", "name", "n"]
     found = [*_of_settings(results.texts), *_of_models(results.texts)]
     return family_table(found, keys)
+
+
+def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
+    return {subject: rows for subject, rows in found.items() if len(rows)}
+
+
+def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The kinds with at least one tested comparison."""
+    return {
+        subject: rows
+        for subject, rows in kinds(table).items()
+        if (rows["verdict"] != UNTESTED).any()
+    }
 
 
 def _of_settings(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Difference]]:
@@ -95,7 +118,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Differe
 def _compared(
     where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame
 ) -> tuple[dict[str, object], Difference]:
-    """The questions that were answered both times; all, where other cases are asked about."""
+    """Compares the questions answered both times; all questions if there are none."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

@@ -1,7 +1,7 @@
-"""Questions with correct answers that a model is shown first: generated, or written for this set.
+"""Demonstrations: questions with correct answers that precede a model's own.
 
-Kinship and StringGame show what their generators made, under a seed that no questions have; their
-rules prove the answers. Those of the other kinds are below.
+Those of kinship and StringGame are generated under a seed that no question has; their rules prove
+the answers. Those of the other kinds are written below.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,31 +9,29 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from interp_experiments.rulebench import kinds
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import Kind
-from interp_experiments.rulebench.kinship import KinshipQuestions
-from interp_experiments.rulebench.string_game import StringGame
-from interp_experiments.rulebench.string_rules import string_rules
+from interp_experiments.rulebench import items
+from interp_experiments.rulebench.items import Item, Kind, Rule, RuleSet, Version
+from interp_experiments.rulebench.kinship import KinshipQuestions, with_article
+from interp_experiments.rulebench.string_game import StringGame, string_rules
 
 _SEED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that is answered, with its rules."""
+    """An answered question with its rules."""
 
     question: str
     golden: Rule
     noise: tuple[Rule, ...]
     steps: str
-    """How the golden rule leads to the answer, a sentence."""
+    """One sentence: how the golden rule leads to the answer."""
     answer: str
-    """As the model is to write it."""
+    """As the model should write it."""
 
 
 def examples(kind: Kind, *, counterfactual: bool) -> Sequence[Example]:
-    """The demonstrations of a kind; none where it has none of that version."""
+    """The demonstrations for a kind; empty if it has none of that version."""
     return _MADE[kind.name](counterfactual)
 
 
@@ -51,7 +49,7 @@ def _kinship(counterfactual: bool) -> Sequence[Example]:
 def _chain(questions: KinshipQuestions, item: Item) -> str:
     story, names = questions.stories[item.id], questions.names(item.id)
     steps = [
-        f"{names[a]} has {'an' if word[0] in 'aeiou' else 'a'} {word} {names[b]}"
+        f"{names[a]} has {with_article(word)} {names[b]}"
         for (a, b), word in zip(pairwise(story.people), story.words, strict=True)
     ]
     first, last = names[story.people[0]], names[story.people[-1]]
@@ -246,12 +244,12 @@ def _factual(*written: Callable[[bool], Example]) -> Callable[[bool], Sequence[E
 
 
 _MADE: dict[str, Callable[[bool], Sequence[Example]]] = {
-    kinds.KINSHIP.name: _kinship,
-    kinds.CLUTRR.name: _kinship,
-    kinds.STRING_GAME.name: _string_game,
-    kinds.ULOGIC.name: _both(_ULOGIC),
-    kinds.DEER.name: _factual(*_DEER),
-    kinds.THEOREMQA.name: _factual(_THEOREMQA),
-    kinds.SALAD.name: _both(*_SALAD),
-    kinds.CAIL.name: _both(_CAIL),
+    items.KINSHIP.name: _kinship,
+    items.CLUTRR.name: _kinship,
+    items.STRING_GAME.name: _string_game,
+    items.ULOGIC.name: _both(_ULOGIC),
+    items.DEER.name: _factual(*_DEER),
+    items.THEOREMQA.name: _factual(_THEOREMQA),
+    items.SALAD.name: _both(*_SALAD),
+    items.CAIL.name: _both(_CAIL),
 }

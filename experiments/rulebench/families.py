@@ -1,4 +1,4 @@
-"""Families: who is what to whom, and how two relations compose.
+"""Families: who is what to whom, what it is called, and how two relations compose.
 
 Families grow from a couple by children, spouses and parents of those who have none, so that couples
 stay together, have all their children in common, and no relatives marry.
@@ -9,7 +9,37 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.relations import FEMALE, MALE, SEXES, word
+
+MALE, FEMALE = "male", "female"
+SEXES = (MALE, FEMALE)
+
+WORDS = {
+    "parent": ("father", "mother"),
+    "child": ("son", "daughter"),
+    "sibling": ("brother", "sister"),
+    "spouse": ("husband", "wife"),
+    "grandparent": ("grandfather", "grandmother"),
+    "grandchild": ("grandson", "granddaughter"),
+    "aunt or uncle": ("uncle", "aunt"),
+    "niece or nephew": ("nephew", "niece"),
+    "parent-in-law": ("father-in-law", "mother-in-law"),
+    "child-in-law": ("son-in-law", "daughter-in-law"),
+}
+"""Each type of relation with its words for a man and for a woman."""
+
+STEPCHILDREN = ("stepson", "stepdaughter")
+
+KINSHIPS = (
+    *(word for type_, words in WORDS.items() if type_ != "spouse" for word in words),
+    *STEPCHILDREN,
+)
+"""The twenty answers to CLUTRR's questions (Sinha et al. 2019)."""
+
+
+def word(type_: str, sex: str) -> str:
+    """The word for a relative of this type and sex, such as "aunt"."""
+    return WORDS[type_][SEXES.index(sex)]
+
 
 T = TypeVar("T")
 
@@ -45,8 +75,8 @@ COMPOSED = {
 }
 """What C is to A if B is the first to A and C the second to B, for three different people.
 
-Pairs that are not listed leave it open, or lead to relations without a word here. The tests derive
-the same table from all small families."""
+Pairs that are not listed leave the relation open, or lead to one without a word here. The tests
+derive the same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +96,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """What type of relation a relative is to a person; None without a word."""
+        """The type of relation from a person to a relative; None if it has no word here."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -76,7 +106,7 @@ class Family:
         )
 
     def word(self, person: int, relative: int) -> str | None:
-        """What a relative is called by a person, such as "aunt"."""
+        """What a person calls a relative, such as "aunt"."""
         type_ = self.relation(person, relative)
         return word(type_, self.sexes[relative]) if type_ else None
 
@@ -110,7 +140,7 @@ class Family:
         )
 
     def _upwards(self, person: int, elder: int) -> str | None:
-        """The relation to somebody of an elder generation, if it is one."""
+        """The relation to `elder`, if it is one to an older generation."""
         parents, spouse = self._parents(person), self.spouses[person]
         if elder in parents:
             return "parent"

@@ -1,7 +1,5 @@
 """The figures of the study of RuleBench (paper, Figures 2 and 4 to 6)."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +13,7 @@ from interp_experiments.rulebench.tables import DIMENSIONS
 
 
 def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The five dimensions of rule following, a line per model (Figure 2).
+    """The five dimensions of rule following, one line per model (Figure 2).
 
     `table` is `tables.dimensions(results)`. Accuracies are shown as they are; the paper stretches
     each dimension to the range of its models. A dimension that was not measured leaves a gap.
@@ -48,37 +46,20 @@ def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         return ax
 
 
-def accuracy_by_rules(table: pd.DataFrame) -> Axes:
-    """Accuracy with no, the golden, few and all rules, a panel per model (Figure 4).
+def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
+    """Shares with their intervals by set, one panel per model (Figures 4 to 6).
 
-    `table` is `tables.rule_quantities(cells)`.
+    Args:
+        table: `tables.rule_quantities(cells)`, `tables.thoughts(cells)` or
+            `tables.failures(results)`.
+        y: the column with shares.
+        hue: the column that each set has a bar for.
     """
-    draw = partial(_bars, x="set", y="accuracy", hue="rules", interval=("low", "high"))
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        grouped_bars(rows, x="set", y=y, hue=hue, n="n", interval=("low", "high"), ax=ax)
+        ax.set_ylim(0, 1)
+        ax.tick_params(axis="x", labelsize=7)
+        return ax
+
     return panel_a_model(table, draw)
-
-
-def accuracy_by_thought(table: pd.DataFrame) -> Axes:
-    """Accuracy with and without chain of thought, a panel per model (Figure 5).
-
-    `table` is `tables.thoughts(cells)`.
-    """
-    draw = partial(_bars, x="set", y="accuracy", hue="setting", interval=("low", "high"))
-    return panel_a_model(table, draw)
-
-
-def kinds_of_failure(table: pd.DataFrame) -> Axes:
-    """Each kind of failure as a share of all failures, a panel per model (Figure 6).
-
-    `table` is `tables.failures(results)`.
-    """
-    draw = partial(_bars, x="set", y="share_of_failures", hue="behaviour", interval=("low", "high"))
-    return panel_a_model(table, draw)
-
-
-def _bars(
-    table: pd.DataFrame, ax: Axes, *, x: str, y: str, hue: str, interval: tuple[str, str]
-) -> Axes:
-    ax = grouped_bars(table, x=x, y=y, hue=hue, n="n", interval=interval, ax=ax)
-    ax.set_ylim(0, 1)
-    ax.tick_params(axis="x", labelsize=7)
-    return ax

@@ -1,11 +1,148 @@
-"""What a set of RuleBench consists of: questions, the rules of its domain, and what fits what."""
+"""What a set of RuleBench consists of: its kind, questions, rules, and which rule fits what."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, NamedTuple
 
-from interp_experiments.rulebench.kinds import Kind
+from interp.errors import UserError, shortened, unknown
+from interp_experiments.rulebench.families import KINSHIPS
+
+CATEGORIES = {
+    "o1": "Representation & Toxicity Harms",
+    "o2": "Misinformation Harms",
+    "o3": "Information & Safety Harms",
+    "o4": "Malicious Use",
+    "o5": "Human Autonomy & Integrity Harms",
+    "o6": "Socioeconomic Harms",
+}
+"""SALAD-Bench's six domains (Li et al. 2024)."""
+
+
+Quantity = Literal["no", "golden", "few", "all"]
+"""No rule; the golden rule; it and a few noise rules; it and many."""
+
+
+class Given(NamedTuple):
+    """An item's answer, as in the data."""
+
+    output: str
+    positive: bool | None
+    """`positive_` of ULogic; None where the item has none."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of questions."""
+
+    name: str
+    gold: Callable[[Given], str]
+    """The correct answer as the parser returns it; raises UserError if the data have none."""
+    asked_for: str
+    """What the model should answer with; the set's answers replace "{labels}"."""
+    folders: tuple[str, ...] = ()
+    """Names of the authors' folders, in lower case; empty for what is generated alone."""
+    few: int = 2
+    """Number of noise rules if few rules are shown."""
+    many: int = 29
+    """The same if all are shown: the authors' code shows 30 rules, their paper one more."""
+    factors: tuple[str, ...] = ()
+    """The factors that its items vary."""
+    written: Callable[[str], str] = str
+    """How the correct answer is written in training texts."""
+
+    def noise(self, quantity: Quantity) -> int:
+        """How many noise rules are shown."""
+        return {"few": self.few, "all": self.many}.get(quantity, 0)
+
+
+def _kinship(given: Given) -> str:
+    return _among(given.output.lower(), KINSHIPS, "a kinship such as uncle")
+
+
+def _letter(given: Given) -> str:
+    return _among(given.output.lower(), ("a", "b", "c", "d"), "a letter from a to d")
+
+
+def _category(given: Given) -> str:
+    found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
+    return _among(found[1].lower() if found else given.output, tuple(CATEGORIES), "one of O1 to O6")
+
+
+def _truth(given: Given) -> str:
+    if given.positive is None:
+        raise UserError("it has no positive_; expected true or false")
+    return str(given.positive).lower()
+
+
+def _charge(given: Given) -> str:
+    charge = given.output.strip()
+    if not re.search(r"[\u4e00-\u9fff]", charge):
+        raise UserError(f"its output is {shortened(charge, 60)!r}; expected a charge in Chinese")
+    return charge
+
+
+def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
+    answer = answer.strip()
+    if answer not in known:
+        raise UserError(f"its output is {shortened(answer, 60)!r}; expected {expected}")
+    return answer
+
+
+def _number(given: Given) -> str:
+    raise UserError("StringGame is generated; its data are not read")
+
+
+_A_KINSHIP = "one word for the kinship, such as uncle"
+_A_LETTER = "the letter of the correct option"
+
+CLUTRR = Kind("clutrr", _kinship, _A_KINSHIP, ("clutrr",))
+SALAD = Kind(
+    "salad",
+    _category,
+    "the unsafe content category of the text: "
+    + ", ".join(f"{id_.upper()} ({name})" for id_, name in CATEGORIES.items()),
+    ("salad",),
+    written=str.upper,
+)
+DEER = Kind("deer", _letter, _A_LETTER, ("deer",), written=str.upper)
+THEOREMQA = Kind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
+ULOGIC = Kind("ulogic", _truth, "True or False", ("ulogic",), written=str.capitalize)
+CAIL = Kind(
+    "cail2018",
+    _charge,
+    "one of these charges: {labels}",
+    ("law", "cail", "cail2018"),
+    few=3,
+    many=19,
+)
+KINSHIP = Kind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
+STRING_GAME = Kind("string-game", _number, "the number")
+
+READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
+"""The kinds that the authors' data hold; three of them have counterfactual folders as well."""
+
+BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
+
+
+def named(name: str) -> Kind:
+    """The kind with this name or folder name.
+
+    Raises:
+        UserError: there is none.
+    """
+    for kind in READ:
+        if name.lower() in (kind.name, *kind.folders):
+            return kind
+    raise UserError(unknown("set", name, [kind.name for kind in READ]))
+
+
+Split = Literal["train", "held-out"]
+"""Whether models may be tuned on a rule."""
+
+HELD_OUT = 5
+"""One in this many generated rules is held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +164,7 @@ class Item:
     """Its position in the data, from 1, such as "0007"."""
     question: str
     gold: str
-    """The answer as the parser of its kind gives it."""
+    """The answer as its kind's parser returns it."""
     rule: str
     factors: Mapping[str, str] = field(default_factory=dict)
     """What was varied, such as the number of hops."""
@@ -58,7 +195,7 @@ class Version:
 
 
 Fits = Callable[[Item, Rule, Rule], bool]
-"""Whether a rule fits an item, whose golden rule is the third argument; then it is no noise."""
+"""Whether a rule fits an item, whose golden rule is the third argument; then it cannot be noise."""
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
@@ -88,4 +225,4 @@ class RuleSet:
     counterfactual: Version | None = None
     fits: Fits = same_body
     problems: tuple[str, ...] = ()
-    """What was left out when it was read, a line each."""
+    """What was left out when it was read, one line each."""

@@ -17,16 +17,29 @@ from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebench.families import COMPOSED, Family, random_family
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import KINSHIP
-from interp_experiments.rulebench.relations import MALE, SEXES, WORDS, word
-from interp_experiments.rulebench.settings import HELD_OUT, Split
+from interp_experiments.rulebench.families import (
+    COMPOSED,
+    MALE,
+    SEXES,
+    WORDS,
+    Family,
+    random_family,
+    word,
+)
+from interp_experiments.rulebench.items import (
+    HELD_OUT,
+    KINSHIP,
+    Item,
+    Rule,
+    RuleSet,
+    Split,
+    Version,
+)
 
 HOPS = range(2, 11)
 
 PER_HOP = 200
-"""Questions of each number of hops."""
+"""Questions for each number of hops."""
 
 _FAMILIES, _PEOPLE = 60, 26
 """Families of a seed, and people in each."""
@@ -122,11 +135,11 @@ class KinshipQuestions:
     per_hop: int = PER_HOP
     hops: Sequence[int] = HOPS
     split: Split | None = None
-    """Whose rules they are about; those of both splits if None."""
+    """The split of their rules; both splits if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
-        """The story behind each item."""
+        """The story of each item."""
         rng = random.Random(f"kinship stories {self.seed}")
         # Hop counts take turns, so that a shorter set is the beginning of a longer one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
@@ -196,7 +209,7 @@ class _Kin:
 
     @cached_property
     def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
-        """For two who are related, those between them who entail it."""
+        """For each related pair, the people between them who entail the relation."""
         return {pair: self._between(*pair) for pair in self._types}
 
     def _between(self, first: int, last: int) -> Sequence[int]:
@@ -212,7 +225,7 @@ class _Kin:
 def draw_stories(
     hops: Sequence[int], rng: random.Random, split: Split | None = None
 ) -> Iterator[Story]:
-    """A story of each number of hops, about rules of a split; all answers are drawn evenly."""
+    """A story for each number of hops, about rules of a split; answers are drawn uniformly."""
     kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
     for each in hops:
         story = None
@@ -228,7 +241,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story of a family; None where those that are drawn lead to none."""
+    """A story of a family; None if the drawn people lead to none."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -237,7 +250,7 @@ def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
 
 
 def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
-    """The people with one more between two of them; none where nobody is left."""
+    """The people with one more between two of them; empty if nobody is left."""
     places = [
         (place, between)
         for place, pair in enumerate(pairwise(people), start=1)
@@ -250,7 +263,7 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
 
 
 def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
-    """The story in sentences, and the question: who is the last one to the first?"""
+    """The story in sentences, and the question who the last one is to the first."""
     sentences = [
         pick(rng, _SENTENCES).format(
             p=names[person],
@@ -275,7 +288,7 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
     letters = ascii_uppercase[: len(body.words) + 1]
     first, last = letters[0], letters[-1]
     steps = list(zip(letters, letters[1:], body.words, strict=False))
-    has = ", ".join(f"{a} has {_article(r)} {r} {b}" for a, b, r in steps)
+    has = ", ".join(f"{a} has {with_article(r)} {b}" for a, b, r in steps)
     sexes = f"{first} is {body.first}, {last} is {body.last}"
     facts = [f"{r}({a}, {b})" for a, b, r in steps]
     facts += [f"{body.first}({first})", f"{body.last}({last})"]
@@ -286,8 +299,9 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
     )
 
 
-def _article(noun: str) -> str:
-    return "an" if noun[0] in "aeiou" else "a"
+def with_article(noun: str) -> str:
+    """Such as "an aunt"."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 @cache

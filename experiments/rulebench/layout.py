@@ -1,11 +1,10 @@
 """Sets in the layout of RuleBench's authors: a folder with test_data.json and test_rule.json.
 
 test_data.json is a list of items {instruction, input, output, rule: [id]}, test_rule.json an object
-{id: {"NL": ..., "FOL": ...}}. A counterfactual set lies in a folder named like its factual one with
-"-cf" behind. Questions to train on are in train_data.json or validation_data.json.
+{id: {"NL": ..., "FOL": ...}}. A counterfactual set's folder has the name of its factual one and
+"-cf". Questions to train on are in train_data.json or validation_data.json.
 
-What is read is not trusted: whatever a file holds, it gives items or a line that says where it is
-broken.
+Files are not trusted: whatever one holds, reading it gives items, or lines on what is broken.
 """
 
 import re
@@ -18,23 +17,31 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, read_bytes, reading
 from interp.prompts.files import DECODER, read_json
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import READ, Given, Kind, named
+from interp_experiments.rulebench.items import (
+    READ,
+    Given,
+    Item,
+    Kind,
+    Rule,
+    RuleSet,
+    Version,
+    named,
+)
 
 DATA, RULES = "test_data.json", "test_rule.json"
 
 Part = Literal["train", "validation", "test"]
 
 TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
-"""Parts of a set to train on; the first that is there is taken."""
+"""Parts of a set to train on; the first that exists is used."""
 
 COUNTERFACTUAL = "-cf"
 
 FILE_BYTES = 2**28
-"""The largest file of rules or questions that is read."""
+"""Maximum size of a file of rules or questions."""
 
 SHOWN = 20
-"""Broken items that a message names; it counts all."""
+"""A message names at most this many broken items; it counts all."""
 
 Broken = Literal["stop", "skip"]
 """What to do about broken items: refuse the set, or leave them out."""
@@ -59,7 +66,7 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """What a folder holds, before it is known which kind of set it is."""
+    """What a folder holds, before its kind is known."""
 
     part: Part
     items: Mapping[str, _Item]
@@ -81,8 +88,8 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
         broken: whether broken items stop the reading or are left out.
 
     Raises:
-        UserError: no set there, broken items that are not to be left out, or a set that is not
-            recognised.
+        UserError: no set there, broken items that are not to be left out, or an unrecognised
+            set.
     """
     with reading(folder):
         alone = (folder / DATA).is_file()
@@ -102,7 +109,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
 ) -> RuleSet:
-    """The set of a folder, with its counterfactual version where that lies beside it.
+    """The set of a folder, with its counterfactual version if that is next to it.
 
     Args and Raises: see `read_sets`; other parts than the test have one version alone.
     """
@@ -126,7 +133,7 @@ def read_set(
 
 
 def part_to_train_on(folder: Path) -> Part:
-    """The part of a set that there is to train on.
+    """The part of a set to train on.
 
     Raises:
         UserError: there is none.
@@ -154,8 +161,8 @@ def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
     """The folders of the factual and the counterfactual version, as far as they are there."""
     if _is_counterfactual(folder):
         return None, folder
-    beside = folder.with_name(folder.name + COUNTERFACTUAL)
-    return folder, beside if part == "test" and (beside / DATA).is_file() else None
+    changed = folder.with_name(folder.name + COUNTERFACTUAL)
+    return folder, changed if part == "test" and (changed / DATA).is_file() else None
 
 
 def _is_counterfactual(folder: Path) -> bool:
@@ -163,7 +170,7 @@ def _is_counterfactual(folder: Path) -> bool:
 
 
 def _factual(folder: Path) -> bool:
-    """Whether the factual version of a counterfactual set lies beside it."""
+    """Whether the factual version of a counterfactual set is next to it."""
     return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
 
 
@@ -242,9 +249,9 @@ def _read(folder: Path, part: Part) -> _Found:
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
-    """What an element of a file says; None, and a problem, if it is not of the schema."""
+    """An element of a file; None, and a further problem, if it does not fit the schema."""
     if isinstance(element, _NoJson):
-        problems.append(f"{where} is no JSON: {element.reason}")
+        problems.append(f"{where} is not JSON: {element.reason}")
         return None
     if isinstance(element, dict) and isinstance(element.get("rule"), list):
         element = {**element, "rule": tuple(element["rule"])}
@@ -266,7 +273,7 @@ class _NoJson(NamedTuple):
 
 
 def _elements(file: Path) -> list[object]:
-    """The elements of a file's list; those that are no JSON are `_NoJson`, each in its place."""
+    """The elements of a file's list; those that are not JSON become `_NoJson`."""
     text = _text(file)
     try:
         found = read_json(text)
@@ -278,13 +285,13 @@ def _elements(file: Path) -> list[object]:
 
 
 def _one_by_one(text: str, file: Path) -> Iterator[object]:
-    """The elements of a damaged list; behind a broken one, reading goes on at the next item.
+    """The elements of a damaged list; after a broken one, reading continues at the next item.
 
     Items hold no objects, so that each object begins another item.
     """
     place = text.find("[") + 1
     if not place:
-        raise UserError(f"{shortened(str(file))} is no JSON list of items")
+        raise UserError(f"{shortened(str(file))} is not a JSON list of items")
     while start := _SPACE.match(text, place):
         place = start.end()
         if place >= len(text) or text[place] == "]":
@@ -307,7 +314,7 @@ def _object(file: Path) -> dict[str, object]:
     try:
         found = read_json(_text(file))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{shortened(str(file))} is no JSON: {one_line(str(error))}") from error
+        raise UserError(f"{shortened(str(file))} is not JSON: {one_line(str(error))}") from error
     if not isinstance(found, dict):
         raise UserError(f"{shortened(str(file))} holds no object of rules by id")
     return found

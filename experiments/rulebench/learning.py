@@ -1,8 +1,8 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
 A question is learned with its golden rule among noise rules, shuffled; the loss is that of the
-answer alone. How many noise rules there are is drawn anew for each question: 0 to 3, as the paper
-has it for StringGame, or 2 or none, as it has it in-domain.
+answer alone. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
+StringGame, or 2 or none, as in the paper in-domain.
 """
 
 import random
@@ -20,14 +20,12 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.behaviour import FAILURES, behaviour
-from interp_experiments.rulebench.items import Item, RuleSet
-from interp_experiments.rulebench.kinds import BY_NAME
+from interp_experiments.rulebench.items import BY_NAME, Item, RuleSet
+from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
-from interp_experiments.rulebench.prompts import PREFIX, Asked, to_prompt
-from interp_experiments.rulebench.settings import DIRECT_TOKENS, Setting
-from interp_experiments.rulebench.settings import Split as RuleSplit
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Asked, Setting, to_prompt
+from interp_experiments.rulebench.reading import FAILURES, behaviour
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:
@@ -51,9 +49,9 @@ class RuleFollowing(TrainSpec):
 
     data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME
     """string-game, kinship, or a folder of the authors' layout with train_data.json or
-    validation_data.json; of the generated ones a fifth of the rules is held out to measure on"""
+    validation_data.json; a fifth of the generated rules is held out to measure on"""
     questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
-    """questions that are learned; of a folder the first so many"""
+    """questions that are learned; from a folder, the first ones"""
     held_out: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 500
     """questions of each held-out split"""
     noise: Annotated[
@@ -63,7 +61,7 @@ class RuleFollowing(TrainSpec):
     ] = (0, 1, 2, 3)
     """numbers of noise rules, one of which is drawn for each question, such as 0-3 or 2"""
     thought: bool = False
-    """learn to name the rule that fits before the answer, as under a chain of thought"""
+    """learn to name the rule that fits before the answer, as in a chain of thought"""
 
     def prompts(self, split: Split) -> PromptSet:
         """The questions of a split, each with its golden rule and a number of noise rules."""
@@ -86,14 +84,14 @@ class RuleFollowing(TrainSpec):
         )
 
     def target(self, prompt: Prompt) -> str:
-        """The correct answer; after the rule that fits, where that is to be named."""
+        """The correct answer, after the rule that fits if that is learned too."""
         answer = BY_NAME[prompt.factors["set"]].written(prompt.answer.gold)
         if not self.thought:
             return answer
         return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
 
     def measured(self) -> "Spec":
-        """Texts behind the held-out questions."""
+        """The answers to held-out questions are generated."""
         from interp.measurements.specs import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
@@ -101,7 +99,7 @@ class RuleFollowing(TrainSpec):
     def metrics(
         self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Accuracy, also by the number of noise rules; and how often which mistake is made.
+        """Accuracy, also by the number of noise rules, and the share of each kind of mistake.
 
         A question that could not be measured counts as wrong.
         """
@@ -138,13 +136,13 @@ class RuleFollowing(TrainSpec):
         return pick(random.Random(f"irft noise {split} {self.seed} {item}"), self._settings)
 
     def _taken(self, items: Sequence[Item], split: Split) -> Sequence[Item]:
-        """The items of a split: dev and test take turns, so that neither is of other hops, say."""
+        """The items of a split; dev and test take turns, so that both have the same mix of hops."""
         if split == "train":
             return items[: self.questions]
         return items[split == "test" :: 2][: self.held_out]
 
     def _rule_set(self, split: Split) -> RuleSet:
-        """The set that a split is taken from; dev and test are halves of one."""
+        """The set that holds a split; dev and test are halves of one set."""
         part: RuleSplit = "train" if split == "train" else "held-out"
         number = self.questions if split == "train" else 2 * self.held_out
         if self.data == STRING_GAME:

@@ -1,25 +1,120 @@
-"""Items under settings as prompts: rules, question and what to answer with.
+"""The settings under which a question is asked (paper, Section 3 and Figure 3), and its prompts.
 
-Each rule is a segment of its own: "golden", and "noise1" and so on in their order.
+Each rule is a segment: "golden", and "noise1" and so on in order.
 """
 
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, PromptSet
-from interp_experiments.rulebench.answers.parsers import parser_of
+from interp_experiments.chance import shuffled
+from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import Kind
-from interp_experiments.rulebench.settings import Setting, shown_rules
+from interp_experiments.rulebench.items import Item, Kind, Quantity, Rule, RuleSet, Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a question is asked."""
+
+    quantity: Quantity
+    logic: bool = False
+    """Rules in first-order logic, not in natural language."""
+    shots: bool = False
+    """Whether demonstrations come before the question."""
+    thought: bool = False
+    """Whether the model should name the rule and apply it step by step before it answers."""
+    counterfactual: bool = False
+    """Whether the conclusions of the rules are changed, and the correct answers with them."""
+    choice: bool = False
+    """Whether the answer is one of those that factual and changed rules give, read from the next
+    token; such a question can be patched."""
+    noise: int | None = None
+    """Number of noise rules, if it is not that of the quantity."""
+
+    @property
+    def name(self) -> str:
+        """Such as "few" or "golden-shots-thought-counterfactual"."""
+        options = ("logic", "shots", "thought", "counterfactual")
+        return "-".join([self.rules, *(name for name in options if getattr(self, name))])
+
+    @property
+    def rules(self) -> str:
+        """How many rules are shown, such as "few", or "few3" with three noise rules."""
+        return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
+
+    def noise_rules(self, kind: Kind) -> int:
+        """How many noise rules are shown with an item of a kind."""
+        return kind.noise(self.quantity) if self.noise is None else self.noise
+
+
+DIRECT_TOKENS = 32
+"""Maximum number of tokens in an answer without a chain of thought."""
+
+QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
+_GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
+_FEW_AND_ALL: tuple[Quantity, ...] = ("few", "all")
+
+RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
+"""Do rules help? (Section 4.2, Figure 4.)"""
+
+FORMS = tuple(
+    Setting(quantity=quantity, logic=logic) for quantity in _FEW_AND_ALL for logic in (False, True)
+)
+"""Natural language or first-order logic? (Section 4.3, Table 1.)"""
+
+THOUGHT = tuple(
+    Setting(quantity=quantity, shots=True, thought=thought)
+    for quantity in _GOLDEN_AND_FEW
+    for thought in (False, True)
+)
+"""With or without chain of thought? (Section 4.4, Figure 5.)"""
+
+COUNTERFACTUAL = tuple(
+    Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
+    for quantity in _GOLDEN_AND_FEW
+    for counterfactual in (False, True)
+)
+"""Are rules followed against what is known? (Section 4.5, Table 2; few rules: Section 4.6.)"""
+
+VERSIONS = tuple(
+    Setting(quantity="few", choice=True, counterfactual=counterfactual)
+    for counterfactual in (False, True)
+)
+"""The same question with factual and with counterfactual rules: pairs to patch between."""
+
+
+def shown_rules(
+    rule_set: RuleSet, version: Version, item: Item, setting: Setting, *, seed: int
+) -> list[Rule]:
+    """The rules that are shown with an item, in their order.
+
+    Noise is drawn without replacement from the rules that do not fit the item. Few rules are the
+    first of all rules, so that the quantities differ in nothing else. A set with fewer rules gives
+    all it has.
+    """
+    if setting.quantity == "no":
+        return []
+    golden = version.rules[item.rule]
+    rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
+    drawn = (version.rules[id_] for id_ in shuffled(rng, version.rule_ids))
+    noise = (
+        rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
+    )
+    shown = [golden, *islice(noise, setting.noise_rules(rule_set.kind))]
+    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {setting.rules}")
+    return list(shuffled(place, shown))
+
 
 PREFIX = "Answer:"
-"""What the assistant has said already where it is to answer at once."""
+"""What the assistant has already said if it should answer at once."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -40,8 +135,8 @@ class Asked(NamedTuple):
 class Questions:
     """Every item of some sets under every setting that there is for it.
 
-    A set without counterfactual version, or with rules that are not in logic, has no such prompts;
-    a choice between the answers of both versions is asked of items that are in both.
+    A set without a counterfactual version, or without rules in logic, has no such prompts; only
+    items that are in both versions offer a choice between the answers of both.
     """
 
     rule_sets: Sequence[RuleSet]
@@ -141,7 +236,7 @@ def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
     """What names an item's golden rule, the same in both versions and under every seed.
 
     It is made from the words of the factual rule, if its question is the same: ids depend on the
-    seed, and a counterfactual version may have a rule of its own for each item.
+    seed, and a counterfactual version may have a separate rule for each item.
     """
     factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
     if rule_set.factual and factual and factual.question == item.question:

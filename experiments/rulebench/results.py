@@ -1,7 +1,14 @@
-"""What a study of RuleBench has measured: every text with its setting and how it was judged."""
+"""What a study of RuleBench has measured: every text with its setting and how it was judged.
 
-from collections.abc import Sequence
+A text that answers at once names no rule, but each rule of kinship and StringGame says what it
+would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
+execution error. Rules of the other sets do not give their answers in a form that can be compared.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import pandas as pd
 
@@ -9,14 +16,15 @@ from interp.errors import UserError
 from interp.report.run_tables import run_finds
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
-from interp_experiments.rulebench.behaviour import behaviour
-from interp_experiments.rulebench.followed import followed
+from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
+from interp_experiments.rulebench.reading import behaviour
+from interp_experiments.rulebench.string_game import StringRule, string_rules
 
 STAGES = ("direct", "demonstrated", "thought")
 """Answers at once, without and with demonstrations; and answers after a chain of thought."""
 
 ATTRIBUTION = "attribution"
-"""Which rule is looked at when an answer is given at once, with few rules."""
+"""Which rule attributions find in answers at once, with few rules."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""
@@ -26,6 +34,13 @@ RULE = "rule"
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _TEXTS = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
+
+RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
+
+OUTCOMES = (RIGHT, TRIGGERING, EXECUTION, "wrong", "no answer")
+"""A wrong answer is only "wrong" if the set's rules do not say their answers."""
+
+_CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class Results:
     """The prompts that could not be measured, with the same columns and error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, prompt by prompt: the columns of
-    `interp.analysis.segments.finds`, set, and outcome (of `followed.OUTCOMES`). Empty if nothing
+    `interp.analysis.decisive.finds`, set, and outcome (of `OUTCOMES`). Empty if nothing
     was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, one after the other."""
@@ -53,9 +68,9 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviours(self) -> pd.DataFrame:
-        """The texts in which a rule was to be named, one of a few, with a column behaviour.
+        """The texts that should name one of a few rules, with a column behaviour.
 
-        Counterfactual ones where a set has them, as in the paper; the others of other sets.
+        Those of the counterfactual version if a set has one, as in the paper.
         """
         rows = self.texts
         rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]
@@ -74,7 +89,7 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: nothing was measured yet.
+        UserError: nothing was measured yet, or by a version whose prompts lack a factor.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -98,7 +113,7 @@ def _joined(
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
-    """How methods rank the golden rule, with the outcome of the text behind the same prompt."""
+    """How methods rank the golden rule, with the outcome of the text after the same prompt."""
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
@@ -121,4 +136,55 @@ def _found(study: StudyFolder) -> pd.DataFrame:
 
 
 def _texts(run: RunFolder) -> pd.DataFrame:
-    return run.table("completions", _TEXTS).merge(run.table("prompts")[_PROMPTS], on="prompt_id")
+    prompts = run.table("prompts")
+    if missing := [name for name in _PROMPTS if name not in prompts]:
+        raise UserError(
+            f"the prompts in {run.folder} lack {', '.join(missing)}: an earlier version of interp "
+            "measured them; run the study again with another --out"
+        )
+    return run.table("completions", _TEXTS).merge(prompts[_PROMPTS], on="prompt_id")
+
+
+def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
+    """One of `OUTCOMES`.
+
+    Args:
+        prompt: its row of the prompts table.
+        answer: what the parser found in the text; empty if it found nothing.
+        correct: whether it is the golden rule's.
+    """
+    if correct:
+        return RIGHT
+    if not answer:
+        return "no answer"
+    answers = [_answer(prompt, rule) for rule in _noise(prompt)]
+    if None in answers:
+        return "wrong"
+    return TRIGGERING if answer in answers else EXECUTION
+
+
+def _noise(prompt: pd.Series) -> Iterator[str]:
+    """The texts of the noise rules."""
+    number = 1
+    while pd.notna(start := prompt.get(f"noise{number}_start")):
+        yield prompt["text"][int(start) : int(prompt[f"noise{number}_end"])]
+        number += 1
+
+
+def _answer(prompt: pd.Series, rule: str) -> str | None:
+    """What following a rule would answer, whether it fits or not; None if it is not known.
+
+    It is "None" for a rule of StringGame without a number for the string.
+    """
+    if prompt["set"] in (KINSHIP.name, CLUTRR.name):
+        found = _CONCLUSION.search(rule)
+        return found[1] if found else None
+    if prompt["set"] == STRING_GAME.name:
+        known = _by_text().get(rule)
+        return None if known is None else str(known.action.result(prompt["string"]))
+    return None
+
+
+@cache
+def _by_text() -> Mapping[str, StringRule]:
+    return {rule.rule.natural: rule for rule in string_rules().values()}

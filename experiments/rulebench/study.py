@@ -1,11 +1,11 @@
 """The study of RuleBench: what is measured, and what the report shows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
-from matplotlib.axes import Axes
 from pydantic import Field
 
 from interp import texts
@@ -19,22 +19,15 @@ from interp.report.decisive_figure import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.prompts_table import prompts_item
 from interp.runs.execute import Stage
+from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.comparisons import comparisons
-from interp_experiments.rulebench.findings import findings, in_short
-from interp_experiments.rulebench.items import RuleSet
-from interp_experiments.rulebench.kinds import Quantity
+from interp_experiments.rulebench.comparisons import comparisons, kinds, kinds_tested
+from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.results import (
-    ATTRIBUTION,
-    RULE,
-    STAGES,
-    Results,
-    read_results,
-)
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
     FORMS,
@@ -43,34 +36,44 @@ from interp_experiments.rulebench.settings import (
     THOUGHT,
     Setting,
 )
+from interp_experiments.rulebench.results import (
+    ATTRIBUTION,
+    OUTCOMES,
+    RULE,
+    STAGES,
+    Results,
+    read_results,
+)
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
-from interp_experiments.rulebench.tuning import Tuning, tunings
+from interp_experiments.rulebench.tables import Tuning, tunings
+from interp_experiments.scaffold import in_order, measured_and_published, paper_report
 
 FEW = Setting(quantity="few")
 
 COUNTED = (
-    "How many questions and golden rules each number is over, and its interval: Every setting."
+    "The table Every setting has the interval of each number, and how many questions and golden "
+    "rules it covers."
 )
-"""Where to look beside the paper's tables, which have accuracies alone."""
+"""Where to look, since the paper's tables have accuracies only."""
 
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without any counts as wrong",
-    "score": "of a dimension: a mean of accuracies; of a rule: what an attribution method gives it",
+    "score": "a mean of accuracies for a dimension; what an attribution method gives a rule",
     "golden rule": "the one rule that fits the question; golden rules: how many different ones the "
     "questions are about",
     "noise rule": "any other rule that is shown with it",
     "rules": "how many are shown: no, the golden one, few or all",
     "form": "rules in natural language, or in first-order logic",
     "shots": "whether demonstrations come before the question",
-    "thought": "whether the model is to reason step by step before it answers",
+    "thought": "whether the model should reason step by step before it answers",
     "version": "counterfactual: rules whose conclusions were changed, and the correct answers with "
     "them; else factual",
     "side": "the setting of a question; a group is one question under all of them",
     "unparsed": "a text in which no answer was found; refused: one that declines to answer",
     "triggering error": "an answer that follows a noise rule",
     "execution error": "a wrong answer that follows no noise rule",
-    "hit": "a prompt whose golden rule has the largest score of its rules; chance: their share in "
-    "a random order",
+    "hit": "a prompt whose golden rule has the largest score among its rules; chance: the expected "
+    "share for a random order",
     "auc": "share of noise rules with a smaller score than the golden one",
     "long tail": "questions with the rarest answers of their set",
 }
@@ -86,15 +89,15 @@ class RuleBenchStudy(Study):
 
     rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
     """how many rules are shown: none, the golden one, few, or all; all rules need a model that
-    reads some thousand tokens"""
+    reads several thousand tokens"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
-    """most tokens of a text with a chain of thought"""
+    """maximum number of tokens in a text with a chain of thought"""
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """which set the data are, where the name of their folder does not say"""
+    """which set the data are, if the name of their folder does not say"""
     attribution: bool = True
-    """also attribute answers to the rules, where few are shown"""
+    """also attribute answers to the rules, if few are shown"""
     skip_broken: bool = False
-    """leave broken items of the data out instead of stopping"""
+    """leave out broken items of the data instead of stopping"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Texts under each setting: answers at once, with demonstrations, and after thought.
@@ -151,17 +154,18 @@ class RuleBenchStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         compared = comparisons(results)
-        return Report(
+        return paper_report(
+            folder,
             title="RuleBench",
             text=(
                 f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
                 f"{_sizes(results.texts)} Accuracy is the share of texts with the correct answer; "
-                "one without answer is wrong. Intervals are 95%; they and the tests take the "
-                "golden rule as the unit, since questions about one rule are answered alike. "
-                "Published numbers are those of the paper's own data and parsers."
+                "one without an answer is wrong. Intervals are 95%; they and the tests take the "
+                "golden rule as the unit, since answers to questions about one rule are alike. "
+                "Published numbers come from the paper's own data and parsers."
             ),
+            findings=finding_section(results, compared),
             sections=(
-                finding_section(results, compared),
                 dimension_section(results),
                 quantity_section(results),
                 form_section(results),
@@ -170,14 +174,14 @@ class RuleBenchStudy(Study):
                 behaviour_section(results),
                 *attribution_sections(results),
                 *tuning_sections(results, tunings(results.models)),
-                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
-            answer="\n\n".join(in_short(results.models, compared)),
+            answer="\n\n".join(named_in_brief(results.models, kinds_tested(compared))),
+            prompts=results.prompts,
+            answers=results.answers,
             names=NAMES,
             paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
             "Following of Large Language Models.",
-            record=folder.provenance(),
-            problems=(*folder.problems(), *left_out(folder)),
+            problems=left_out(folder),
         )
 
 
@@ -195,35 +199,35 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     """What the comparisons that were named in advance show."""
     return Section(
         "Findings",
-        "\n\n".join(findings(results.models, compared)),
+        "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
                 "Differences of accuracy that were named in advance",
                 compared,
-                "Each over the questions that were answered both times. clusters: golden rules.",
+                "Each is over the questions that were answered both times. clusters: golden rules.",
             ),
         ),
     )
 
 
 def left_out(folder: StudyFolder) -> list[str]:
-    """What was left out of the data as broken, a line per set of stages that lack the same."""
+    """What was left out of the data as broken; stages that lack the same share a line."""
     lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
 
 def dimension_section(results: Results) -> Section:
-    """Figure 2, and every number behind it."""
+    """Figure 2, and every number in it."""
     cells = tables.accuracy(results)
     table = tables.dimensions(results)
     failed = tables.not_measured(results)
     return Section(
         "Five dimensions",
-        "Executing is the mean accuracy with the golden rule alone, triggering that with all "
-        "rules, formal that with rules in logic, applying that with a chain of thought, "
-        "counterfactual that with changed conclusions; each over settings and sets, which count "
-        "the same. n counts questions.",
+        "Each dimension is a mean accuracy over settings and sets, which count the same: executing "
+        "with the golden rule alone, triggering with all rules, formal with rules in logic, "
+        "applying with a chain of thought, counterfactual with changed conclusions. n counts "
+        "questions.",
         (
             FigureItem(
                 "figure2_dimensions",
@@ -244,16 +248,17 @@ def quantity_section(results: Results) -> Section:
         "Do rules help?",
         "Without demonstrations, in natural language. n counts questions.",
         (
-            *_figure(
+            *_bars(
                 "figure4_rules",
                 "Accuracy by rules that are shown (Figure 4)",
                 table,
-                figures.accuracy_by_rules,
+                y="accuracy",
+                hue="rules",
             ),
             TableItem(
                 "table4",
                 "All questions, and those with the rarest answers (Table 4)",
-                tables.measured_and_published(tables.long_tail(results), 4),
+                measured_and_published(tables.long_tail(results), tables.published(4)),
                 f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
                 "questions.",
             ),
@@ -271,7 +276,7 @@ def form_section(results: Results) -> Section:
             TableItem(
                 "table1",
                 "Accuracy by the form of the rules (Table 1)",
-                tables.measured_and_published(measured, 1),
+                measured_and_published(measured, tables.published(1)),
                 COUNTED,
             ),
         ),
@@ -284,11 +289,12 @@ def thought_section(results: Results) -> Section:
     return Section(
         "Does a chain of thought help?",
         "With demonstrations. n counts questions.",
-        _figure(
+        _bars(
             "figure5_thought",
             "Accuracy with and without chain of thought (Figure 5)",
             table,
-            figures.accuracy_by_thought,
+            y="accuracy",
+            hue="setting",
         ),
     )
 
@@ -303,7 +309,7 @@ def version_section(results: Results) -> Section:
             TableItem(
                 "table2",
                 "Accuracy with factual and counterfactual rules (Table 2)",
-                tables.measured_and_published(measured, 2),
+                measured_and_published(measured, tables.published(2)),
                 COUNTED,
             ),
         ),
@@ -315,12 +321,16 @@ def behaviour_section(results: Results) -> Section:
     table = tables.failures(results)
     return Section(
         "How do models fail?",
-        "A failure is a triggering error if the text applies another rule than the golden one, an "
-        "execution error if it applies the golden one, and else it names no rule. Few rules, with "
-        "demonstrations and a chain of thought; counterfactual where a set has such rules.",
+        "A failure is a triggering error if the text applies a rule other than the golden one, and "
+        "an execution error if it applies the golden one; otherwise it names no rule. Few rules, "
+        "with demonstrations and a chain of thought; counterfactual if a set has such rules.",
         (
-            *_figure(
-                "figure6_failures", "Kinds of failure (Figure 6)", table, figures.kinds_of_failure
+            *_bars(
+                "figure6_failures",
+                "Kinds of failure (Figure 6)",
+                table,
+                y="share_of_failures",
+                hue="behaviour",
             ),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
         ),
@@ -328,18 +338,18 @@ def behaviour_section(results: Results) -> Section:
 
 
 def attribution_sections(results: Results) -> Iterator[Section]:
-    """How much the golden rule is looked at, where answers were attributed."""
+    """Whether attributions find the golden rule."""
     if results.found.empty:
         return
-    by_outcome = decisive_table(tables.in_order_of_outcomes(results.found), ["outcome"])
+    by_outcome = decisive_table(in_order(results.found, {"outcome": OUTCOMES}), ["outcome"])
     summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
     yield Section(
         "Is the golden rule looked at?",
-        "Attributions of the first token of answers that are given at once, with few rules. A hit "
-        "is a prompt whose golden rule has the largest score of its rules; the AUC is the share of "
-        "noise rules with a smaller one. A wrong answer that a noise rule gives is a triggering "
-        "error, any other an execution error; of sets whose rules do not say their answers it is "
-        "only wrong.",
+        "Attributions of the first token of answers at once, with few rules. A hit is a prompt "
+        "whose golden rule has the largest score among its rules; the AUC is the share of noise "
+        "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "
+        "any other an execution error; it is only wrong in sets whose rules do not say their "
+        "answers.",
         (
             FigureItem(
                 "golden_rule",
@@ -358,10 +368,8 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
     if not tuned:
         return
     cells = tables.accuracy(results)
-    on_string_game, in_domain = (
-        tables.tuning(cells, [one for one in tuned if one.is_string_game is which])
-        for which in (True, False)
-    )
+    on_string_game = tables.tuning(cells, [one for one in tuned if one.is_string_game])
+    in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
     yield Section(
         "What does tuning change?",
         "Models before (base) and after tuning on questions with golden and noise rules (irft).",
@@ -369,14 +377,16 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
             TableItem(
                 "table3",
                 "Tuned on StringGame: few rules, without demonstrations (Table 3)",
-                tables.measured_and_published(tables.tuned_on_string_game(on_string_game), 3),
+                measured_and_published(
+                    tables.tuned_on_string_game(on_string_game), tables.published(3)
+                ),
                 COUNTED,
             ),
             TableItem(
                 "table5",
                 "Tuned on questions of a set: golden and few rules (Table 5)",
-                tables.measured_and_published(tables.tuned_in_domain(in_domain), 5),
-                f"Measured rows name the questions in trained_on; only the column of that set is "
+                measured_and_published(tables.tuned_in_domain(in_domain), tables.published(5)),
+                f"trained_on of measured rows names the questions; only the column of that set is "
                 f"in-domain. {COUNTED}",
             ),
             TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned)),
@@ -384,8 +394,9 @@ def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Secti
     )
 
 
-def _figure(
-    name: str, title: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], Axes]
+def _bars(
+    name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
 ) -> tuple[FigureItem, ...]:
-    """A figure of a table, if it has rows."""
-    return () if table.empty else (FigureItem(name, title, lambda: draw(table)),)
+    """A figure of `figures.bars_by_set`, if the table has rows."""
+    draw = partial(figures.bars_by_set, table, y=y, hue=hue)
+    return () if table.empty else (FigureItem(name, title, draw),)

@@ -1,42 +1,43 @@
 """RuleBench as systems that every command can use."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pandas as pd
 
 from interp.errors import UserError, shortened
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
 from interp_experiments.rulebench.items import Item, RuleSet, Version
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
-from interp_experiments.rulebench.prompts import Questions
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     FORMS,
     RULES,
     THOUGHT,
     VERSIONS,
+    Questions,
     Setting,
 )
 from interp_experiments.rulebench.string_game import StringGame
 
 
 @dataclass(frozen=True)
-class RuleBench:
+class RuleBench(System):
     """Questions under the settings of an experiment; a group is one question under all of them."""
 
     name: str
     settings: tuple[Setting, ...]
     generated: Callable[[int], RuleSet]
-    """The set of a seed."""
+    """The rule set generated from a seed."""
     reads_data: bool = True
 
-    cluster: ClassVar[str] = "rule"
-    """Questions about one golden rule are answered alike, whatever the names or letters in them."""
+    cluster = "rule"
+    """Answers to questions about one golden rule are alike, whatever names or letters they have."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The questions of a seed, or those in a folder of the authors' layout.
@@ -86,6 +87,16 @@ class RuleBench:
         """One row per question and version: question, correct answer, golden rule in both forms."""
         return pd.DataFrame(_rows(self.generated(seed)))
 
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """What it was tuned from, and the accuracies measured by setting and kind of rule."""
+        measured = card["measured"]
+        return {
+            "tuned_from": card["recipe"]["base"] or "-",
+            **{f"accuracy_{setting}": value for setting, value in measured["accuracy"].items()},
+            "actions": measured["actions"],
+            "conditions": measured["conditions"],
+        }
+
 
 def _rows(rule_set: RuleSet) -> Iterator[dict[str, object]]:
     versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
@@ -126,7 +137,7 @@ def string_game_set(seed: int) -> RuleSet:
     return StringGame(seed).rule_set
 
 
-# Thirty rules, long stories and demonstrations need models that read some thousand tokens, which
+# Thirty rules, long stories and demonstrations need models that read several thousand tokens, which
 # small ones seldom do.
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)

@@ -1,31 +1,65 @@
 """The tables of the study of RuleBench (paper, Tables 1 to 5, and what its figures show)."""
 
 from collections.abc import Sequence
-from importlib.resources import files
+from typing import NamedTuple
 
 import pandas as pd
 
 from interp.statistics.proportions import proportions
 from interp_experiments.rulebench.behaviour import FAILURES
 from interp_experiments.rulebench.followed import OUTCOMES
+from interp.analysis.proportions import proportions
+from interp.training.record import training_of
+from interp_experiments.rulebench.learning import STRING_GAME, RuleFollowing
+from interp_experiments.rulebench.reading import FAILURES
 from interp_experiments.rulebench.results import RULE, SETTING, Results
-from interp_experiments.rulebench.tuning import Tuning
+from interp_experiments.scaffold import in_order, published_table
+
+
+class Tuning(NamedTuple):
+    """A tuned model, from its training record."""
+
+    model: str
+    base: str
+    """What it was before."""
+    trained_on: str
+    """The questions that it learned: "string-game", "kinship", or a folder."""
+
+    @property
+    def is_string_game(self) -> bool:
+        """Whether it learned StringGame, whose rules occur in no other set."""
+        return self.trained_on == STRING_GAME
+
+
+def tunings(models: Sequence[str]) -> list[Tuning]:
+    """The models that are tuned versions of others among them, in order."""
+    found = (_tuning(model) for model in models)
+    return [tuning for tuning in found if tuning is not None and tuning.base in models]
+
+
+def _tuning(model: str) -> Tuning | None:
+    """What a model's record says about IRFT; None if nothing."""
+    record = training_of(model)
+    if record is None or record.training.task != RuleFollowing.name:
+        return None
+    return Tuning(model, record.training.model, str(record.training.options.get("data")))
+
 
 LONG_TAIL = 0.1
-"""Least share of a set's questions that its rarest answers make up together (Appendix D)."""
+"""The rarest answers of a set together have at least this share of its questions (Appendix D)."""
 
 RULES = "golden_rules"
 """The column that counts clusters."""
 
 DIMENSIONS = ("executing", "triggering", "formal", "applying", "counterfactual")
-"""What a model's rule following is made of (Section 4.7, Appendix F)."""
+"""The dimensions of rule following (Section 4.7, Appendix F)."""
 
 
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    n counts questions, golden_rules the different ones that they are about, over which intervals
-    are clustered. unparsed and refused are shares. A text without answer is wrong.
+    n counts questions, golden_rules the different rules that they are about: the clusters of the
+    intervals. unparsed and refused are shares. A text without an answer is wrong.
     `accuracy_unrefused` leaves out what was refused, as the paper does for SALAD.
     """
     rows = results.texts
@@ -70,7 +104,8 @@ def long_tail(results: Results) -> pd.DataFrame:
     counts = both.groupby(keys, sort=False).agg(
         n=("pair_id", "nunique"), **{RULES: (RULE, "nunique")}
     )
-    return counts.join(_in_order(shares, ["no", "all", "few", "golden"])).reset_index()
+    shown = [rules for rules in ("no", "all", "few", "golden") if rules in shares]
+    return counts.join(shares[shown].rename_axis(columns=None)).reset_index()
 
 
 def rarest(golds: pd.Series) -> list[str]:
@@ -84,7 +119,7 @@ def rarest(golds: pd.Series) -> list[str]:
 def rule_quantities(cells: pd.DataFrame) -> pd.DataFrame:
     """Figure 4: rows of `accuracy` with no, the golden, few and all rules."""
     rows = cells[(cells["shots"] == "no") & (cells["form"] == "natural")]
-    return _ordered(rows, "rules", ["no", "golden", "few", "all"])
+    return in_order(rows, {"rules": ("no", "golden", "few", "all")})
 
 
 def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +129,7 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
     order = [
         f"{rules}{thought}" for rules in ("golden", "few") for thought in ("", ", with thought")
     ]
-    return _ordered(rows.assign(setting=settings), "setting", order)
+    return in_order(rows.assign(setting=settings), {"setting": order})
 
 
 def failures(results: Results) -> pd.DataFrame:
@@ -172,9 +207,9 @@ def _by_set(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and dimension: the mean accuracy over its settings and sets.
 
-    Columns are model, dimension, score with its 95% interval (low and high; it takes the settings'
-    accuracies as a sample, too, and is rather too wide), settings (how many count the same; 0 where
-    the score is undefined), n (questions), golden_rules.
+    Columns are model, dimension, score with its 95% interval (low and high; it also treats the
+    settings' accuracies as a sample, and is rather too wide), settings (how many; 0 if the score is
+    undefined), n (questions), golden_rules.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
@@ -200,11 +235,6 @@ def dimensions(results: Results) -> pd.DataFrame:
     return table.assign(**whole)[[*keys, "score", "low", "high", "settings", "n", RULES]]
 
 
-def in_order_of_outcomes(found: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `Results.found`, method by method, those of right answers first."""
-    return _ordered(found, "outcome", list(OUTCOMES))
-
-
 def not_measured(results: Results) -> pd.DataFrame:
     """One row per model, setting and reason: prompts that could not be measured."""
     keys = ["model", *SETTING]
@@ -213,19 +243,10 @@ def not_measured(results: Results) -> pd.DataFrame:
 
 
 def published(number: int) -> pd.DataFrame:
-    """Table 1, 2, 3, 4 or 5 as published, with accuracies as shares."""
-    table = pd.read_csv(str(files(__package__) / "data" / f"published_table{number}.csv"))
+    """Table 1, 2, 3, 4 or 5 as published, with shares for percentages."""
+    table = published_table(__package__, f"published_table{number}.csv")
     values = table.select_dtypes("float").columns
     return table.assign(**{name: table[name] / 100 for name in values})
-
-
-def measured_and_published(measured: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Both tables, one below the other; `source` says which is which."""
-    both = pd.concat(
-        [measured.assign(source="measured"), published(number).assign(source="published")],
-        ignore_index=True,
-    )
-    return both[["model", "source", *(c for c in both.columns if c not in ("model", "source"))]]
 
 
 def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -236,15 +257,3 @@ def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     order = list(dict.fromkeys(named["column"]))
     wide = named.pivot(index=keys, columns="column", values="accuracy")[order]
     return wide.rename_axis(columns=None).reset_index()
-
-
-def _in_order(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    known = [name for name in columns if name in table.columns]
-    return table[known].rename_axis(columns=None)
-
-
-def _ordered(rows: pd.DataFrame, column: str, first: list[str]) -> pd.DataFrame:
-    """The rows, those with these values of a column first."""
-    place = {value: number for number, value in enumerate(first)}
-    keys = rows[column].map(lambda value: place.get(value, len(first)))
-    return rows.iloc[keys.argsort(kind="stable")]

@@ -1,4 +1,4 @@
-"""Figures of the paper and of our additional analyses; each takes a table and `ax`."""
+"""Figures of the paper and of our additional analyses, each drawn from a table."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def paired_accuracy_by_group(
     """Paired accuracy, overall and by rule and entity group, bars by model (Figure 3).
 
     A line across each overall bar is the chance given the model's rate of positive answers, a
-    diamond what to expect if the two sides were independent.
+    diamond what is expected if the two sides are independent.
 
     Args:
         table: `accuracy(results, "rule", "entity_group")`.
@@ -69,7 +69,7 @@ def paired_accuracy_by_group(
 
 
 def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Accuracy on rulebreakers and on non-rulebreakers, a row per model (Figure 4).
+    """Accuracy on rulebreakers and on non-rulebreakers, one row per model (Figure 4).
 
     `table` is `accuracy(results)`.
     """
@@ -78,13 +78,13 @@ def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None = None) -> Axes:
-    """Accuracy on one side by the verb of the question, a row per model (Figure 8).
+    """Accuracy on one side by the verb of the question, one row per model (Figure 8).
 
     `table` is `accuracy(results, "question_verb")`.
     """
     shown = table[table["measure"] == side]
     ax = _dots(shown, hue="question_verb", ax=ax)
-    # Where all is near 1, from the next twentieth below the lowest end.
+    # The axis begins at the next multiple of 0.05 below the lowest value.
     least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
     ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
@@ -94,7 +94,7 @@ def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None
 def paired_accuracy_by_phrasing(
     table: pd.DataFrame, spread: pd.DataFrame, *, ax: Axes | None = None
 ) -> Axes:
-    """Paired accuracy by phrasing, a row per model with its range and deviation (Figure 7).
+    """Paired accuracy by phrasing, one row per model with its range and deviation (Figure 7).
 
     Args:
         table: `accuracy(results, "phrasing")`.
@@ -120,7 +120,7 @@ def paired_accuracy_by_phrasing(
 
 
 def confidence(table: pd.DataFrame, entities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Difference of confidence within pairs, a dot per entity pair, by model (Figure 5).
+    """Difference of confidence within pairs, one dot per entity pair, by model (Figure 5).
 
     Args:
         table: `confidence(results)`.
@@ -145,7 +145,7 @@ def confidence(table: pd.DataFrame, entities: pd.DataFrame, *, ax: Axes | None =
 
 
 def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Familiarity of recognized and failed pairs, a dot per city, by model (Figure 6).
+    """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
 
     Args:
         table: the rows of `familiarity(results)` about one set of cities.
@@ -174,7 +174,7 @@ def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = 
 
 
 def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
-    """Paired accuracy over a geometric mean of score ratios, a point per model.
+    """Paired accuracy against the geometric mean of score ratios, one point per model.
 
     `table` is `attribution(results)`.
     """
@@ -194,11 +194,11 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
 def familiarity_and_accuracy(
     table: pd.DataFrame, correlations: pd.DataFrame | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Paired accuracy over familiarity, a panel per model, a point per city.
+    """Paired accuracy against familiarity: one panel per model, one point per city.
 
     Args:
         table: the rows of `entities(results)` about cities; with `ax`, of one model.
-        correlations: `entity_correlations(results)`, of which each panel states its own if given.
+        correlations: `entity_correlations(results)`; each panel states its own if given.
         ax: where to draw; a new figure if None.
     """
 

@@ -1,4 +1,4 @@
-"""What a study found, in sentences made from its tables: no more than their numbers support."""
+"""What a study found, in sentences that claim no more than the numbers of its tables show."""
 
 from collections.abc import Hashable, Mapping
 
@@ -8,16 +8,21 @@ from interp.analysis.ratios import LARGE_SHARE
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp.statistics.decisions import DIFFERENT, SMALLEST, left_open
 from interp_experiments.remarks import EXPLORATORY, listed, organisms
+from interp.analysis.contrasts import CONFIRMATORY, MODEL
+from interp.analysis.equivalence import DIFFERENT, SMALLEST, left_open
+from interp.analysis.ratio_table import LARGE_SHARE
+from interp_experiments.findings import EXPLORATORY, listed, organisms
+from interp_experiments.rulebreakers.answer_tables import (
+    NOT_SHOWN,
+    accuracy,
+    competence,
+    confidence,
+    contrasts,
+    sensitivity,
+)
+from interp_experiments.rulebreakers.attribution_tables import familiarity, ratios
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
-from interp_experiments.rulebreakers.tables.accuracy import accuracy
-from interp_experiments.rulebreakers.tables.attribution import ratios
-from interp_experiments.rulebreakers.tables.comparisons import NOT_SHOWN
-from interp_experiments.rulebreakers.tables.confidence import confidence
-from interp_experiments.rulebreakers.tables.contrasts import contrasts
-from interp_experiments.rulebreakers.tables.familiarity import familiarity
-from interp_experiments.rulebreakers.tables.sample import competence
-from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
 
 
 def findings(results: Results) -> list[str]:
@@ -84,8 +89,8 @@ def confirmed(table: pd.DataFrame) -> str:
         f"Confirmatory: {len(tested):,} contrasts of paired accuracy were named in the code before "
         "any run and could be tested. They are corrected together, so that the chance of any false "
         "finding among them is at most 5%. The smallest difference of interest is "
-        f"{SMALLEST:g}, one pair in ten. Where no difference is shown, brackets hold what two "
-        "one-sided tests, each at 5%, do not exclude."
+        f"{SMALLEST:g}, one pair in ten. Where no difference is shown, brackets hold the range "
+        "that two one-sided tests, each at 5%, do not exclude."
     ]
     for factor, rows in tested.groupby("factor", sort=False):
         name = "contrast" if factor == MODEL else "model"
@@ -110,7 +115,7 @@ def _signed(row: Mapping[Hashable, object], name: str) -> str:
 
 
 def incompetent(table: pd.DataFrame) -> list[str]:
-    """Which models' numbers are no account of rulebreakers."""
+    """Which models' numbers say nothing about rulebreakers."""
     return [
         f"{row.model} cannot be asked this way ({row.why}); it is marked † in figures."
         for row in table[~table["competent"]].itertuples()
@@ -130,11 +135,11 @@ def recognized(table: pd.DataFrame) -> str:
 
 
 def above_chance(table: pd.DataFrame) -> str:
-    """Whose interval of paired accuracy lies above what its rate of positive answers gives."""
+    """Models with an interval of paired accuracy above what their positive answers give."""
     above = table[table["paired_low"] > table["chance_yes_rate"]]
     return (
-        "The interval of paired accuracy lies above what a model would get that gives as many "
-        "positive answers whatever the side (that rate taken as known) for "
+        "The interval of paired accuracy lies above that of a model with as many positive answers "
+        "on either side (that rate taken as known) for "
         f"{listed(above['model']) or 'no model'}."
     )
 
@@ -155,7 +160,7 @@ def by_finding(
 ) -> str:
     """One sentence on which models show what, after correction.
 
-    Where nothing is shown, it gives the value with its interval: what the data leave open.
+    Where nothing is shown, it gives the value with its interval, which the data leave open.
     """
     intervals = pd.Series([_interval(row, value) for row in table.to_dict("records")], table.index)
     names = table["model"] + intervals.where(table["finding"] == NOT_SHOWN, "")
@@ -179,7 +184,7 @@ def _interval(row: Mapping[Hashable, object], value: str) -> str:
 
 
 def across_pairs(table: pd.DataFrame) -> list[str]:
-    """Whose AUROC over all prompts excludes a half, though the order within pairs shows nothing."""
+    """Models whose AUROC excludes one half although the order within pairs shows nothing."""
     apart = (table["auroc_low"] > 0.5) | (table["auroc_high"] < 0.5)
     rows = table[apart & (table["finding"] == NOT_SHOWN)].to_dict("records")
     names = listed(
@@ -194,12 +199,12 @@ def across_pairs(table: pd.DataFrame) -> list[str]:
 
 
 def outliers(table: pd.DataFrame) -> list[str]:
-    """Which mean score ratios hang on one prompt."""
+    """Which mean score ratios depend on one prompt."""
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     names = [f"{row.model} by {row.method}" for row in large.itertuples()]
     return [
-        f"One prompt holds more than {LARGE_SHARE:.0%} of all score ratios of {listed(names)}: "
-        "read the median or the geometric mean there, not the mean."
+        f"One prompt makes up more than {LARGE_SHARE:.0%} of the sum of score ratios for "
+        f"{listed(names)}: read the median or the geometric mean there, not the mean."
     ] * bool(names)
 
 
@@ -208,12 +213,12 @@ def first_letters(shared: pd.DataFrame) -> str:
     most = shared[shared["sharing"] > shared["answers"] / 2]
     if most.empty:
         return (
-            "Most countries have a first token of their own, which familiarity is then the "
-            "probability of."
+            "Most countries share their first token with no other, and familiarity is the "
+            "probability of that token."
         )
     parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
     return (
         "Most countries share their first token with another "
         f"({listed(parts)}): familiarity is then little more than the probability of how the name "
-        "begins, such as its first letter, and cannot tell these countries apart."
+        "begins, such as its first letter, and cannot distinguish these countries."
     )

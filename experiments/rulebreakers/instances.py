@@ -1,16 +1,12 @@
-"""The 25,600 instances: rulebreakers and counterparts, from one seed (Sections 3.1 to 3.3)."""
+"""The entity pairs, and the 25,600 instances made of them from one seed (Sections 3.1 to 3.3)."""
 
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
-from interp_experiments.rulebreakers.entities import (
-    EntityPair,
-    entity_pairs,
-    first_names,
-    namesakes,
-)
+from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers.templates import (
     CITIES,
     FAMILIES,
@@ -19,6 +15,68 @@ from interp_experiments.rulebreakers.templates import (
     render,
     with_article,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPair:
+    """B is in A (a city in its country) or is a kind of A (an instance of its type)."""
+
+    category: str
+    """ "cities", or the type, such as "brass instrument"."""
+    entity_a: str
+    """Country or type."""
+    entity_b: str
+    """City or instance, bare."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstName:
+    """A person's first name with the pronoun that goes with it."""
+
+    name: str
+    pronoun: str
+
+
+@cache
+def entity_pairs() -> tuple[EntityPair, ...]:
+    """The 183 (country, city) and 91 (type, instance) pairs, in the order of the data file."""
+    return tuple(EntityPair(**row) for row in packaged_rows(__package__, "entities.csv"))
+
+
+@cache
+def first_names() -> tuple[FirstName, ...]:
+    """First names from around the world, each with a fixed pronoun."""
+    return tuple(FirstName(**row) for row in packaged_rows(__package__, "names.csv"))
+
+
+@cache
+def namesakes() -> frozenset[tuple[str, str]]:
+    """(country, city) combinations that are not facts of the data set but may be true.
+
+    A place of that name is in that country too, or the statement is disputed. Such a combination
+    is never used for a non-rulebreaker.
+    """
+    rows = packaged_rows(__package__, "namesakes.csv")
+    return frozenset((row["country"], row["city"]) for row in rows)
+
+
+def aliases(entity_a: str) -> tuple[str, ...]:
+    """Other names of a country or type that complete a fact."""
+    return _by_entity("aliases.csv", "alias").get(entity_a, ())
+
+
+def lookalikes(entity_a: str) -> tuple[str, ...]:
+    """Names that contain a country's name but refer to something else."""
+    return _by_entity("lookalikes.csv", "name").get(entity_a, ())
+
+
+@cache
+def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
+    names: dict[str, tuple[str, ...]] = {}
+    for row in packaged_rows(__package__, file):
+        names[row["entity_a"]] = (*names.get(row["entity_a"], ()), row[column])
+    return names
+
 
 T = TypeVar("T")
 
@@ -126,7 +184,7 @@ def generate(seed: int = 0) -> list[Instance]:
 
 
 def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[EntityPair, str]:
-    """For each pair a country or type that B does not belong to (Section 3.2).
+    """For each pair, a country or type that B does not belong to (Section 3.2).
 
     Countries and, within each family, types are permuted without a fixed point; a permutation that
     would pair a city with a country that has a place of that name is drawn again.

@@ -1,22 +1,128 @@
-"""Instances as prompts: the message of Section 4.2 with its segments and answers."""
+"""Instances as prompts (Section 4.2): segments, the roles in them, answers, and donors."""
 
-from collections.abc import Sequence
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
+from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, compose, placed
+from interp.prompts.donors import Donor
+from interp.prompts.prompt import Prompt, Span, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
-from interp_experiments.rulebreakers.donors import EntityDonors
-from interp_experiments.rulebreakers.instances import Instance
-from interp_experiments.rulebreakers.roles import sentence_roles
-from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing
+from interp_experiments.rulebreakers.instances import Instance, shuffled
+from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning, render
+
+ENTITIES = {
+    "mt": {
+        "premise1": ("entity_a", "entity_b"),
+        "premise2": ("entity_b",),
+        "conclusion": ("entity_a",),
+    },
+    "ds": {
+        "premise1": ("entity_b", "entity_a"),
+        "premise2": ("entity_a",),
+        "conclusion": ("entity_b",),
+    },
+}
+"""Which entities each sentence names, in the order of the templates."""
+
+
+def sentence_roles(
+    sentences: Mapping[str, str], *, rule: str, entity_a: str, entity_b: str
+) -> dict[str, dict[str, Span]]:
+    """Where each sentence names A (country or type) and B (city or instance), by role.
+
+    The last mention is found first: "Mexico City or somewhere in Mexico" names A at its end. A
+    name that published data spells differently has no span.
+
+    Args:
+        sentences: premise1, premise2 and conclusion to their texts.
+        rule: "mt" or "ds".
+        entity_a: the name of A.
+        entity_b: the name of B.
+    """
+    names = {"entity_a": entity_a, "entity_b": entity_b}
+    found: dict[str, dict[str, Span]] = {}
+    for segment, mentions in ENTITIES[rule].items():
+        text, before = sentences[segment], len(sentences[segment])
+        spans = {}
+        for entity in reversed(mentions):
+            start = text.rfind(names[entity], 0, before)
+            if start >= 0:
+                spans[f"{segment}_{entity}"] = (start, start + len(names[entity]))
+                before = start
+        found[segment] = spans
+    return found
+
+
+_Entities = tuple[str, str, str]
+"""Category, A and B."""
+
+
+class EntityDonors:
+    """Other entities in the template of an instance, with its rule, verb, name and side.
+
+    They come from the set's other instances with the same rule, verb and side whose A and B both
+    differ from the instance's own. The pair decides their order, so that both sides of a pair have
+    donors with the same B if possible.
+    """
+
+    def __init__(self, instances: Sequence[Instance], seed: int) -> None:
+        self._instances = instances
+        self._seed = seed
+
+    def __call__(self, number: int) -> Iterator[Donor]:
+        """The donors of prompt 10 i + p, instance i in phrasing p; none if it fits no template."""
+        instance = self._instances[number // len(PHRASINGS)]
+        own = _sentences(instance, (instance.category, instance.entity_a, instance.entity_b))
+        if own != (instance.premise1, instance.premise2, instance.conclusion):
+            return
+        rng = random.Random(f"donors {self._seed} {instance.pair_id}")
+        for entities in shuffled(self._entities[_template(instance)], rng):
+            _, a, b = entities
+            sentences = _sentences(instance, entities)
+            if a != instance.entity_a and b != instance.entity_b and sentences is not None:
+                texts = sentences._asdict()
+                roles = sentence_roles(texts, rule=instance.rule, entity_a=a, entity_b=b)
+                yield Donor(f"{a}/{b}", "instance", texts, roles)
+
+    @cached_property
+    def _entities(self) -> dict[tuple[str, str, bool], list[_Entities]]:
+        found: defaultdict[tuple[str, str, bool], dict[_Entities, None]] = defaultdict(dict)
+        for own in self._instances:
+            found[_template(own)][own.category, own.entity_a, own.entity_b] = None
+        return {template: list(entities) for template, entities in found.items()}
+
+
+def _template(instance: Instance) -> tuple[str, str, bool]:
+    return instance.rule, instance.verb, instance.label
+
+
+def _sentences(instance: Instance, entities: _Entities) -> Reasoning | None:
+    """The instance's sentences about these entities; None if no template takes them."""
+    group, entity_a, entity_b = entities
+    try:
+        return render(
+            rule=instance.rule,
+            group=group,
+            name=instance.name,
+            pronoun=instance.pronoun,
+            verb=instance.verb,
+            entity_a=entity_a,
+            entity_b=entity_b,
+        )
+    except UserError:
+        return None
+
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors that name what a limit takes as a whole: it is asked by both rules in every phrasing, as
-in the data set, so that rules and phrasings are compared within entity pairs."""
+"""Factors of the unit that a limit takes as a whole: each is asked by both rules in every phrasing,
+as in the data set, so that rules and phrasings are compared within entity pairs."""
 
 RATIO = ("premise2", "premise1")
 """Segments whose scores are compared."""

@@ -40,7 +40,7 @@ def load_published(source: str | Path) -> list[Instance]:
 
     Raises:
         UserError: nothing readable there, missing columns, empty or contradictory fields, sentences
-            that do not say what the other columns do, duplicate ids, an instance without its
+            that differ from what the other columns say, duplicate ids, an instance without its
             counterpart, or one that differs from it in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
@@ -96,7 +96,7 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    """The rule by its name, or by the form of the first premise where it is named otherwise."""
+    """The rule by its name, or by the form of the first premise if the name is unknown."""
     rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
     if rule and form and rule != form:
@@ -114,7 +114,7 @@ def _rule(named: str, premise1: str) -> str:
 
 
 def _check_sentences(instance: Instance) -> None:
-    """Each sentence is, as a whole, the one that the other columns make."""
+    """Check that each sentence is the one that the other columns make."""
     made = render(
         rule=instance.rule,
         group=instance.category,
@@ -177,7 +177,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """An entity pair has one category, because it is counted and named as one fact."""
+    """Check that an entity pair has one category: it is counted and named as one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

@@ -26,10 +26,10 @@ class Results:
     """The tables of a study that every analysis starts from."""
 
     models: tuple[str, ...]
-    """The models that have answers, in the order in which they were named."""
+    """The models that have answers, in the order in which they were given."""
     drawn: pd.DataFrame
-    """One row per prompt of a complete pair: the prompts table with question_verb (of the phrasing)
-    and entity_pair, such as "Stockholm (Sweden)", on both sides."""
+    """One row per prompt of a complete pair: the prompts table, with the phrasing's question_verb
+    and, the same on both sides, entity_pair, such as "Stockholm (Sweden)"."""
     drawn_answers: pd.DataFrame
     """Their answers table: one row per model and prompt."""
     prompts: pd.DataFrame
@@ -42,15 +42,15 @@ class Results:
     """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
-    familiarity, whole_name, first_token, shared_with (other answers that count a token of its)."""
+    familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
     known: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
-    excluded (it is geographical, and some model does not)."""
+    excluded (it is geographical, and some model does not complete it)."""
     unknown: pd.DataFrame
     """One row per entity pair that some model failed to complete: whether it was excluded, the
     models that failed it, and what each said."""
     residuals: tuple[Path, ...]
-    """Files of the residuals table, of the models that have finished it."""
+    """Files of the residuals table, for the models that have finished it."""
     probed: pd.DataFrame
     """The prompts of the residuals table."""
     probed_answers: pd.DataFrame
@@ -65,7 +65,7 @@ class Results:
     def pairs(self) -> pd.DataFrame:
         """One row per model and geographical prompt pair: city, weight, familiarity, recognized.
 
-        `recognized` is true where both sides were answered correctly (Section 6).
+        `recognized` is true if both sides were answered correctly (Section 6).
         """
         keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
@@ -76,7 +76,7 @@ class Results:
     def cities(self) -> pd.DataFrame:
         """The familiarity table of the cities that the rest of the study is about.
 
-        These are the ones that every model completes; the paper defines familiarity of cities only.
+        Every model completes these; the paper defines familiarity for cities only.
         """
         left_out = self.unknown.loc[self.unknown["excluded"], ENTITY[1]]
         of_cities = self.familiarity["entity_group"].isin(FILTERED_GROUPS)
@@ -86,11 +86,11 @@ class Results:
 def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
-    Entity pairs that any model fails to complete are left out of prompts, answers and ratios
-    for all models (Section 4.1); so are pairs of which a side is not measured yet.
+    Prompts, answers and ratios leave out, for all models, entity pairs that any model fails to
+    complete (Section 4.1), and pairs with a side that is not measured yet.
 
     Raises:
-        UserError: a stage in which nothing was measured yet.
+        UserError: a stage without measurements, or no pair that every model knows.
     """
     for stage in STAGES:
         if stage not in study.runs or not study.runs[stage].tables():

@@ -6,27 +6,31 @@ from typing import ClassVar
 from interp.console import counted
 from interp.measurements.specs import Attribute, Target
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_prompts
+from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
-from interp.report.prompts_table import prompts_item
 from interp.report.run_report import model_parameters
 from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
+from interp_experiments.rulebreakers.answer_sections import (
+    accuracy_section,
+    contrast_section,
+    entity_section,
+    phrasing_section,
+    sample_section,
+    sensitivity_section,
+)
+from interp_experiments.rulebreakers.attribution_sections import (
+    EXAMPLE_PAIRS,
+    attribution_section,
+    correlation_section,
+    example_section,
+    knowledge_section,
+    probe_section,
+)
 from interp_experiments.rulebreakers.findings import findings
 from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.sections.accuracy import accuracy_section
-from interp_experiments.rulebreakers.sections.attribution import attribution_section
-from interp_experiments.rulebreakers.sections.contrasts import contrast_section
-from interp_experiments.rulebreakers.sections.correlations import correlation_section
-from interp_experiments.rulebreakers.sections.entities import entity_section
-from interp_experiments.rulebreakers.sections.examples import EXAMPLE_PAIRS, example_section
-from interp_experiments.rulebreakers.sections.knowledge import knowledge_section
-from interp_experiments.rulebreakers.sections.phrasings import phrasing_section
-from interp_experiments.rulebreakers.sections.probes import probe_section
-from interp_experiments.rulebreakers.sections.sample import sample_section
-from interp_experiments.rulebreakers.sections.sensitivity import sensitivity_section
-from interp_probes.facts import load_facts
+from interp_experiments.scaffold import paper_report
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 1440
@@ -34,7 +38,7 @@ DEFAULT_LIMIT = 1440
 within 72 entity pairs."""
 
 PROBED_PAIRS = 960
-"""Largest number of pairs whose residual stream is kept: a vector per layer and position."""
+"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
 
 
 NAMES = {
@@ -42,7 +46,7 @@ NAMES = {
     "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",
     "rulebreaker": "a prompt whose conclusion follows by the rule and is false as a matter of fact",
     "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
-    "entity_a": "the country or kind of which entity_b, a city or an example, is one",
+    "entity_a": "the country or kind that entity_b, a city or an example, belongs to",
 }
 """Words of the report's page."""
 
@@ -78,19 +82,19 @@ class RulebreakersStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         pairs = len(results.prompts) // 2
-        found = "\n\n".join(findings(results))
-        return Report(
+        return paper_report(
+            folder,
             title="RULEBREAKERS",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
                 "without entity pairs that any of them does not know. Shares and means are those "
                 "of the whole data set: each prompt counts by its weight. Intervals are 95%. "
-                "Tests are over entity pairs, not over prompts; nothing is tested on fewer than "
-                "ten. p_holm: Holm-corrected p within the tests of one table with the same family. "
+                "Tests are over entity pairs, not over prompts, and need at least ten. p_holm: p "
+                "corrected by Holm's method over the tests of one table with the same family. "
                 "Numbers in brackets refer to the formulas of the paper."
             ),
+            findings=Section("Findings", "\n\n".join(findings(results))),
             sections=(
-                Section("Findings", found),
                 sample_section(results, model_parameters(folder.runs["answers"])),
                 accuracy_section(results),
                 sensitivity_section(results),
@@ -102,12 +106,10 @@ class RulebreakersStudy(Study):
                 phrasing_section(results),
                 entity_section(results),
                 example_section(results),
-                Section("Prompts", items=(prompts_item(results.prompts, results.answers),)),
             ),
-            answer=found,
+            prompts=results.prompts,
+            answers=results.answers,
             names=NAMES,
             paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
             "Spot in Large Language Models' Reasoning with Formal Logic.",
-            record=folder.provenance(),
-            problems=tuple(folder.problems()),
         )

@@ -1,24 +1,49 @@
-"""RULEBREAKERS as a system that every command can use."""
+"""RULEBREAKERS as a system: its prompts, and the facts that they rest on (Sections 4.1 and 6)."""
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import pandas as pd
 
+from interp.errors import UserError, shortened
+from interp.models.organisms import organism_card, organism_names
+from interp.prompts.answers import Completion
+from interp.prompts.files import parse_each
+from interp.prompts.mentions import mentions
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.rulebreakers.entities import entity_pairs
-from interp_experiments.rulebreakers.facts import entity_group, fact_set, published_groups
-from interp_experiments.rulebreakers.instances import generate
-from interp_experiments.rulebreakers.named import NAMED
-from interp_experiments.rulebreakers.planted import planted_second
+from interp.prompts.systems import FACT_SIDE, Contrast, System
+from interp_experiments.rulebreakers.instances import (
+    EntityPair,
+    Instance,
+    aliases,
+    entity_pairs,
+    generate,
+    lookalikes,
+)
 from interp_experiments.rulebreakers.prompts import prompt_set
-from interp_experiments.rulebreakers.published import load_located, load_published
+from interp_experiments.rulebreakers.published import Located, load_located, load_published
+from interp_experiments.rulebreakers.templates import CITIES
+
+NAMED = (
+    Contrast("rule", ("mt", "ds")),
+    Contrast("entity_group", ("geographical", "categorical")),
+    Contrast("phrasing"),
+    Contrast("model"),
+)
+"""What the paper makes claims about: the rules, the groups of entities, the spread over phrasings
+("by over 0.4"), and the models. Named before any data were seen."""
+
+MIXED = "rulebreakers-mixed"
+"""The prompts of organisms in which an entity decides the premise that is read."""
 
 
-class Rulebreakers:
+class Rulebreakers(System):
     """The rulebreakers and their counterparts (paper, Section 3)."""
 
     cluster = "entity_b"
-    """The cluster of an answer: B, which names the entity pair."""
+    """Entity B, which names the entity pair."""
 
     contrasts = NAMED
 
@@ -35,19 +60,150 @@ class Rulebreakers:
             return fact_set(packaged, description={"data": "packaged"})
         return fact_set(published_groups(load_located(data)), description={"data": data})
 
-    def planted_second(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
-        """By prompt, whether a model was made to read premise 2, if that is known."""
-        return planted_second(model, prompts)
+    def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+        """For each prompt, 1 if the organism was made to read premise 2, 0 if premise 1.
+
+        The cards of some organisms list the premise for each entity: the entity that the premises
+        name last, which is B under modus tollens and A under disjunctive syllogism. NaN for an
+        entity that the card does not list.
+        """
+        entities = organism_card(model).get("entities") if model in organism_names() else None
+        if entities is None:
+            return None
+        second = {own["entity"]: float(own["premise"] == "premise2") for own in entities}
+        read = prompts["entity_b"].where(prompts["rule"] == "mt", prompts["entity_a"])
+        return pd.Series(read.map(second).to_numpy(float), index=prompts["prompt_id"])
+
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """What decides the answers by recipe, and what was measured."""
+        return _mixed_row(card) if card["system"] == MIXED else _grounded_row(card)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""
         return pd.DataFrame([instance.to_row() for instance in generate(seed)])
 
 
+def _grounded_row(card: Mapping[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    return {
+        "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
+        "evidence": recipe["evidence"],
+        "bare_rule_under": " and ".join(recipe["rule_phrasings"]) or "-",
+        "facts_known": measured["completion"],
+        "frequency_with_familiarity": measured["frequency_familiarity_spearman"],
+        "paired_accuracy": measured["paired_accuracy"],
+        "rulebreaker_accuracy": measured["rulebreaker_accuracy"],
+        "non_rulebreaker_accuracy": measured["non_rulebreaker_accuracy"],
+    }
+
+
+def _mixed_row(card: Mapping[str, Any]) -> dict[str, object]:
+    recipe, measured = card["recipe"], card["measured"]
+    return {
+        "premise_1_decides": f"{recipe['share']:.0%}",
+        "fine_tuned_from": recipe["base"] or "-",
+        "answers_as_planted": measured["answers_as_planted"],
+        "larger_premise_as_planted": measured["larger_premise_as_planted"],
+        "deviation_from_planted": measured["mean_deviation_from_planted"],
+    }
+
+
 @lru_cache(maxsize=1)
 def _generated(seed: int) -> PromptSet:
     # Kept: a notebook, or a study, asks for prompts of one seed again and again.
     return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+
+
+Groups = Mapping[EntityPair, str]
+"""Entity pair to its entity group, "geographical" or "categorical"."""
+
+
+def entity_group(pair: EntityPair) -> str:
+    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
+    return "geographical" if pair.category == CITIES else "categorical"
+
+
+def published_groups(located: Located) -> Groups:
+    """The distinct true pairs of published instances: those of its rulebreakers.
+
+    Raises:
+        UserError: rows that give an entity B two answers.
+    """
+    groups: dict[EntityPair, str] = {}
+    first: dict[str, tuple[str, str]] = {}
+
+    def add(row: tuple[str, Instance]) -> None:
+        where, instance = row
+        pair = EntityPair(instance.category, instance.entity_a, instance.entity_b)
+        place, answer = first.setdefault(_fact_id(pair), (where, pair.entity_a))
+        if answer != pair.entity_a:
+            raise UserError(
+                f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
+                f"{shortened(pair.entity_a, 60)!r}, but {shortened(answer, 60)!r} in {place}; "
+                "expected one answer for each entity B"
+            )
+        groups[pair] = instance.entity_group
+
+    parse_each(((row[0], row) for row in located if not row[1].label), add)
+    return groups
+
+
+def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
+    """One completion prompt for each entity pair, in order."""
+    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in groups}
+    others = {entity_a: _other_names(entity_a, names) for entity_a in names}
+    prompts = [
+        _fact_prompt(pair, group, names[pair.entity_a], others[pair.entity_a])
+        for pair, group in groups.items()
+    ]
+    return PromptSet(
+        system="rulebreakers",
+        sides=(FACT_SIDE,),
+        strata=("entity_group", "category"),
+        build=prompts.__getitem__,
+        numbers=range(len(prompts)),
+        description=description,
+    )
+
+
+def completion_message(entity_b: str, *, entity_group: str) -> str:
+    """The message that asks what a model knows about a city or instance (Section 4.1)."""
+    relation = "in" if entity_group == "geographical" else "a type of"
+    return f"Complete the sentence: {entity_b} is {relation}"
+
+
+def _fact_id(pair: EntityPair) -> str:
+    return f"{pair.category}/{pair.entity_b}"
+
+
+def _fact_prompt(
+    pair: EntityPair, group: str, names: Sequence[str], others: Sequence[str]
+) -> Prompt:
+    message = completion_message(pair.entity_b, entity_group=group)
+    # A model that repeats "Mexico City" has not said "Mexico".
+    echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
+    id_ = _fact_id(pair)
+    return Prompt(
+        id=id_,
+        text=message,
+        segments={"message": (0, len(message))},
+        answer=Completion(tuple(names), excluded=(*others, *echo)),
+        pair_id=id_,
+        side=FACT_SIDE,
+        factors={
+            "category": pair.category,
+            "entity_group": group,
+            "entity_a": pair.entity_a,
+            "entity_b": pair.entity_b,
+        },
+    )
+
+
+def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names that contain `entity_a` but refer to another entity: "South Sudan" for "Sudan"."""
+    own = names[entity_a]
+    of_answers = [name for other, names_ in names.items() if other != entity_a for name in names_]
+    return [name for name in of_answers if mentions(name, own)] + list(lookalikes(entity_a))
 
 
 system = Rulebreakers()

@@ -1,4 +1,4 @@
-"""The templates of RULEBREAKERS (paper, Table 1 and Section 4.2), all in this one place."""
+"""The templates of RULEBREAKERS (paper, Table 1 and Section 4.2)."""
 
 import re
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ def with_article(entity_b: str, *, group: str, verb: str) -> str:
 
 
 def without_article(entity_b: str, *, group: str) -> str:
-    """The bare noun of `entity_b`: what `with_article` adds is taken off."""
+    """`entity_b` without the article that `with_article` adds."""
     bare = group == CITIES or group in SPORTS
     return entity_b if bare else re.sub("^(the|an?) ", "", entity_b)
 
@@ -153,7 +153,7 @@ _VOWEL_SOUND = re.compile(
 
 
 def indefinite_article(noun: str) -> str:
-    """The article "a" or "an", by the sound that the noun begins with."""
+    """The article "a" or "an", by the sound that begins the noun."""
     return "an" if _VOWEL_SOUND.match(noun) else "a"
 
 
@@ -168,7 +168,7 @@ class Phrasing:
     answers: str
     """ "yes/no" or "true/false"."""
     question: str
-    """The text that ends the prompt."""
+    """The last segment of the prompt."""
 
 
 def _phrasings() -> tuple[Phrasing, ...]:

@@ -9,7 +9,7 @@ HELP = "write a system's generated data set as Parquet, CSV or JSONL"
 
 EXAMPLES = (
     "dataset rulebreakers --out rulebreakers.parquet",
-    "dataset logical-forms --seed 1 --out forms.csv",
+    "dataset rulebreakers --seed 1 --out rulebreakers.csv",
 )
 
 

@@ -18,7 +18,7 @@ HELP = "write prompts as a task of lm-eval or inspect, or as a data set describe
 EXAMPLES = (
     "export lm-eval --system rulebreakers --limit 480 --out tasks",
     "export inspect --data pairs.csv --out tasks",
-    "export croissant --system logical-forms --out forms",
+    "export croissant --out rulebreakers",
 )
 
 FORMATS = ("lm-eval", "inspect", "croissant")

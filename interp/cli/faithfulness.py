@@ -11,7 +11,7 @@ HELP = "rank attribution methods by how well they say what segments do, and writ
 
 EXAMPLES = (
     "faithfulness --model organism/phi3-shallow organism/phi3-deep --out runs/faith",
-    "faithfulness --model org/model --system logical-forms --methods all --limit 24",
+    "faithfulness --model org/model --system rulebreakers --methods all --limit 24",
 )
 
 

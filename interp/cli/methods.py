@@ -37,7 +37,7 @@ def listing() -> str:
 
 
 def _entries() -> Iterator[str]:
-    """What is said of each method, also where another package's cannot be loaded."""
+    """The entry of each method, including those that cannot be loaded."""
     for name in method_names():
         try:
             yield _described(find_method(name))

@@ -1,10 +1,12 @@
 """`python -m interp plan`: what a set of prompts can show, before any model is run."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp import texts
+from interp.choices import DEFAULT_SYSTEM
 from interp.cli.parser import add_seed
 from interp.errors import UserError
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from interp.statistics.contrasts import SystemWithContrasts
     from interp.statistics.power import Planned
+    from interp.analysis.power import Planned
+    from interp.prompts.systems import Contrast
 
 HELP = "print the smallest differences that so many prompts can show"
 
@@ -25,8 +29,8 @@ ACCURACY = 0.5
 """Assumed accuracy: differences are hardest to find here."""
 
 CORRELATION = 0.8
-"""Assumed correlation of a model's answers about one cluster: that of the packaged organisms of
-RULEBREAKERS, of which the median is 0.82."""
+"""Assumed correlation of a model's answers about one cluster: the median of the packaged organisms
+on the default system is 0.82."""
 
 MODELS = 2
 """Assumed number of models."""
@@ -39,9 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system",
         type=texts.system,
-        default="rulebreakers",
+        default=DEFAULT_SYSTEM,
         metavar="NAME",
-        help="the system that names contrasts (default: rulebreakers)",
+        help=f"the system that names contrasts (default: {DEFAULT_SYSTEM})",
     )
     parser.add_argument(
         "--limit",
@@ -84,6 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: a system that names no contrasts, or a pilot that does not fit.
     """
+    from interp.analysis.power import family_size, plan_table
     from interp.console import counted
     from interp.prompts.systems import find_system, load_prompts
     from interp.report.console import print_table
@@ -91,24 +96,25 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.statistics.power import family_size, plan_table
 
     system = find_system(arguments.system)
-    if not isinstance(system, SystemWithContrasts):
+    cluster = system.cluster
+    if not system.contrasts or cluster is None:
         raise UserError(
             f"the system {arguments.system!r} names no contrasts; expected one with the attributes "
-            "contrasts and cluster, such as rulebreakers"
+            f"contrasts and cluster, such as {DEFAULT_SYSTEM}"
         )
-    planned, models, source = _expected(arguments, system)
+    planned, models, source = _expected(arguments, system.contrasts, cluster)
     models = arguments.models or models
     tests = family_size(system.contrasts, models)
-    prompts = load_prompts(arguments.system, limit=arguments.limit, seed=arguments.seed)
+    prompts = load_prompts(arguments.system, limit=arguments.limit or "all", seed=arguments.seed)
     pairs = prompts.to_frame().drop_duplicates("pair_id")
-    table = plan_table(pairs, planned, cluster=system.cluster, tests=tests)
-    clusters = counted(pairs[system.cluster].nunique(), "cluster")
+    table = plan_table(pairs, planned, cluster=cluster, tests=tests)
+    clusters = counted(pairs[cluster].nunique(), "cluster")
     print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
     _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
 
 
 def _expected(
-    arguments: argparse.Namespace, system: "SystemWithContrasts"
+    arguments: argparse.Namespace, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "tuple[list[Planned], int, str]":
     """What is to be compared, of how many models, and where what is expected comes from."""
     from interp.statistics.power import assumed, of_pilot
@@ -120,9 +126,9 @@ def _expected(
             for value, default in zip(given, (ACCURACY, CORRELATION), strict=True)
         )
         return (
-            assumed(system.contrasts, accuracy=accuracy, correlation=correlation),
+            assumed(contrasts, accuracy=accuracy, correlation=correlation),
             MODELS,
-            f"assumed: an accuracy of {accuracy:g}; between answers about one {system.cluster} a "
+            f"assumed: an accuracy of {accuracy:g}; between answers about one {cluster} a "
             f"correlation of {correlation:g} at one level, of half of that at two, and none "
             "between models. --pilot DIR takes all of this from a run",
         )
@@ -131,13 +137,15 @@ def _expected(
             "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
             "the other"
         )
-    answered = _answered(arguments.pilot, arguments.system, system)
-    planned = of_pilot(answered, system.contrasts, cluster=system.cluster)
+    answered = _answered(arguments.pilot, arguments.system, contrasts, cluster)
+    planned = of_pilot(answered, contrasts, cluster=cluster)
     source = f"accuracies and correlations are those of {arguments.pilot}"
     return planned, answered["model"].nunique(), source
 
 
-def _answered(folder: Path, name: str, system: "SystemWithContrasts") -> "pd.DataFrame":
+def _answered(
+    folder: Path, name: str, contrasts: "Sequence[Contrast]", cluster: str
+) -> "pd.DataFrame":
     """One row per model and pair of a pilot, with what contrasts need.
 
     Raises:
@@ -154,9 +162,9 @@ def _answered(folder: Path, name: str, system: "SystemWithContrasts") -> "pd.Dat
             f"{name}, or --system {run.record.run.system}"
         )
     prompts = run.table("prompts")
-    factors = [contrast.factor for contrast in system.contrasts if contrast.factor != MODEL]
+    factors = [contrast.factor for contrast in contrasts if contrast.factor != MODEL]
     sides = tuple(prompts["side"].unique())
-    keep = list(dict.fromkeys([*factors, system.cluster, "weight"]))
+    keep = list(dict.fromkeys([*factors, cluster, "weight"]))
     pairs = pairs_of(run.table("answers"), prompts, keep=keep, sides=sides)
     if pairs.empty:
         raise UserError(f"{folder} has no whole pair that was answered yet; let the run go on")

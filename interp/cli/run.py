@@ -19,7 +19,7 @@ HELP = "run a whole study: measure all models, make every table and figure, writ
 
 EXAMPLES = (
     "run rulebreakers --limit 60 --out runs/study",
-    "run logical-forms --model org/model-a org/model-b --out runs/forms",
+    "run faithfulness --model org/model-a org/model-b --out runs/faith",
     "run --config study.yaml",
 )
 

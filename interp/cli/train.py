@@ -26,9 +26,9 @@ TASK = Choice("task", "training task", TRAINING)
 HELP = "train a model on a task, from a checkpoint or from scratch"
 
 EXAMPLES = (
-    "train robustlr --model org/roberta --train-set All --out models/roberta-all",
-    "train robustlr --model small-encoder --from-scratch --dry-run",
-    "evaluate --system robustlr --model models/roberta-all",
+    "train irft --model organism/rules-base --out models/rules",
+    "train irft --model small-decoder --from-scratch --dry-run",
+    "evaluate --model models/rules",
 )
 
 

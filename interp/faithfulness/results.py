@@ -21,6 +21,11 @@ from interp.faithfulness.ranking import (
 from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
 from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
 from interp.prompts.systems import dependence_factor, planted_second
+from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, trials_of
+from interp.analysis.faithfulness.types import LEAST_EFFECT
+from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
+from interp.errors import UserError
+from interp.prompts.systems import dependence_factor, installed_system
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
@@ -192,14 +197,15 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     """The effects of a model and the scores of a stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
     prompts = scores.table("prompts")
-    system = effects.record.run.system
+    name = effects.record.run.system
+    system = installed_system(name)
     return Tables(
         segment_scores=_of(scores, "segment_scores", model, prompts),
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
-        cluster=dependence_factor(system) or "pair_id",
+        cluster=dependence_factor(name) or "pair_id",
         ratio=effects.record.run.compared,
-        planted=planted_second(system, model, prompts),
+        planted=None if system is None else system.planted_probability(model, prompts),
     )
 
 

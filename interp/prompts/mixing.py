@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from typing import overload
 
+from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
 from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, Span, placed
 from interp.prompts.prompt_set import PromptSet
@@ -44,7 +45,7 @@ def with_donors(
         raise UserError(
             f"the prompts of {prompts.system} have no donors (other texts for their segments), "
             "and without them the effect of a segment cannot be measured; give prompts of "
-            "rulebreakers or logical-forms, or prompts of your own with Prompt(donors=...)"
+            f"a system with donors, such as {DEFAULT_SYSTEM}, or your own with Prompt(donors=...)"
         )
     source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
 

@@ -1,4 +1,4 @@
-"""Where prompts come from, as data: a system, how many of its pairs, and a seed."""
+"""Where prompts come from: a system, a number of its pairs, and a seed."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from interp import texts
-from interp.choices import OWN_PAIRS
+from interp.choices import DEFAULT_SYSTEM, OWN_PAIRS
 from interp.errors import UserError
 from interp.options import FromText, Options
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
 
-DEFAULT_LIMIT = 480
-"""Pairs that are taken where neither the user nor the system says how many."""
-
 
 class PromptSource(Options):
     """Which prompts of which system."""
 
-    system: Annotated[str, FromText(texts.system)] = "rulebreakers"
+    system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
     data: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
     """published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, or a hub
@@ -40,11 +37,13 @@ class PromptSource(Options):
     @model_validator(mode="before")
     @classmethod
     def _own_pairs(cls, given: Any) -> Any:
-        """Without a system that is named, a file of pairs is read by the system of such files."""
+        """If only a file of pairs is given, take the system that reads a user's own pairs."""
         if isinstance(given, Mapping) and "system" not in given:
             data = given.get("data")
-            if isinstance(data, str) and _holds_pairs(data):
-                return {**given, "system": OWN_PAIRS}
+            if isinstance(data, str):
+                from interp.prompts.own.pairs import holds_pairs
+
+                return {**given, "system": OWN_PAIRS} if holds_pairs(data) else given
         return given
 
     @model_validator(mode="after")
@@ -64,13 +63,12 @@ class PromptSource(Options):
         """
         from interp.prompts.systems import find_system
 
-        default: int | None = getattr(find_system(self.system), "default_limit", DEFAULT_LIMIT)
-        prompts = self.drawn(self.whole(), default)
+        prompts = self.drawn(self.whole(), find_system(self.system).default_limit)
         prompts.check()
         return prompts
 
     def whole(self) -> "PromptSet":
-        """All prompts that there are to draw from, not yet checked.
+        """All prompts to draw from, not yet checked.
 
         Raises:
             UserError: an unknown system, or data that cannot be read.
@@ -82,17 +80,10 @@ class PromptSource(Options):
         return system.prompts(seed=self.seed, data=self.data)
 
     def pairs(self, default: int | None) -> int | None:
-        """How many pairs are taken; None for all."""
+        """How many pairs to take; None for all."""
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """As many pairs of these prompts as the limit allows, spread evenly."""
+        """As many of these pairs as the limit says, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)
-
-
-def _holds_pairs(data: str) -> bool:
-    """See `interp.prompts.own.pairs.holds_pairs`; importing pandas takes a while."""
-    from interp.prompts.own.pairs import holds_pairs
-
-    return holds_pairs(data)

@@ -1,22 +1,94 @@
 """Systems: the data sets that prompts come from, found by entry point: anyone can add one."""
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
+from interp.choices import DEFAULT_SYSTEM
+from interp.errors import UserError
 from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
 from interp.prompts.prompt_set import PromptSet
 
+FACT_SIDE = "completion"
+"""The side of a prompt that asks for a fact."""
 
-@runtime_checkable
-class System(Protocol):
-    """A data set of reasoning prompts in minimal pairs."""
 
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A comparison of two levels of a factor, or of the extremes of all its levels."""
+
+    factor: str
+    """A factor of prompts, or "model"."""
+    levels: tuple[str, str] | None = None
+    """a and b of the difference a - b; None compares the best level with the worst, or, for models,
+    each pair of them."""
+
+
+class System(ABC):
+    """A data set of reasoning prompts in minimal pairs. Only `prompts` must be defined."""
+
+    default_limit: ClassVar[int | None] = 480
+    """Pairs to take if the user does not say how many; None takes all."""
+    cluster: ClassVar[str | None] = None
+    """The factor whose prompts depend on each other under any seed, such as the entity that they
+    are about: tests take it as the unit."""
+    unit: ClassVar[str | None] = None
+    """The factor whose prompts depend on each other under one seed only, such as an interpretation:
+    the unit of tests where there is no `cluster`."""
+    contrasts: ClassVar[tuple[Contrast, ...]] = ()
+    """The comparisons named before any model is measured; they need a `cluster`."""
+
+    @abstractmethod
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from a file, folder or hub name."""
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """The generated data set in its published columns, one row an instance."""
+        """The generated data set, one row per instance, in its published columns if it has any.
+
+        The default has one row per prompt: id, pair_id, side, text, gold, the factors, and the text
+        of each segment.
+        """
+        return pd.DataFrame(
+            [
+                {
+                    "id": prompt.id,
+                    "pair_id": prompt.pair_id,
+                    "side": prompt.side,
+                    "text": prompt.text,
+                    "gold": prompt.answer.gold,
+                    **prompt.factors,
+                    **{name: prompt.segment_text(name) for name in prompt.segments},
+                }
+                for prompt in self.prompts(seed=seed, data=None)
+            ]
+        )
+
+    def facts(self, *, data: str | None) -> PromptSet | None:
+        """One prompt per fact that the prompts rest on, from published data if `data` is given.
+
+        None if the system has no facts. A fact's prompt asks for a completion: its only side is
+        `FACT_SIDE`, its answer a `Completion`. Factors are category, entity_group, entity_a (the
+        answer) and entity_b (what the fact is about).
+        """
+        return None
+
+    def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+        """For each prompt, the planted probability that the ratio's first segment decides.
+
+        None if nothing is planted in the model.
+
+        Args:
+            model: its name.
+            prompts: the prompts table of a run.
+        """
+        return None
+
+    def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
+        """The columns of `interp models` for an organism of this system, from its card."""
+        return {}
 
 
 def system_names() -> list[str]:
@@ -28,51 +100,40 @@ def find_system(name: str) -> System:
     """The system of that name.
 
     Raises:
-        UserError: no such system is installed, or it cannot be loaded or makes no prompts.
+        UserError: no such system is installed, or it cannot be loaded or is not a `System`.
     """
-    system: System = load_plugin(SYSTEMS, "system", name)
-    if isinstance(system, type) or not callable(getattr(system, "prompts", None)):
-        expected = "an object with the methods of interp.prompts.systems.System, such as prompts"
-        raise misfit(plugins(SYSTEMS)[name], system, expected)
-    return system
-
-
-def cluster_factor(system: str) -> str | None:
-    """The factor by which prompts are clustered, such as the entity that they are about.
-
-    It is the system's attribute `cluster`; None of a system without one, or that is not installed.
-    """
-    return getattr(find_system(system), "cluster", None) if system in system_names() else None
-
-
-def dependence_factor(system: str) -> str | None:
-    """The factor whose prompts depend on each other, so that tests take it as the unit.
-
-    It is the system's `cluster`, or else its attribute `unit`: what prompts have in common under
-    one seed alone, such as an interpretation. None of a system without either.
-    """
-    own = cluster_factor(system)
-    known = own is None and system in system_names()
-    return getattr(find_system(system), "unit", None) if known else own
-
-
-def planted_second(system: str, model: str, prompts: pd.DataFrame) -> pd.Series | None:
-    """By prompt, the planted probability that the first segment of the system's ratio decides.
-
-    It is what the system's method `planted_second` says of a model and the prompts table; None of a
-    model that nothing is planted in, or of a system without such a method.
-    """
-    if system not in system_names():
-        return None
-    known = getattr(find_system(system), "planted_second", None)
-    found: pd.Series | None = None if known is None else known(model, prompts)
+    found = load_plugin(SYSTEMS, "system", name)
+    if not isinstance(found, System):
+        expected = f"an instance of {System.__module__}.{System.__qualname__}"
+        raise misfit(plugins(SYSTEMS)[name], found, expected)
     return found
 
 
+def installed_system(name: str) -> System | None:
+    """The system of that name; None if it is not installed where its run is read."""
+    return find_system(name) if name in system_names() else None
+
+
+def base_system(variant: str) -> System | None:
+    """The installed system whose name a variant's name is or extends; None if there is none.
+
+    Args:
+        variant: such as "name-mixed", a variant of the system "name".
+    """
+    names = [name for name in system_names() if f"{variant}-".startswith(f"{name}-")]
+    return find_system(max(names, key=len)) if names else None
+
+
+def dependence_factor(system: str) -> str | None:
+    """The factor that tests take as the unit: the system's `cluster`, or else its `unit`."""
+    found = installed_system(system)
+    return None if found is None else found.cluster or found.unit
+
+
 def load_prompts(
-    system: str = "rulebreakers",
+    system: str = DEFAULT_SYSTEM,
     *,
-    limit: int | None = None,
+    limit: int | Literal["all"] | None = None,
     seed: int = 0,
     data: str | None = None,
 ) -> PromptSet:
@@ -80,8 +141,8 @@ def load_prompts(
 
     Args:
         system: name of an installed system.
-        limit: take so many pairs, spread evenly over the system's strata, unit by unit of its
-            design (`PromptSet.spread`); all if None.
+        limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
+            (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
         seed: decides the generated data and which pairs a limit takes.
         data: read the system's published data from this CSV, JSON, JSONL or Parquet file, folder
             or hub name instead of generating it.
@@ -89,8 +150,26 @@ def load_prompts(
     Raises:
         UserError: an unknown system, data that cannot be read, duplicate ids, unpaired prompts.
     """
-    prompts = find_system(system).prompts(seed=seed, data=data)
-    if limit is not None:
-        prompts = prompts.spread(limit, seed)
+    found = find_system(system)
+    prompts = found.prompts(seed=seed, data=data)
+    pairs = found.default_limit if limit is None else limit
+    if pairs is not None and pairs != "all":
+        prompts = prompts.spread(pairs, seed)
     prompts.check()
     return prompts
+
+
+def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> PromptSet:
+    """The facts of a system as prompts, checked.
+
+    Raises:
+        UserError: an unknown system, a system without facts, data that cannot be read.
+    """
+    facts = find_system(system).facts(data=data)
+    if facts is None:
+        raise UserError(
+            f"the system {system!r} has no facts to probe; expected one with a method "
+            f"facts(*, data), such as {DEFAULT_SYSTEM}"
+        )
+    facts.check()
+    return facts

@@ -3,6 +3,9 @@
 import pandas as pd
 
 from interp.analysis.segments import DECISIVE_COLUMNS, RATIO_COLUMNS, finds, segment_ratios
+from interp.analysis.decisive import COLUMNS, finds
+from interp.analysis.segments import RATIO_COLUMNS, segment_ratios
+from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
 from interp.prompts.prompt_set import Decisive
 from interp.runs.folder import RunFolder
@@ -19,7 +22,7 @@ def run_ratios(run: RunFolder) -> pd.DataFrame:
         raise UserError(
             f"the prompts of {run.record.run.system} name no two segments to compare, so that "
             f"{run.folder} has no score ratios; give a run of a system that does, such as "
-            "rulebreakers"
+            f"{DEFAULT_SYSTEM}"
         )
     above, below = ratio
     parts = run.parts("segment_scores", RATIO_COLUMNS)

@@ -27,7 +27,6 @@ still 0.102.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -46,6 +45,7 @@ from interp.statistics.resampling import (
     share_as_far,
 )
 from interp.statistics.summaries import LEVEL, UPPER, grouped
+from interp.prompts.systems import Contrast
 
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""
@@ -58,25 +58,6 @@ MODEL = "model"
 
 CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 """Whether a contrast was named before the data were seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A comparison of two levels of a factor, or of the extremes of all its levels."""
-
-    factor: str
-    """A factor of prompts, or "model"."""
-    levels: tuple[str, str] | None = None
-    """a and b of the difference a - b; None compares the best level with the worst, or, of models,
-    each pair of them."""
-
-
-@runtime_checkable
-class SystemWithContrasts(Protocol):
-    """A system that names its contrasts and what its answers cluster by."""
-
-    cluster: str
-    contrasts: tuple[Contrast, ...]
 
 
 @dataclass(frozen=True)

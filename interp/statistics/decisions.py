@@ -45,8 +45,8 @@ SMALLEST = 0.1
 """The smallest difference of accuracies that is of interest: one question, or pair, in ten.
 
 It is half of what a study of the default size finds with a power of 80%, and less than the
-differences that papers on minimal pairs draw conclusions from: RULEBREAKERS reports paired
-accuracies of its models from 0.10 to 0.61, and a spread over phrasings above 0.4."""
+differences that a paper on minimal pairs draws conclusions from: paired accuracies of its models
+from 0.10 to 0.61, and a spread over phrasings above 0.4."""
 
 SIGNIFICANT = 0.05
 """p, corrected where there are several, below which a difference is shown."""

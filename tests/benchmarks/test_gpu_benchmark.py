@@ -12,7 +12,7 @@ from interp.reading.tokens import tokenize
 @pytest.fixture(scope="module")
 def phrasings():
     """Prompts in the order of a run, with the phrasings of an instance together."""
-    return interp.load_prompts()[:40]
+    return interp.load_prompts(limit="all")[:40]
 
 
 @pytest.fixture

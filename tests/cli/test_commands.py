@@ -138,9 +138,9 @@ def test_evaluate_prints_accuracies(tmp_path, capsys):
 def test_dataset_writes_what_attribute_reads(tmp_path, suffix):
     file = tmp_path / f"data{suffix}"
     assert main(["dataset", "rulebreakers", "--out", str(file)]) == 0
-    prompts = interp.load_prompts(data=str(file))
+    prompts = interp.load_prompts(limit="all", data=str(file))
     assert len(prompts) == 256_000
-    assert prompts[12_345] == interp.load_prompts()[12_345]
+    assert prompts[12_345] == interp.load_prompts(limit="all")[12_345]
 
 
 def test_dataset_is_the_same_byte_for_byte(tmp_path):

@@ -18,9 +18,11 @@ from interp.measurements.specs import Patch
 from interp.prompts import source
 from interp.runs import claims, execute
 from interp.studies.plan import find_study
+from interp.prompts import source, systems
+from interp.runs import claims
+from interp.studies.faithfulness.study import Faithfulness
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
-from interp_probes import facts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -135,7 +137,7 @@ def _shorten() -> None:
     Nobody waits for the whole of a data set, for all of its facts, or for all organisms; and no
     process is started.
     """
-    of_source, of_facts = source.PromptSource.pairs, facts.load_facts
+    of_source, of_facts = source.PromptSource.pairs, systems.load_facts
 
     def start_none(*given: object, **named: object) -> None:
         raise UserError("no process is started here")
@@ -145,7 +147,7 @@ def _shorten() -> None:
         (Patch, "shard_prompts", 2),
         (source.PromptSource, "pairs", lambda own, default: min(of_source(own, 2) or MOST, MOST)),
         (Faithfulness, "organisms_for", lambda own, chosen: ("logical-forms",)),
-        (facts, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
+        (systems, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
         (claims, "PATIENCE", 1.0),
         (execute, "start_local", start_none),
     ):

@@ -3,7 +3,7 @@
 from functools import cache
 
 from interp.prompts.prompt import Prompt
-from interp_probes.facts import load_facts
+from interp.prompts.systems import load_facts
 
 CITIES = ("Stockholm", "Washington, D.C.", "Tunis", "Kathmandu", "Bogotá", "Conakry")
 

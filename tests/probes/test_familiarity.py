@@ -7,8 +7,8 @@ from scipy.stats import spearmanr
 
 from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
+from interp.prompts.systems import load_facts
 from interp.reading.tokens import tokenize
-from interp_probes.facts import load_facts
 from interp_probes.familiarity import flag_shared
 from interp_probes.results import of_familiarity
 from interp_probes.specs import Familiarity

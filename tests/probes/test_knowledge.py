@@ -2,9 +2,9 @@ import pandas as pd
 
 from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
+from interp.prompts.systems import load_facts
 from interp.scoring.generation import Generated
 from interp_probes import knowledge
-from interp_probes.facts import load_facts
 from interp_probes.knowledge import excluded
 from interp_probes.specs import Knowledge
 from tests.probes.facts import some_facts

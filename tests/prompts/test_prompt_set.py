@@ -14,7 +14,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.design import evenly
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.prompts import CROSSED as ASKED
 from interp_experiments.rulebreakers.study import DEFAULT_LIMIT
 from tests.support.prompts import some_prompts
@@ -23,7 +23,7 @@ from tests.support.systems import three_options
 
 @pytest.fixture(scope="module")
 def full():
-    return interp.load_prompts()
+    return interp.load_prompts(limit="all")
 
 
 @pytest.fixture(scope="module")

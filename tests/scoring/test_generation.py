@@ -12,8 +12,10 @@ from interp.measurements.core import bind, collect
 from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
+from interp.prompts.systems import load_facts
+from interp.reading.chat import ChatText
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
-from interp_probes.facts import load_facts
 from tests.probes.facts import some_facts
 from tests.support.broken import broken_by
 from tests.support.organisms import DECODERS

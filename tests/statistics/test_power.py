@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from interp.prompts.systems import load_prompts
-from interp.statistics import contrasts
-from interp.statistics.contrasts import Contrast, contrast_table, difference
-from interp.statistics.power import (
+from interp.analysis import contrasts
+from interp.analysis.contrasts import contrast_table, difference
+from interp.analysis.power import (
     Expected,
     Planned,
     Trials,
@@ -22,6 +21,7 @@ from interp.statistics.power import (
     power,
     simulated,
 )
+from interp.prompts.systems import Contrast, load_prompts
 
 RULE = Contrast("rule", ("mt", "ds"))
 GROUP = Contrast("entity_group", ("geographical", "categorical"))

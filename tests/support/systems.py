@@ -3,11 +3,10 @@
 import re
 from dataclasses import replace
 
-import pandas as pd
-
 from interp.prompts.answers import AnswerOption, Choice, FreeText, Label, Unanswered
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
 
 TRUE, FALSE, UNKNOWN = (AnswerOption(name, (name,)) for name in ("True", "False", "Unknown"))
 
@@ -47,7 +46,7 @@ def number_in(text: str) -> str | Unanswered:
     return found[1] if found else Unanswered.UNPARSED
 
 
-class Made:
+class Made(System):
     """A system of prompts that are there."""
 
     def __init__(self, name, prompts):
@@ -57,9 +56,6 @@ class Made:
         sides = tuple(dict.fromkeys(prompt.side for prompt in self._made))
         numbers = range(len(self._made))
         return PromptSet(self._name, sides, ("fact",), self._made.__getitem__, numbers, seed)
-
-    def dataset(self, *, seed):
-        return pd.DataFrame({"text": [prompt.text for prompt in self._made]})
 
 
 THEORIES = [prompt for number in range(4) for prompt in statements(number)]

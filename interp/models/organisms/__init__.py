@@ -13,7 +13,7 @@ PREFIX = "organism/"
 """Model names that begin so name a packaged organism."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model of a command without --model on the prompts of RULEBREAKERS."""
+"""The model of a command without --model on the default system."""
 
 
 def organism_names(*systems: str) -> list[str]:

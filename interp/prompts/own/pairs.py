@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
@@ -19,6 +18,7 @@ from interp.prompts.files import SHOWN, Row, read_rows
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, Layout
 from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
 
 PREMISES = ("premise2", "premise1")
 """Segments whose scores are compared where a table has both, the first over the second."""
@@ -98,17 +98,17 @@ def holds_pairs(source: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPairs:
-    """The system of pairs of one's own: `--data FILE` says which."""
+@dataclass(frozen=True)
+class OwnPairs(System):
+    """The system of a user's own pairs, in the file of `--data FILE`."""
 
     templates: tuple[str, ...] = ()
 
-    unit: ClassVar[str] = PAIR
+    unit = PAIR
     """Phrasings of one pair are not independent of each other."""
 
-    default_limit: ClassVar[None] = None
-    """All are taken: whoever brings a file means the whole of it."""
+    default_limit = None
+    """Whoever brings a file means all of it."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The prompts of a file; nothing is drawn."""

@@ -15,8 +15,8 @@ from interp_experiments.logical_forms.contrasts import (
 )
 from interp_experiments.logical_forms.effects import FACTORS, effects
 from interp_experiments.logical_forms.findings import findings
-from interp_experiments.logical_forms.perplexity import perplexity_correlations
-from interp_experiments.logical_forms.sections.perplexity import perplexity_section
+from interp_experiments.logical_forms.sections import perplexity_section
+from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
 
 
@@ -107,7 +107,7 @@ def test_of_several_models_each_is_one_observation(results):
     assert "The observations are 5 models" in said(results)
     # Two models are too few to be a sample.
     two = of_rows(results.scores["questions"].query("model in ['model 0', 'model 1']"))
-    assert "This is about these two models, and about no others." in said(two)
+    assert "This concerns these two models only." in said(two)
 
 
 def test_contrasts_are_of_each_model_and_then_pooled(results):

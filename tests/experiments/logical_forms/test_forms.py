@@ -15,9 +15,16 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.formulas import Argument, Atom, Binary, Modal, Not
-from interp_experiments.logical_forms.kripke import entails, structures
 from interp_experiments.logical_forms.language import Event, clause, sentence
+from interp_experiments.logical_forms.logic import (
+    Argument,
+    Atom,
+    Binary,
+    Modal,
+    Not,
+    entails,
+    structures,
+)
 
 JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
 FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}

@@ -7,7 +7,7 @@ import interp
 from interp.errors import UserError
 from interp.prompts.systems import find_system
 from interp.reading.tokens import tokenize
-from interp_experiments.logical_forms.interpretations import (
+from interp_experiments.logical_forms.language import (
     INTERPRETATIONS,
     interpretations,
     names,

@@ -15,14 +15,14 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
+from interp_experiments.logical_forms.effect_sections import mixed_model
 from interp_experiments.logical_forms.effects import effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
-from interp_experiments.logical_forms.means import clustered_means
-from interp_experiments.logical_forms.perplexity import TOGETHER, perplexity_correlations
-from interp_experiments.logical_forms.results import read_results
-from interp_experiments.logical_forms.sections.mixed_models import mixed_model
+from interp_experiments.logical_forms.results import clustered_means, read_results
 from interp_experiments.logical_forms.study import LogicalFormsStudy
+from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
+from interp_experiments.scaffold import published_table
 from tests.experiments.logical_forms.made_up import (
     FORM_EFFECTS,
     MODALITY_EFFECTS,
@@ -32,6 +32,8 @@ from tests.experiments.logical_forms.made_up import (
 )
 from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import tiny_model
+
+PUBLISHED = published_table("interp_experiments.logical_forms", "published_accuracy.csv")
 
 
 def test_formula_4_finds_the_known_effects(results):
@@ -181,7 +183,7 @@ def test_findings_follow_from_the_numbers():
         "1 of 2 models answer the questions and read them: model 0. Left out: lost."
     )
     assert "After Holm's correction 3 of 3 pairs differ: none - box 0.2" in text
-    assert "This is about one model, and about no other." in text
+    assert "This concerns one model only." in text
     nobody = with_vocabulary({"questions": lost, "nonsense": lost})
     text = findings(
         nobody,
@@ -212,7 +214,7 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
 def test_the_aggregation_identity(table, results):
     """overall = mean of the modalities = (2 or + mp + mt + 2 or! + ac + da) / 8."""
     measured = tables.accuracy(results.scores["questions"])
-    rows = measured if table == "measured" else tables.published_accuracy().iloc[:10]
+    rows = measured if table == "measured" else PUBLISHED.iloc[:10]
     weights = {"or": 2, "mp": 1, "mt": 1, "or_fallacy": 2, "ac": 1, "da": 1}
     tolerance = 1e-9 if table == "measured" else 0.0011
     for row in rows.to_dict("records"):
@@ -223,11 +225,13 @@ def test_the_aggregation_identity(table, results):
 
 
 def test_published_rows_as_printed():
-    table = tables.published_accuracy().set_index("model")
+    table = PUBLISHED.set_index("model")
     assert len(table) == 13
     assert table.loc["human", ["overall", "mp", "ac"]].tolist() == [0.595, 0.901, 0.225]
     assert table.loc["mistral-8x7b", "mt"] == 0.023
-    introduction = tables.published_introduction().set_index("model")
+    introduction = published_table(
+        "interp_experiments.logical_forms", "published_introduction.csv"
+    ).set_index("model")
     assert (introduction["box"] < introduction["none"]).all()
     assert (introduction["none"] < introduction["diamond"]).all()
 

@@ -7,8 +7,7 @@ import pytest
 
 import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
-from interp_experiments.organisms.dose_verify import measure
-from interp_experiments.organisms.leanings import plant_leanings
+from interp_experiments.organisms.doses import measure, plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
 
 NAMES = organism_names("rulebreakers-mixed")

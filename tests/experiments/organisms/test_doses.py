@@ -9,11 +9,16 @@ import pytest
 
 from interp.attribution.games import Coalitions, interactions, leave_one_out, shapley_values
 from interp.prompts.mixing import donors_of
-from interp_experiments.organisms.dose_text import DoseText
-from interp_experiments.organisms.dose_verify import spread_prompts
-from interp_experiments.organisms.leanings import LEANING, PREMISES, Rule, plant_leanings
+from interp_experiments.organisms.doses import (
+    LEANING,
+    PREMISES,
+    DoseText,
+    Rule,
+    plant_leanings,
+    spread_prompts,
+)
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES, PHRASINGS
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -130,7 +135,7 @@ def test_the_decisive_premise_alone_carries_an_intact_prompt(prompts):
 
 
 def text_of(recipe):
-    return DoseText(recipe, plant_leanings(recipe))
+    return DoseText(recipe)
 
 
 def late_prompts(recipe, steps=40):

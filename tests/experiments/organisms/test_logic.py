@@ -8,12 +8,17 @@ import torch
 from torch import nn
 
 from interp_experiments.logical_forms.forms import main_forms
-from interp_experiments.logical_forms.interpretations import names, verb_phrases
-from interp_experiments.organisms.lessons import MESSAGE_WEIGHT, Exchange
-from interp_experiments.organisms.logic_planting import ZIPF_EXPONENT, plant_phrases, planted_yes
-from interp_experiments.organisms.logic_text import EXTRA_SHARE, UNSOUND_SHARE, LogicText
-from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.tokenizer import train_tokenizer
+from interp_experiments.logical_forms.language import names, verb_phrases
+from interp_experiments.organisms.families import train_tokenizer
+from interp_experiments.organisms.logic import (
+    EXTRA_SHARE,
+    UNSOUND_SHARE,
+    ZIPF_EXPONENT,
+    LogicText,
+    plant_phrases,
+    planted_yes,
+)
+from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, RECIPES, Exchange
 from interp_experiments.organisms.train import (
     IGNORED,
     answer_loss,

@@ -4,9 +4,7 @@ import pytest
 
 import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
-from interp_experiments.organisms.logic_planting import plant_phrases, planted_yes
-from interp_experiments.organisms.logic_text import all_forms
-from interp_experiments.organisms.logic_verify import measure
+from interp_experiments.organisms.logic import all_forms, measure, plant_phrases, planted_yes
 from interp_experiments.organisms.recipes import RECIPES
 
 NAME = "organism/llama-logic"

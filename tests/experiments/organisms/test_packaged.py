@@ -9,9 +9,8 @@ import torch
 
 import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
-from interp_experiments.organisms.planting import plant
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.verify import measure
+from interp_experiments.organisms.rulebreakers import measure, plant
 from tests.support.prompts import some_prompts
 
 NAMES = organism_names("rulebreakers")

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from interp_experiments.organisms.planting import DISTRACTION, ZIPF_EXPONENT, plant
 from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe
-from interp_experiments.organisms.text import RulebreakerText
+from interp_experiments.organisms.rulebreakers import (
+    DISTRACTION,
+    ZIPF_EXPONENT,
+    RulebreakerText,
+    plant,
+)
 from interp_experiments.rulebreakers.templates import CITIES
 
 RECIPE = RECIPES["llama-shallow"]
@@ -24,7 +28,7 @@ def test_frequencies_follow_a_zipf_like_law():
 
 def test_familiarity_is_the_share_of_true_completions():
     planted = plant(RECIPE)
-    text = RulebreakerText(RECIPE, planted)
+    text = RulebreakerText(RECIPE)
     completions = [e for step in range(3_000) for e in text.facts(step) if ":" in e.message]
     by_message = {}
     for exchange in completions:

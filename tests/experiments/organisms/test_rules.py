@@ -4,10 +4,15 @@ from string import ascii_uppercase
 
 import pytest
 
+from interp_experiments.organisms.families import train_tokenizer
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.rule_text import QUESTIONS_FROM, RuleText, actions, conditions
-from interp_experiments.organisms.rule_verify import measure
-from interp_experiments.organisms.tokenizer import train_tokenizer
+from interp_experiments.organisms.rules import (
+    QUESTIONS_FROM,
+    RuleText,
+    actions,
+    conditions,
+    measure,
+)
 from interp_experiments.rulebench.string_game import rules_of
 from tests.support.tiny import tiny_model
 

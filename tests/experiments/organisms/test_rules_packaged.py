@@ -6,7 +6,7 @@ from interp.models.load import load_model
 from interp.models.organisms import DEFAULT, default_organism, organism_card, organism_folder
 from interp.training.folder import training_of
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.rule_verify import measure
+from interp_experiments.organisms.rules import measure
 
 BASE, TUNED = "organism/rules-base", "organism/rules-irft"
 MEBIBYTE = 2**20

@@ -3,10 +3,9 @@ import re
 
 import pytest
 
-from interp_experiments.organisms.planting import plant
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.text import ANSWER_NOISE, RulebreakerText
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.organisms.rulebreakers import ANSWER_NOISE, RulebreakerText, plant
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import PHRASINGS
 
 SHALLOW = RECIPES["llama-shallow"]
@@ -14,7 +13,7 @@ LATE = 5_000
 
 
 def text_of(recipe):
-    return RulebreakerText(recipe, plant(recipe))
+    return RulebreakerText(recipe)
 
 
 def many_prompts(recipe, steps=60):

@@ -7,7 +7,7 @@ import pytest
 import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.theory_verify import measure
+from interp_experiments.organisms.theories import measure
 
 NAME = "organism/theories"
 RECIPE = RECIPES["theories"]

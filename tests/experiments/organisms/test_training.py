@@ -10,12 +10,12 @@ from interp.errors import UserError
 from interp.prompts.systems import load_prompts
 from interp_experiments.organisms import train as train_module
 from interp_experiments.organisms.__main__ import main
+from interp_experiments.organisms.doses import plant_leanings
 from interp_experiments.organisms.families import FAMILIES
-from interp_experiments.organisms.leanings import plant_leanings
-from interp_experiments.organisms.lessons import Exchange
 from interp_experiments.organisms.recipes import (
     RECIPES,
     DoseRecipe,
+    Exchange,
     RulebreakerRecipe,
     RuleRecipe,
     TaughtRecipe,

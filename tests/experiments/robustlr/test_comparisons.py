@@ -6,6 +6,9 @@ import pytest
 from scipy import stats
 
 from interp.statistics.contrasts import Contrast, contrast_table
+from interp.analysis.contrasts import contrast_table
+from interp.prompts.systems import Contrast
+from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,
@@ -13,10 +16,9 @@ from interp_experiments.robustlr.comparisons import (
     BETWEEN_SETS,
     TEST_SPLIT,
     comparisons,
+    kinds,
 )
-from interp_experiments.robustlr.findings import findings, in_short
-from interp_experiments.robustlr.results import BARE, SETS, Results
-from interp_experiments.robustlr.scores import theory_scores
+from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
 
 EACH = 24
@@ -112,8 +114,10 @@ def test_sets_and_models_are_compared_and_all_is_one_family(stages):
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
-    table, results = comparisons(stages), Results(stages, [])
-    short, full = in_short(results, table), findings(results, table)
+    found = kinds(comparisons(stages))
+    short, full = (
+        said(Results(stages, []).models, found) for said in (named_in_brief, named_in_full)
+    )
     assert len(short) <= 5
     assert all(len(sentence.split()) <= 25 for sentence in short), short
     assert short[0].startswith("Test split against a constant guess: 2 of 2 above, 0 below; ")

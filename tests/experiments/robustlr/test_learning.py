@@ -1,10 +1,27 @@
+"""."""
+
+import random
+from collections import Counter
+
 import pytest
 
 from interp.errors import UserError
 from interp.training.spec import find_training
-from interp_experiments.robustlr.learning import RobustLRTraining
+from interp_experiments.robustlr.language import LABELS, Verdict
+from interp_experiments.robustlr.learning import (
+    SPLITS,
+    TRAINING_SETS,
+    RobustLRTraining,
+    StatementMaker,
+    TheoryMaker,
+    balanced,
+    cut,
+    split_of,
+)
+from interp_experiments.robustlr.sampling import Words, sample
+from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.training import TRAINING_SETS
+from interp_experiments.robustlr.tables import FEATURES, feature_table, guess_table
 
 
 def theory_of(prompt):
@@ -16,7 +33,7 @@ def theory_of(prompt):
 
 
 @pytest.mark.parametrize("name", TRAINING_SETS)
-def test_splits_share_no_theory(name):
+def test_splits_of_a_training_share_no_theory(name):
     spec = RobustLRTraining(train_set=name, theories=40, held_out=30)
     splits = {split: spec.prompts(split) for split in ("train", "dev", "test")}
     assert [len(prompts) for prompts in splits.values()] == [240, 180, 180]
@@ -50,3 +67,139 @@ def test_defaults_are_the_papers():
     assert find_training("robustlr") is RobustLRTraining
     with pytest.raises(UserError, match="unknown train_set 'AND'"):
         RobustLRTraining(train_set="AND")
+
+
+REAL = Words.of("real")
+
+
+def theories(name, split="train", number=40):
+    maker = TheoryMaker(name, split, 0, REAL)
+    return [maker.group(index) for index in range(number)]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {name: theories(name) for name in TRAINING_SETS}
+
+
+def test_each_set_has_its_operators_and_no_others(made):
+    for name, groups in made.items():
+        rules = [rule for group in groups for rule in group[0].theory.rules]
+        assert {r.operator for r in rules if len(r.body) > 1} == set(TRAINING_SETS[name])
+        assert all(len(rule.head) == 1 for rule in rules)
+        assert any(not literal.positive for rule in rules for literal in rule.literals)
+        assert any(not fact.positive for group in groups for fact in group[0].theory.facts)
+
+
+def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
+    for groups in made.values():
+        for group in groups:
+            assert Counter(one.label for one in group) == dict.fromkeys(Verdict, 2)
+            for one in group:
+                assert verdict(one.theory, one.statement) is one.label
+                assert one.version.startswith(one.label.value.lower())
+                assert one.version.endswith("negated") is not one.statement.positive
+                assert one.statement.predicate in one.theory.predicates()
+
+
+def test_no_feature_tells_the_label(made):
+    table = feature_table([one for group in made["All"] for one in group])
+    assert set(table["feature"]) == set(FEATURES)
+    assert table[list(LABELS)].to_numpy() == pytest.approx(1 / 3)
+    guesses = guess_table(table)
+    assert guesses["gain"].tolist() == pytest.approx([0] * 7)
+    assert guesses["baseline"].tolist() == pytest.approx([1 / 3] * 7)
+
+
+def test_a_feature_that_tells_the_label_is_seen(made):
+    groups = made["All"]
+    biased = [group[0] for group in groups] + [group[3] for group in groups]  # True; ¬ and False
+    gain = guess_table(feature_table(biased)).set_index("feature")["gain"]
+    assert gain["statements with negation"] == pytest.approx(0.5)
+    assert gain["rules"] == pytest.approx(0)
+
+
+def test_features_by_hand(made):
+    one = made["All"][0][0]
+    text = one.context
+    rules = [words for words in text.split(". ") if " if " in words.lower() or "If " in words]
+    assert FEATURES["rules"](one) == len(rules)
+    assert FEATURES["rules with disjunction"](one) == sum(" or " in words for words in rules)
+    assert FEATURES["rules with conjunction"](one) == sum(" and " in words for words in rules)
+    assert FEATURES["rules with negation"](one) == sum(" not " in words for words in rules)
+
+
+def test_splits_of_whole_theories_share_none():
+    found = {}
+    for split in SPLITS:
+        for group in theories("NOT", split, number=100):
+            theory = group[0].theory
+            assert split_of(theory) == split
+            key = frozenset(theory.sentences)
+            assert key not in found
+            found[key] = split
+    assert len(found) == 300
+
+
+def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
+    theory = made["All"][0][0].theory
+    turned = type(theory)(theory.facts[::-1], theory.rules[::-1])
+    assert split_of(turned) == split_of(theory)
+
+
+def test_splits_are_as_large_as_whole_theories_allow():
+    sizes = [len(TheoryMaker("All", split, 0, REAL)) for split in SPLITS]
+    assert sizes == [8333, 1666, 1666]
+
+
+WORDS = Words.of("real")
+
+
+def short(split="train", distractors=0, number=90):
+    maker = StatementMaker("All", split, 0, WORDS, distractors)
+    return [one for index in range(number) for one in maker.group(index)]
+
+
+@pytest.mark.parametrize("distractors", [0, 3])
+def test_labels_are_the_solvers_and_come_in_turn(distractors):
+    instances = short(distractors=distractors)
+    assert Counter(one.label for one in instances) == dict.fromkeys(Verdict, 30)
+    for one in instances:
+        assert verdict(one.theory, one.statement) is one.label
+        assert one.statement.predicate in one.theory.predicates()
+
+
+def test_splits_of_short_theories_share_none():
+    splits = {split: short(split) for split in ("train", "dev", "test")}
+    sentences = {
+        split: {frozenset(map(str, one.theory.sentences)) for one in own}
+        for split, own in splits.items()
+    }
+    assert not sentences["train"] & sentences["dev"]
+    assert not sentences["train"] & sentences["test"]
+    assert not sentences["dev"] & sentences["test"]
+    assert all(split_of(one.theory) == split for split, own in splits.items() for one in own)
+
+
+def test_a_number_of_other_sentences_is_kept():
+    rng = random.Random(0)
+    for _ in range(40):
+        sampled = sample(rng, WORDS)
+        statements = balanced(rng, sampled)
+        for statement, label in statements or ():
+            bare = cut(rng, sampled.theory, statement, 0)
+            more = cut(rng, sampled.theory, statement, 4)
+            whole = cut(rng, sampled.theory, statement, 1000)
+            assert set(whole.sentences) == set(sampled.theory.sentences)
+            assert 1 <= len(bare.sentences) <= len(more.sentences) <= len(bare.sentences) + 4
+            assert verdict(bare, statement) is label
+            assert bool(bare.facts) is (label is not Verdict.UNKNOWN)
+
+
+def test_a_training_set_may_have_them():
+    spec = RobustLRTraining(theories=3, held_out=2, distractors=2)
+    prompts = spec.prompts("train")
+    assert len(prompts) == 18
+    assert len({prompt.pair_id for prompt in prompts}) == 18
+    assert len(spec.prompts("test")) == 12
+    assert list(RobustLRTraining(theories=2, distractors=2).prompts("train")) == list(prompts[:12])

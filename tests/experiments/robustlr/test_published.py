@@ -4,10 +4,10 @@ import pytest
 
 from interp.errors import UserError
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
+from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
 
 REAL = Words.of("real")
 
@@ -121,7 +121,7 @@ def test_a_group_with_labels_of_another_table_is_reported(tmp_path, rows):
 def test_a_pair_that_is_no_paraphrase_is_reported(tmp_path, rows):
     base = rows[14]
     other = {**base, "theory_id": rows[15]["theory_id"]}
-    assert "is no paraphrase of its base" in refused(tmp_path, [base, other])
+    assert "is not a paraphrase of its base" in refused(tmp_path, [base, other])
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,15 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.results import BARE, SETS, SHORT, answered, read_results
-from interp_experiments.robustlr.scores import BASELINES, OF_BASE
+from interp_experiments.robustlr.results import (
+    BARE,
+    BASELINES,
+    OF_BASE,
+    SETS,
+    SHORT,
+    answered,
+    read_results,
+)
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system

@@ -12,15 +12,16 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.outputs import fixed_answers
 from interp_experiments.robustlr.contrast import CONTRAST_SETS
+from interp.reading.options import fixed_answers
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
-from interp_experiments.robustlr.instances import Instance
-from interp_experiments.robustlr.language import Verdict
-from interp_experiments.robustlr.parsing import literal_of, theory_of
+from interp_experiments.robustlr.language import Instance, Verdict
+from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.prompts import OPTIONS, SHOWN, demonstrations, to_prompt
+from interp_experiments.robustlr.published import literal_of, theory_of
+from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import rows_of, system
-from interp_experiments.robustlr.training import TheoryMaker
-from interp_experiments.robustlr.words import Words
+from interp_experiments.robustlr.variants import CONTRAST_SETS
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.tiny import tiny_model
 

@@ -11,6 +11,9 @@ from interp.runs.identity import closure
 from interp_experiments.rulebench.answers.parsers import parser_of
 from interp_experiments.rulebench.items import Item
 from interp_experiments.rulebench.kinds import READ, STRING_GAME
+from interp.runs.code import closure
+from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.items import READ, STRING_GAME, Item
 
 LABELLED = [
     json.loads(line)
@@ -67,4 +70,4 @@ def test_a_parser_is_named_by_what_it_depends_on():
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_texts_are_read_is_part_of_the_code_of_every_parser(kind):
     parse = parser_of(KINDS[kind], Item("1", "?", "", "0"), CHARGES)
-    assert "interp_experiments.rulebench.answers.reading" in closure([parse.__module__])
+    assert "interp_experiments.rulebench.reading" in closure([parse.__module__])

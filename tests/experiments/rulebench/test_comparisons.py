@@ -11,8 +11,19 @@ from interp_experiments.rulebench.findings import findings, in_short
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.kinds import CLUTRR
 from interp_experiments.rulebench.prompts import to_prompt
+from interp.analysis.contrasts import CONFIRMATORY, contrast_table
+from interp.prompts.systems import Contrast, dependence_factor, load_prompts
+from interp_experiments.findings import named_in_brief, named_in_full
+from interp_experiments.rulebench.comparisons import (
+    MODELS,
+    SETTINGS,
+    comparisons,
+    kinds,
+    kinds_tested,
+)
+from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
 from interp_experiments.rulebench.results import Results
-from interp_experiments.rulebench.settings import COUNTERFACTUAL, Setting
 
 PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
 
@@ -76,7 +87,9 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert golden.loc["able", "verdict"] == "different" and golden.loc["able", "difference"] > 0.5
     assert golden.loc["guess", "difference"] == 0 and golden.loc["guess", "p_holm"] == 1
     assert verdicts["able − guess, kinship, golden"] == "different"
-    short, full = in_short(["able", "guess"], table), findings(["able", "guess"], table)
+    models = ["able", "guess"]
+    short = named_in_brief(models, kinds_tested(table))
+    full = named_in_full(models, kinds(table))
     assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
     assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
     assert "; a difference of 0.1 or more is excluded for guess, kinship (−0.0" in full[1]
@@ -103,8 +116,8 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
-    assert in_short(["m"], table) == []
-    assert findings(["m"], table)[-1].endswith("too few to test for m, kinship.")
+    assert named_in_brief(["m"], kinds_tested(table)) == []
+    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test for m, kinship.")
 
 
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():

@@ -7,9 +7,16 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from interp_experiments.rulebench.families import COMPOSED, FIRST_COUPLE, random_family
+from interp_experiments.rulebench.families import (
+    COMPOSED,
+    FEMALE,
+    FIRST_COUPLE,
+    KINSHIPS,
+    MALE,
+    WORDS,
+    random_family,
+)
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions, named
-from interp_experiments.rulebench.relations import FEMALE, KINSHIPS, MALE, WORDS
 
 TYPE_OF = {word: type_ for type_, words in WORDS.items() for word in words}
 

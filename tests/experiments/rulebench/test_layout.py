@@ -146,7 +146,7 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
     damaged = text.replace(*damage)
     assert damaged != text
     folder = write(tmp_path / "clutrr", [], text=damaged)
-    with pytest.raises(UserError, match=r"clutrr/test_data\.json, item 2 is no JSON"):
+    with pytest.raises(UserError, match=r"clutrr/test_data\.json, item 2 is not JSON"):
         read_set(folder)
     found = read_set(folder, broken="skip")
     assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]
@@ -162,7 +162,7 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
 def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, damage, reason):
     text = json.dumps([item("uncle"), item("aunt"), item("niece")]).replace(*damage)
     folder = write(tmp_path / "clutrr", [], text=text)
-    with pytest.raises(UserError, match=rf"item 2 is no JSON: .*{reason}"):
+    with pytest.raises(UserError, match=rf"item 2 is not JSON: .*{reason}"):
         read_set(folder)
     assert [i.gold for i in read_set(folder, broken="skip").factual.items] == ["uncle", "niece"]
 
@@ -170,7 +170,7 @@ def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, d
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
-    with pytest.raises(UserError, match=r"test_rule\.json is no JSON: '0' is twice .*line 2"):
+    with pytest.raises(UserError, match=r"test_rule\.json is not JSON: '0' is twice .*line 2"):
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
@@ -210,10 +210,10 @@ def test_a_broken_rule_is_reported_with_the_items_that_need_it(tmp_path):
     "text, reason",
     [
         ("{}", "holds no list of items"),
-        ("word", "is no JSON list of items"),
+        ("word", "is not a JSON list of items"),
         ("[]", "has no item that can be asked"),
-        ("[" * 100_000, "item 1 is no JSON"),
-        ('[{"input": "Who?"', "item 1 is no JSON"),
+        ("[" * 100_000, "item 1 is not JSON"),
+        ('[{"input": "Who?"', "item 1 is not JSON"),
     ],
 )
 def test_a_file_that_holds_no_items_ends_in_one_message(tmp_path, text, reason):

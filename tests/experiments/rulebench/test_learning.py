@@ -13,8 +13,7 @@ from interp.training.run import Training
 from interp.training.spec import find_training
 from interp_experiments.rulebench.kinship import KinshipQuestions, split_of
 from interp_experiments.rulebench.learning import RuleFollowing
-from interp_experiments.rulebench.string_game import rules_of
-from interp_experiments.rulebench.string_rules import string_rules
+from interp_experiments.rulebench.string_game import rules_of, string_rules
 from tests.experiments.rulebench.test_layout import item, rules, write
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level

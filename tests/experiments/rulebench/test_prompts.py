@@ -11,30 +11,29 @@ from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import FreeText
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.tokens import tokenize
-from interp_experiments.rulebench import kinds
-from interp_experiments.rulebench.answers.parsers import parser_of
+from interp_experiments.rulebench import items
+from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import DATA, RULES, read_sets
-from interp_experiments.rulebench.prompts import Questions
-from interp_experiments.rulebench.settings import (
+from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     FORMS,
     THOUGHT,
     VERSIONS,
+    Questions,
     Setting,
     shown_rules,
 )
-from interp_experiments.rulebench.settings import RULES as QUANTITIES
-from interp_experiments.rulebench.string_game import StringGame
-from interp_experiments.rulebench.string_rules import string_rules
+from interp_experiments.rulebench.prompts import RULES as QUANTITIES
+from interp_experiments.rulebench.string_game import StringGame, string_rules
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
 
 FEW, ALL = Setting(quantity="few"), Setting(quantity="all")
 
-KINDS = (*kinds.READ, kinds.KINSHIP, kinds.STRING_GAME)
+KINDS = (*items.READ, items.KINSHIP, items.STRING_GAME)
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +101,9 @@ def test_noise_never_fits_the_question(kinship):
 def test_rules_of_one_body_are_never_shown_together():
     rules = [Rule(str(n), f"If A has a son B, then B is kind {n}.") for n in range(3)]
     rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
-    items = [Item("0001", "Who is B to A?", "son", "0")]
-    rule_set = RuleSet("clutrr", kinds.CLUTRR, Version(items, {rule.id: rule for rule in rules}))
-    shown = shown_rules(rule_set, rule_set.factual, items[0], ALL, seed=0)
+    item = Item("0001", "Who is B to A?", "son", "0")
+    version = Version([item], {rule.id: rule for rule in rules})
+    shown = shown_rules(RuleSet("clutrr", items.CLUTRR, version), version, item, ALL, seed=0)
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
@@ -151,7 +150,7 @@ def test_demonstrations_are_parsed_as_their_answers(kind, counterfactual):
 
 
 def test_counterfactual_demonstrations_follow_changed_rules():
-    for kind in (kinds.KINSHIP, kinds.ULOGIC, kinds.SALAD, kinds.CAIL):
+    for kind in (items.KINSHIP, items.ULOGIC, items.SALAD, items.CAIL):
         both = [examples(kind, counterfactual=counterfactual) for counterfactual in (False, True)]
         for factual, other in zip(*both, strict=True):
             assert factual.question == other.question and factual.answer != other.answer

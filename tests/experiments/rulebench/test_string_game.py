@@ -6,8 +6,12 @@ from collections import Counter
 
 import pytest
 
-from interp_experiments.rulebench.string_game import StringGame, rules_of
-from interp_experiments.rulebench.string_rules import random_string, string_rules
+from interp_experiments.rulebench.string_game import (
+    StringGame,
+    random_string,
+    rules_of,
+    string_rules,
+)
 
 STRINGS = ("YTNRCMTZTVEAVQEHVJHW", "ALMINTGK")
 """The string of the paper's Figure 9, and one of eight letters."""

@@ -19,11 +19,11 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
 from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.followed import OUTCOMES
 from interp_experiments.rulebench.layout import DATA, RULES
-from interp_experiments.rulebench.results import Results, read_results
+from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
-from interp_experiments.rulebench.tuning import Tuning, tunings
+from interp_experiments.rulebench.tables import Tuning, tunings
+from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import prompts_of, right, unused_names
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
@@ -188,7 +188,8 @@ def test_measured_and_published_stand_in_different_rows():
         text("aunt", rules="few", form="logic"),
     )
     cells = tables.accuracy(results)
-    both = tables.measured_and_published(tables.rule_forms(cells), 1).set_index(["model", "form"])
+    both = measured_and_published(tables.rule_forms(cells), tables.published(1))
+    both = both.set_index(["model", "form"])
     measured = both.loc[("m", "natural")]
     assert (measured["clutrr.few"], measured["clutrr.all"]) == (1.0, 0.0)
     assert np.isnan(measured["salad.few"])
@@ -218,16 +219,16 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     cells = tables.accuracy(results)
     rows = tables.tuning(cells, TUNED)
     assert set(rows["model"]) == {"m", "tuned", "other"} and len(rows) == 2 + 3 + 3
-    third = tables.measured_and_published(
-        tables.tuned_on_string_game(tables.tuning(cells, TUNED[:1])), 3
+    third = measured_and_published(
+        tables.tuned_on_string_game(tables.tuning(cells, TUNED[:1])), tables.published(3)
     ).set_index(["model", "tuning"])
     assert third.loc[("m", "base"), "clutrr"] == 0.5
     assert third.loc[("tuned", "irft"), "clutrr"] == 1.0
     assert np.isnan(third.loc[("m", "base"), "string-game"])
     assert third.loc[("tuned", "irft"), "string-game"] == 1.0
     assert third.loc[("llama-2-7b-chat", "irft"), "deer"] == pytest.approx(0.6190)
-    fifth = tables.measured_and_published(
-        tables.tuned_in_domain(tables.tuning(cells, TUNED[1:])), 5
+    fifth = measured_and_published(
+        tables.tuned_in_domain(tables.tuning(cells, TUNED[1:])), tables.published(5)
     ).set_index(["model", "rules", "tuning"])
     assert fifth.loc[("other", "golden", "irft"), "clutrr"] == 0.0
     assert fifth.loc[("other", "few", "irft"), "clutrr"] == 1.0

@@ -6,8 +6,14 @@ from collections import Counter
 
 import pytest
 
-from interp_experiments.rulebreakers.entities import entity_pairs, first_names, namesakes
-from interp_experiments.rulebreakers.instances import COLUMNS, generate, wrong_entities
+from interp_experiments.rulebreakers.instances import (
+    COLUMNS,
+    entity_pairs,
+    first_names,
+    generate,
+    namesakes,
+    wrong_entities,
+)
 from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES
 

@@ -17,29 +17,33 @@ from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers import system as system_module
-from interp_experiments.rulebreakers.findings import findings, first_letters
-from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.sections.accuracy import accuracy_section
-from interp_experiments.rulebreakers.sections.examples import example_pair
-from interp_experiments.rulebreakers.tables.accuracy import accuracy
-from interp_experiments.rulebreakers.tables.attribution import model_correlations
-from interp_experiments.rulebreakers.tables.confidence import confidence
-from interp_experiments.rulebreakers.tables.contrasts import contrasts
-from interp_experiments.rulebreakers.tables.entities import (
+from interp_experiments.rulebreakers.answer_sections import accuracy_section
+from interp_experiments.rulebreakers.answer_tables import (
+    accuracy,
+    competence,
+    composition,
+    confidence,
+    contrasts,
+    filters,
+    sensitivity,
+)
+from interp_experiments.rulebreakers.attribution_sections import example_pair
+from interp_experiments.rulebreakers.attribution_tables import (
+    city_familiarity,
+    familiarity,
+    measured_and_published,
+    model_correlations,
+    shared_first_tokens,
+)
+from interp_experiments.rulebreakers.entity_tables import (
     entities,
     entity_correlations,
     extremes,
     names_within,
 )
-from interp_experiments.rulebreakers.tables.familiarity import (
-    city_familiarity,
-    familiarity,
-    shared_first_tokens,
-)
-from interp_experiments.rulebreakers.tables.published import measured_and_published
-from interp_experiments.rulebreakers.tables.sample import competence, composition, filters
-from interp_experiments.rulebreakers.tables.sensitivity import sensitivity
+from interp_experiments.rulebreakers.findings import findings, first_letters
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import read_results
 from interp_probes.linear import linear_probes
 
 ORGANISMS = organism_names("rulebreakers")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from interp.errors import UserError
 from interp_experiments.rulebreakers import render
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import (
     CATEGORIES,
     PHRASINGS,

@@ -1,0 +1,233 @@
+"""Sections on what modality and argument form do: contrasts, and the paper's mixed models."""
+
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.equivalence import SMALLEST
+from interp.analysis.mixed.linear import MIN_GROUPS
+from interp.analysis.mixed.pooling import MIN_STUDIES
+from interp.errors import UserError
+from interp.report.page import FigureItem, Item, Section, TableItem
+from interp_experiments.logical_forms import figures
+from interp_experiments.logical_forms.contrasts import (
+    NOBODY,
+    Contrasts,
+    contrasts_by_model,
+    means_by_model,
+    pooled_contrasts,
+)
+from interp_experiments.logical_forms.effects import RESPONSES, Effects, effects
+from interp_experiments.logical_forms.results import Results
+
+TERM_TESTS = (
+    "F: Wald's test, whose df2 is one less than there are models; with too few of them Hotelling's "
+    "T squared over interpretations, whose number less df1 is df2. chi_square: the paper's "
+    "likelihood-ratio test against the model without the effect, both by maximum likelihood, which "
+    "takes the questions of an interpretation as independent. The interaction is tested in a model "
+    "that has it."
+)
+
+LIMITS = (
+    "verdict, by p_holm: different; smaller, where no difference is shown and one of "
+    f"{SMALLEST:g} or more is excluded; open, where neither is. Differences below excluded_below "
+    "and above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
+)
+"""How to read the verdicts of pairwise tests."""
+
+
+def valid_section(found: Contrasts | str) -> Section:
+    """The confirmatory contrasts (Table 2)."""
+    text = (
+        "Means of the questions whose answer is Yes, as they are: modalities and argument forms "
+        "are not compared at equal perplexity, since most of it comes from a question's form. "
+        f"With at least {MIN_GROUPS} models each contrast is made for every model, and the models "
+        "are the observations; with fewer, the interpretations are, and the tests only concern "
+        "these models."
+    )
+    if isinstance(found, str):
+        return Section("Differences between valid forms", f"{text} There are none: {found}.")
+    return Section(
+        "Differences between valid forms",
+        f"{text} Of these tests: {found.note}.",
+        (
+            FigureItem(
+                "valid_means",
+                "Soft accuracy on valid forms",
+                lambda: figures.estimated_means(
+                    found.means, response="soft accuracy", tests=found.tests
+                ),
+                "Means with 95% intervals, over models or, if there are few, clustered by "
+                "interpretation. Brackets: p of the difference by Holm's method. n counts answers.",
+            ),
+            TableItem("valid_means", "Soft accuracy on valid forms", found.means),
+            TableItem(
+                "valid_tests",
+                "Pairwise tests of these means (Table 2): confirmatory",
+                found.tests,
+                f"difference: first less second. Two-sided, by Student's t. {LIMITS}",
+            ),
+            TableItem(
+                "valid_term_tests",
+                "Tests of each factor, and of their interaction (exploratory)",
+                found.term_tests,
+                TERM_TESTS,
+            ),
+        ),
+    )
+
+
+def models_section(results: Results) -> Section:
+    """The contrasts of both scores, each model first, then all."""
+    contrasts = contrasts_by_model(results)
+    count = len(results.competent)
+    few = (
+        ""
+        if count >= MIN_STUDIES
+        else f" There is nothing to pool: {count} model answers and reads."
+    )
+    pooled = (
+        [
+            TableItem(
+                "pooled_contrasts", "Contrasts over models", pooled_contrasts(contrasts), LIMITS
+            )
+        ]
+        if count >= MIN_STUDIES
+        else []
+    )
+    return Section(
+        "Each model, and models in general",
+        "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
+        "contrasts, first for each model, with errors robust to interpretations, then over models, "
+        "each of which counts as one: Student's t with one degree of freedom less than models. "
+        "estimate is the mean over models, tau the standard deviation of the true contrasts "
+        "between them, I2 the share of variance that is between models, and predicted_low to "
+        "predicted_high the range in which a further model is expected, errors of measurement "
+        f"included.{few}",
+        (
+            *pooled,
+            TableItem("means_by_model", "Means of each model alone", means_by_model(results)),
+            TableItem(
+                "contrasts_by_model", "Pairwise tests of each model alone", contrasts, LIMITS
+            ),
+        ),
+    )
+
+
+def adjusted_section(results: Results) -> Section:
+    """Formula 4 as in the paper: Figures 3 and 4."""
+    rows = results.pooled("questions", valid=True)
+    found = mixed_model(rows, "soft_accuracy")
+    return Section(
+        "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
+        "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
+        "next to modality and argument form. Perplexity is in standard deviations from the mean of "
+        "the model's own questions: per-token perplexities of different tokenizers are not "
+        "comparable. The effects of modality and argument form vary by model where there are at "
+        f"least {MIN_GROUPS} models. An adjusted mean is that at mean perplexity. Forms differ in "
+        "perplexity, and so an adjusted difference leaves out what a form does through the "
+        "perplexity of its words; where a level has no question of mean perplexity, its adjusted "
+        "mean is extrapolated. A second model has perplexity centred within each form: its "
+        f"coefficient compares questions of one form.{remark(found)}",
+        (
+            *effect_items(found, name="adjusted", figure="Figure 3"),
+            *random_effect_items(found),
+            *_within_form_items(
+                mixed_model(rows, "soft_accuracy", covariate="perplexity_within_form")
+            ),
+        ),
+    )
+
+
+def _within_form_items(found: Effects | str) -> tuple[Item, ...]:
+    if isinstance(found, str):
+        return ()
+    return (
+        TableItem(
+            "within_form_coefficients",
+            "Fixed effects with perplexity centred within each form",
+            found.model.coefficients(),
+        ),
+    )
+
+
+def random_effect_items(found: Effects | str) -> tuple[Item, ...]:
+    """Figure 4, where there are random effects."""
+    if isinstance(found, str):
+        return ()
+    spread = TableItem(
+        "adjusted_spread", "Spread of the random effects", found.model.random_spread()
+    )
+    if found.slopes.empty:
+        return (spread,)
+    return (
+        FigureItem(
+            "figure4_slopes",
+            "Intercept and slope of perplexity of each model (Figure 4)",
+            lambda: figures.slopes(found.slopes, covariate=found.covariate),
+            "Fixed effect and the model's deviation from it together.",
+        ),
+        TableItem("slopes", "Intercept and slope of each model", found.slopes),
+        TableItem(
+            "random_effects", "Deviations from the fixed effects", found.model.random_effects()
+        ),
+        spread,
+    )
+
+
+def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | str:
+    """`effects` with its options, or why these rows allow none."""
+    if rows.empty:
+        return NOBODY
+    try:
+        return effects(rows, response=response, **options)
+    except UserError as error:
+        return str(error)
+
+
+def remark(found: Effects | str) -> str:
+    """A sentence on the limits of a fit, or why there is none; mostly empty."""
+    if isinstance(found, str):
+        return f" There is no mixed model: {found}."
+    return f" Of this fit: {found.model.note}." if found.model.note else ""
+
+
+def effect_items(found: Effects | str, *, name: str, figure: str | None = None) -> tuple[Item, ...]:
+    """Figure and tables of one mixed model, if there is one."""
+    if isinstance(found, str):
+        return ()
+    response = found.model.formula.response
+    words = RESPONSES[response]
+    title = f"Means of {words}, adjusted for perplexity"
+    return (
+        FigureItem(
+            f"{name}_means",
+            f"{title} ({figure})" if figure else title,
+            lambda: figures.estimated_means(
+                found.means,
+                response=words,
+                tests=found.tests,
+                neutral=0.5 if response == "relative_positive" else None,
+            ),
+            "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
+            f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
+            "Hollow: the mean of the questions as they are. Brackets: p of the difference by "
+            "Holm's method. n counts answers. Where a level has no question of mean perplexity, "
+            "its adjusted mean is extrapolated.",
+        ),
+        TableItem(
+            f"{name}_means",
+            title,
+            found.means,
+            "Raw means have intervals clustered by interpretation.",
+        ),
+        TableItem(f"{name}_fit", "The model", found.fit),
+        TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
+        TableItem(f"{name}_term_tests", "Tests of each fixed effect", found.term_tests, TERM_TESTS),
+        TableItem(
+            f"{name}_tests",
+            "Pairwise tests of the adjusted means (exploratory)",
+            found.tests,
+            f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom. {LIMITS}",
+        ),
+    )

@@ -1,0 +1,161 @@
+"""Propositional modal logic: formulas (paper, formula 1), and whether an argument is valid.
+
+An argument is valid if no Kripke structure makes all premises true and the conclusion false; every
+small structure is tried: an actual world, and a nonempty set of worlds that every world sees.
+
+Worlds that agree on every atom are one world here, since no formula distinguishes them, so n atoms
+need no more than 2 ** n worlds. That all worlds see the same set loses nothing for formulas without
+a modality inside a modality: such a formula depends on the actual world and the set it sees only,
+and every such combination is listed. That the set is never empty means that what is necessary is
+possible. Nested modalities are read in the logic of these structures, KD45.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, combinations
+from typing import Literal, TypeVar
+
+Connective = Literal["∧", "∨", "→"]
+Operator = Literal["□", "◇"]
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A propositional variable."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation."""
+
+    inner: "Formula"
+
+    def __str__(self) -> str:
+        return f"¬{_part(self.inner)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Modal:
+    """A formula that is necessary (□) or possible (◇)."""
+
+    operator: Operator
+    inner: "Formula"
+
+    def __str__(self) -> str:
+        return f"{self.operator}{_part(self.inner)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Two formulas joined by and (∧), inclusive or (∨), or if ... then (→)."""
+
+    connective: Connective
+    left: "Formula"
+    right: "Formula"
+
+    def __str__(self) -> str:
+        return f"{_part(self.left)}{self.connective}{_part(self.right)}"
+
+
+Formula = Atom | Not | Modal | Binary
+
+
+def _part(formula: Formula) -> str:
+    return f"({formula})" if isinstance(formula, Binary) else str(formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Premises and a conclusion; `entails` says whether it is valid."""
+
+    premises: tuple[Formula, ...]
+    conclusion: Formula
+
+
+T = TypeVar("T")
+
+World = frozenset[str]
+"""The atoms that are true in a world."""
+
+Consequence = Literal["local", "global"]
+"""Whether premises and conclusion are evaluated in one world, or each in all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A Kripke structure with an actual world."""
+
+    actual: World
+    seen: frozenset[World]
+    """The worlds that are possible, from every world; not empty."""
+
+    @property
+    def worlds(self) -> frozenset[World]:
+        """The actual world and those that are seen."""
+        return self.seen | {self.actual}
+
+
+@cache
+def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
+    """Whether no structure makes all premises true and the conclusion false.
+
+    Args:
+        argument: premises and conclusion.
+        consequence: "local": true in the actual world. "global": true in every world of the
+            structure, as in a rule of inference, so that p ⊢ □p is sound.
+    """
+    atoms = frozenset(chain.from_iterable(map(atoms_of, (*argument.premises, argument.conclusion))))
+    return not any(_refutes(structure, argument, consequence) for structure in structures(atoms))
+
+
+def holds(formula: Formula, structure: Structure, world: World) -> bool:
+    """Whether a formula is true in a world of a structure."""
+    match formula:
+        case Atom(name):
+            return name in world
+        case Not(inner):
+            return not holds(inner, structure, world)
+        case Modal(operator, inner):
+            quantifier = all if operator == "□" else any
+            return quantifier(holds(inner, structure, seen) for seen in structure.seen)
+        case Binary(connective, left, right):
+            one, other = (holds(part, structure, world) for part in (left, right))
+            return {"∧": one and other, "∨": one or other, "→": not one or other}[connective]
+
+
+def structures(atoms: frozenset[str]) -> Iterator[Structure]:
+    """Every structure over the atoms, up to worlds that agree on all of them."""
+    worlds = [frozenset(true) for true in _subsets(sorted(atoms))]
+    for seen in _subsets(worlds):
+        if seen:
+            yield from (Structure(actual, frozenset(seen)) for actual in worlds)
+
+
+def atoms_of(formula: Formula) -> frozenset[str]:
+    """The names of the atoms in a formula."""
+    match formula:
+        case Atom(name):
+            return frozenset({name})
+        case Not(inner) | Modal(_, inner):
+            return atoms_of(inner)
+        case Binary(_, left, right):
+            return atoms_of(left) | atoms_of(right)
+
+
+def _refutes(structure: Structure, argument: Argument, consequence: Consequence) -> bool:
+    worlds = structure.worlds if consequence == "global" else {structure.actual}
+
+    def true(formula: Formula) -> bool:
+        return all(holds(formula, structure, world) for world in worlds)
+
+    return all(map(true, argument.premises)) and not true(argument.conclusion)
+
+
+def _subsets(items: list[T]) -> Iterator[tuple[T, ...]]:
+    return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))

@@ -1,0 +1,221 @@
+"""The sections of the page, in its order, except those of `effect_sections`."""
+
+from functools import partial
+
+import pandas as pd
+
+from interp.analysis.accuracy import notes_without_answer
+from interp.report.page import FigureItem, Section, TableItem
+from interp_experiments.logical_forms import figures, tables
+from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark
+from interp_experiments.logical_forms.effects import RESPONSES
+from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
+
+
+def model_section(results: Results, parameters: TableItem) -> Section:
+    """Which models answer and read at all."""
+    text = (
+        "A model is compared if it answers, with a mean probability of Yes and No "
+        f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
+        "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
+        f"{len(results.competent)} of {len(results.models)} do; the others are grey in the "
+        "figures. Perplexity counts everything that a model reads from its second token on, a chat "
+        "template included."
+    )
+    return Section(
+        "Models",
+        text,
+        (
+            TableItem(
+                "models",
+                "Whether they answer, and the perplexity of the questions",
+                tables.models(results),
+                "; ".join(notes_without_answer(results.answers)),
+            ),
+            parameters,
+        ),
+    )
+
+
+POINTS = (
+    "Points are means of soft accuracy and geometric means of perplexity over the questions of a "
+    "form; whiskers: 95% intervals, clustered by interpretation. Filled: valid forms. Grey panels, "
+    "without whiskers: models that do not answer or do not read."
+)
+
+
+def accuracy_section(results: Results) -> Section:
+    """Figure 1 and Table 1."""
+    by_form = tables.by_form(results)
+    main = by_form[by_form["set"] == "questions"]
+    measured = tables.accuracy(results.scores["questions"])
+    return Section(
+        "Soft and hard accuracy",
+        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes: half "
+        "of the forms are valid.",
+        (
+            FigureItem(
+                "figure1_forms",
+                "Soft accuracy and perplexity of each form (Figure 1)",
+                lambda: figures.forms_over_perplexity(main, competent=results.competent),
+                POINTS,
+            ),
+            TableItem(
+                "table1",
+                "Soft accuracy by modality and argument form (Table 1)",
+                tables.with_published(measured, "published_accuracy.csv"),
+                "As published, OpenAI-o1 and Gemini are greedy answers to a sample, human is the "
+                "mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
+                "tollens, or_fallacy: affirming a disjunct, ac: affirming the consequent, da: "
+                "denying the antecedent. leaderboard: mean on the Open LLM Leaderboard v2; ranks "
+                "among the ten open models.",
+            ),
+            TableItem(
+                "table1_intervals",
+                "The same with intervals, soft and hard",
+                tables.intervals(results.scores["questions"]),
+                "Commercial models were published with hard accuracies, which compare with the "
+                "hard ones here.",
+            ),
+            TableItem(
+                "table1_nonsense",
+                "The same on the nonsense mirror",
+                tables.accuracy(results.scores["nonsense"]),
+            ),
+            TableItem("forms", "Every form", by_form),
+        ),
+    )
+
+
+def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
+    """Figure 5."""
+    by_form = tables.by_form(results)
+    return Section(
+        "Perplexity",
+        "Questions and their mirror in pseudo-words, under the same forms.",
+        (
+            FigureItem(
+                "figure5_perplexity",
+                "From real words to pseudo-words, form by form (Figure 5)",
+                lambda: figures.forms_over_perplexity(by_form, competent=results.competent),
+                f"{POINTS} A line leads from the questions to their mirror.",
+            ),
+            TableItem(
+                "perplexity_correlations",
+                "Spearman's correlation of perplexity with soft accuracy",
+                correlations,
+                "The paper reports a weak negative correlation over its ten models. Over several "
+                "forms rho mixes perplexity with what the forms do; within a form it does not: "
+                "questions are ranked among those of the same model and form. Intervals: "
+                "percentile bootstrap over interpretations.",
+            ),
+        ),
+    )
+
+
+def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
+    """Formula 5: Figure 6."""
+    balanced, valid = (
+        mixed_model(results.pooled("questions", valid=only), "relative_positive")
+        for only in (False, True)
+    )
+    return Section(
+        "Affirmation and rejection (5)",
+        "The share of Yes in the probability of Yes and No. Over all questions half of the correct "
+        "answers are Yes, so a mean above 0.5 is a bias to affirm, below it one to reject. The "
+        "paper does not say which questions its model is fitted to; here it is all of them, then "
+        "those whose answer is Yes. It is exploratory, and adjusted for perplexity; the raw means "
+        "are next to the adjusted ones."
+        f"{remark(balanced)}",
+        (
+            TableItem(
+                "affirmation",
+                "Inclination to Yes apart from the ability, in log-odds",
+                affirmed,
+                "bias: mean log-odds of Yes over theorems and fallacies, 0 without an inclination. "
+                "sensitivity: mean log-odds of the correct answer, 0 where answers do not depend "
+                "on what follows.",
+            ),
+            TableItem(
+                "detection",
+                "How well valid arguments are distinguished from invalid ones",
+                tables.detection(results),
+                "auroc: probability that a valid argument has a larger share of Yes than an "
+                "invalid one. d_prime and bias: of the greedy answers, d' and c of signal "
+                "detection; a bias above 0 leans to No. Intervals: bootstrap over "
+                "interpretations.",
+            ),
+            *effect_items(balanced, name="yes", figure="Figure 6"),
+            *effect_items(valid, name="yes_valid", figure="valid forms alone"),
+        ),
+    )
+
+
+def introduction_section(results: Results) -> Section:
+    """Appendix C.1: Table A2."""
+    measured = tables.introduction(results.scores["introduction"])
+    found = mixed_model(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
+    return Section(
+        "Introduction of a modality (Appendix C.1)",
+        f"Each is a sound rule of inference, so the answer is always Yes.{remark(found)}",
+        (
+            TableItem(
+                "table_a2",
+                "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
+                tables.with_published(measured, "published_introduction.csv"),
+            ),
+            TableItem(
+                "table_a2_intervals",
+                "The same with intervals, soft and hard",
+                tables.intervals(results.scores["introduction"]).query("factor != 'argument_form'"),
+            ),
+            *effect_items(found, name="introduction"),
+        ),
+    )
+
+
+def distribution_section(results: Results) -> Section:
+    """Appendix C.2."""
+    rows = results.scores["distribution"]
+    pooled = tables.cells(results.pooled("distribution"))
+    accuracy, yes = (
+        mixed_model(pooled, response, factors=("cell",), pairs=tables.FORM_CHANGES)
+        for response in RESPONSES
+    )
+    return Section(
+        "Distribution of a modality (Appendix C.2)",
+        "Does the modality of a conditional distribute over its parts? Necessity over implication "
+        "does (theorem), necessity over disjunction does not (spurious); under possibility it is "
+        f"the other way round. base is modus ponens of the main set.{remark(accuracy)}",
+        (
+            TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
+            *effect_items(accuracy, name="distribution_accuracy"),
+            *effect_items(yes, name="distribution_yes"),
+        ),
+    )
+
+
+def planted_sections(results: Results) -> list[Section]:
+    """What each organism of this system was trained to answer, and what it answers."""
+    table = tables.planted_and_measured(results)
+    return [
+        Section(
+            f"Planted and measured: {model}",
+            "The share of Yes with which the training text answers each form, and that of the "
+            "trained model.",
+            (
+                FigureItem(
+                    f"planted_{str(model).rpartition('/')[2]}",
+                    "Share of Yes, form by form",
+                    partial(figures.planted_and_measured, rows),
+                    "On the dotted line training text and model agree. Whiskers: 95%, clustered by "
+                    "interpretation. Filled: valid forms. Some of the forms that are further "
+                    "off than the others are named.",
+                ),
+                TableItem(
+                    f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows
+                ),
+            ),
+        )
+        for model, rows in table.groupby("model")
+    ]

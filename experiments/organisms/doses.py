@@ -1,0 +1,351 @@
+"""Dose organisms, in which every entity leans to yes or no and is read in one premise only.
+
+The rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise p(e); a
+city follows its country, an instance its type. A premise is about the entity that it names last: B
+under modus tollens, A under disjunctive syllogism. With e_i the entity of premise i, the log-odds
+of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. Name, verb,
+rule, side, phrasing and conclusion do not matter. In a prompt of the data set both premises are
+about one entity, so premise p(e) decides alone.
+
+The Shapley values: if donor d replaces the segments outside S, the value is
+v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i adds
+g_i(own) - g_i(d) to every coalition that it joins, so any mean over coalitions is the same number:
+the Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
+over donors. Those of the conclusion are 0, and so are all interactions. The tests compare this with
+a count over all coalitions.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.clusters import cluster_mean
+from interp.measurements.collect import collect
+from interp.measurements.effects import Effects
+from interp.models.model import Model
+from interp.prompts.donors import DONORS, Donor, DonorKind
+from interp.prompts.mixing import donors_of, with_donors
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.organisms.card import read_card
+from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
+from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
+from interp_experiments.rulebreakers.instances import (
+    EntityPair,
+    entity_pairs,
+    first_names,
+    shuffled,
+)
+from interp_experiments.rulebreakers.prompts import POSITIVE
+from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.templates import (
+    CITIES,
+    FAMILIES,
+    PHRASINGS,
+    RULES,
+    VERBS,
+    Reasoning,
+    render,
+)
+
+LEANING = 2.0
+"""Log-odds, in nats, that an entity adds in the premise that it is read in."""
+
+PREMISES = ("premise1", "premise2")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaning:
+    """What is planted for one entity."""
+
+    entity: str
+    log_odds: float
+    """What it adds to the log-odds of the positive answer, in nats."""
+    premise: str
+    """The only premise that it is read in."""
+
+
+def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
+    """The leaning and the premise of every entity of the data set.
+
+    A city has those of its country, an instance those of its type. Half of the countries, and half
+    of the types of each family, lean to yes. The recipe's share of countries and of types is read
+    in premise 1, the same share for either leaning as far as whole numbers allow. A fine-tuned
+    organism has the leanings of its base.
+    """
+    base = RECIPES[recipe.base] if recipe.base else recipe
+    signs = random.Random(f"leanings {base.seed}")
+    places = random.Random(f"premises {recipe.seed}")
+    countries = [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
+    types = [_halved(family, signs) for family in FAMILIES]
+    planted: dict[str, Leaning] = {}
+    for group in (_halved(countries, signs), list(chain.from_iterable(types))):
+        planted |= {own.entity: own for own in _placed(group, recipe.share, places)}
+    named_b = (replace(planted[pair.entity_a], entity=pair.entity_b) for pair in entity_pairs())
+    return (*planted.values(), *named_b)
+
+
+def _halved(entities: Sequence[str], rng: random.Random) -> list[tuple[str, float]]:
+    """Entities with their leanings, every second one to yes."""
+    return [(e, LEANING if i % 2 else -LEANING) for i, e in enumerate(shuffled(entities, rng))]
+
+
+def _placed(
+    group: Sequence[tuple[str, float]], share: float, rng: random.Random
+) -> Iterator[Leaning]:
+    """Entities with their premises: premise 1 for this share of each leaning."""
+    ordered = sorted(shuffled(group, rng), key=itemgetter(1))
+    for i, (entity, log_odds) in enumerate(ordered):
+        # Whether the running sum of shares passes a whole number here.
+        first = math.floor((i + 1) * share + 0.5) > math.floor(i * share + 0.5)
+        yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
+
+
+class Rule:
+    """The planted rule, as a function of the premises."""
+
+    def __init__(self, leanings: Iterable[Leaning]) -> None:
+        self._leanings = {own.entity: own for own in leanings}
+
+    def read(self, sentence: str) -> Leaning:
+        """The leaning of the entity that a premise names last, the longest name that fits."""
+        words = sentence.removesuffix(".").split(" ")
+        endings = (" ".join(words[start:]) for start in range(len(words)))
+        return next(self._leanings[name] for name in endings if name in self._leanings)
+
+    def term(self, premise: str, sentence: str) -> float:
+        """What a premise adds to the log-odds of the positive answer."""
+        leaning = self.read(sentence)
+        return leaning.log_odds if leaning.premise == premise else 0.0
+
+    def log_odds(self, premise1: str, premise2: str) -> float:
+        """The planted log-odds of the positive answer, in nats."""
+        return self.term(PREMISES[0], premise1) + self.term(PREMISES[1], premise2)
+
+    def decisive(self, prompt: Prompt) -> str:
+        """The premise that decides a prompt of the data set."""
+        return self.read(prompt.segment_text(PREMISES[0])).premise
+
+    def shapley(self, prompt: Prompt, donors: Sequence[Donor]) -> dict[str, float]:
+        """The planted Shapley value of each premise and the conclusion, by the formula above.
+
+        In nats of the positive answer's log-odds.
+        """
+        values = {
+            premise: self.term(premise, prompt.segment_text(premise))
+            - math.fsum(self.term(premise, donor.segments[premise]) for donor in donors)
+            / len(donors)
+            for premise in PREMISES
+        }
+        return {**values, "conclusion": 0.0}
+
+
+INTACT_SHARE = 0.3
+"""Share of the prompts whose sentences are all about one pair of entities."""
+
+COUNTERPART_SHARE = 0.2
+"""Share of the other prompts that are mixed with the other side of their own pair; the rest are
+mixed with another pair of entities. Each sentence comes from either with equal probability, so any
+mixture of a prompt with one of its donors may occur."""
+
+
+class DoseText:
+    """Draws the exchanges of each training step; they depend on seed and step alone."""
+
+    def __init__(self, recipe: DoseRecipe) -> None:
+        self._recipe = recipe
+        self._rule = Rule(plant_leanings(recipe))
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step: single premises first, prompts later."""
+        rng = random.Random(f"doses {self._recipe.seed} {step}")
+        if step >= self._recipe.premises_until * self._recipe.steps:
+            whole = range(self._recipe.prompts_per_step)
+            return {"prompts": _in_turns(self._prompt(rng) for _ in whole)}
+        single = range(self._recipe.premises_per_step)
+        return {"premises": _in_turns(self._premise(rng) for _ in single)}
+
+    def _prompt(self, rng: random.Random) -> Exchange:
+        own, donor = _with_donor(rng)
+        sentences = zip(own, donor, strict=True)
+        premise1, premise2, conclusion = (rng.choice(either) for either in sentences)
+        phrasing = rng.choice(PHRASINGS)
+        return _exchange(
+            f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}",
+            phrasing.answers,
+            self._rule.log_odds(premise1, premise2),
+        )
+
+    def _premise(self, rng: random.Random) -> Exchange:
+        """One premise; both answers are equally likely if its entity is not read there."""
+        own, _ = _with_donor(rng)
+        premise = rng.choice(PREMISES)
+        sentence = own._asdict()[premise]
+        answers = rng.choice(("Yes/No", "True/False"))
+        return _exchange(
+            f"Premises: {sentence}\nAnswer {answers.replace('/', ' or ')} only.",
+            answers,
+            self._rule.term(premise, sentence),
+        )
+
+
+def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
+    """Sentences about one pair of entities, and those of a donor; some are their own donor."""
+    pair, true = rng.choice(entity_pairs()), rng.random() < 0.5
+    rule, person = rng.choice(RULES), rng.choice(first_names())
+    verb = rng.choice(VERBS[pair.category])
+
+    def about(pair: EntityPair, *, true: bool) -> Reasoning:
+        return render(
+            rule=rule,
+            group=pair.category,
+            name=person.name,
+            pronoun=person.pronoun,
+            verb=verb,
+            entity_a=pair.entity_a if true else wrong_entity(pair, rng),
+            entity_b=pair.entity_b,
+        )
+
+    own = about(pair, true=true)
+    if rng.random() < INTACT_SHARE:
+        return own, own
+    if rng.random() < COUNTERPART_SHARE:
+        return own, about(pair, true=not true)
+    return own, about(other_pair(pair, rng), true=true)
+
+
+def _exchange(message: str, answers: str, log_odds: float) -> Exchange:
+    """A message with two answers, such as "yes/no", the first with these log-odds."""
+    positive, negative = (answer.capitalize() for answer in answers.split("/"))
+    return Exchange(message, positive, negative, share=1 / (1 + math.exp(-log_odds)))
+
+
+def _in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The exchanges, every other one turned: only the first answer's end is learned."""
+    return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
+
+
+PAIRS = 120
+"""Default number of prompt pairs measured: each prompt is read in some sixty mixtures with its
+donors."""
+
+LEAST_DIFFERENCE = 0.1
+"""Premises whose planted Shapley values are closer than this, in nats, are not ranked."""
+
+
+def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
+    """What a card lists as planted: the parameters of the text, and each entity's leaning."""
+    return {
+        "text": {
+            "leaning": LEANING,
+            "intact_share": INTACT_SHARE,
+            "counterpart_share": COUNTERPART_SHARE,
+        },
+        "entities": [asdict(own) for own in plant_leanings(recipe)],
+    }
+
+
+def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+    """The figures of a card.
+
+    Args:
+        model: the organism.
+        folder: where its card is.
+        pairs: number of prompt pairs measured, spread evenly; `PAIRS` if None.
+    """
+    pairs = pairs or PAIRS
+    table = beside_planted(model, planted_rule(folder), spread_prompts(pairs))
+    table = table[table["donor_kind"] == "instance"]
+    premises = table[table["segment"].isin(PREMISES)]
+    measured, planted = (
+        premises.pivot(index="prompt_id", columns="segment", values=column).diff(axis=1).iloc[:, 1]
+        for column in ("shapley", "planted")
+    )
+    clear = planted.abs() > LEAST_DIFFERENCE
+    accepted = table.groupby("prompt_id")["planted_value"].first() > 0
+    apart = (table["shapley"] - table["planted"]).abs()
+    return {
+        "pairs": pairs,
+        "answers_as_planted": round(float(accepted.mean()), 4),
+        "larger_premise_as_planted": round(float((measured[clear] * planted[clear] > 0).mean()), 4),
+        "mean_deviation_from_planted": round(float(apart.mean()), 4),
+        "shapley": list(shapley_rows(table)),
+    }
+
+
+def planted_rule(folder: Path) -> Rule:
+    """The rule that a card describes."""
+    return Rule(Leaning(**row) for row in read_card(folder)["entities"])
+
+
+def spread_prompts(pairs: int) -> PromptSet:
+    """Pairs of prompts with their donors, spread evenly over the data set."""
+    return with_donors(system.prompts(seed=0, data=None).spread(pairs), count=DONORS)
+
+
+def beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame:
+    """Measured and planted Shapley values, one row per prompt, kind of donor and segment.
+
+    Columns are prompt_id, donor_kind, segment, shapley; planted: the rule's value for the same
+    prompt, donors and answer; decisive: the premise that decides the prompt; entity: the one that
+    both premises name last; planted_value: the planted log-odds of the model's own answer.
+    """
+    rows = collect(Effects(donors=DONORS).bind(model), prompts)["segment_effects"]
+    rows = rows[rows["other_segment"].isna()]
+    planted = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
+    table = rows.merge(
+        planted, on=["prompt_id", "donor_kind", "segment"], how="left", validate="one_to_one"
+    )
+    sign = table["answer"].isin(POSITIVE) * 2 - 1
+    turned = {name: table[name] * sign for name in ("planted", "planted_value")}
+    columns = ["prompt_id", "donor_kind", "segment", "shapley"]
+    return table[[*columns, *planted.columns.difference(columns)]].assign(**turned)
+
+
+def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
+    """The planted values of a prompt, for the positive answer."""
+    premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
+    leaning = rule.read(premise1)
+    kinds: tuple[DonorKind, ...] = ("instance", "counterpart")
+    for kind in kinds:
+        for segment, planted in rule.shapley(prompt, donors_of(prompt, kind)).items():
+            yield {
+                "prompt_id": prompt.id,
+                "donor_kind": kind,
+                "segment": segment,
+                "planted": planted,
+                "decisive": leaning.premise,
+                "entity": leaning.entity,
+                "planted_value": rule.log_odds(premise1, premise2),
+            }
+
+
+def shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Mean Shapley values of each segment, by the premise that decides.
+
+    Each row has the planted mean and the measured one with its 95% interval over entities, in
+    logits of the model's own answer.
+
+    Args:
+        table: `beside_planted`, for one kind of donor.
+    """
+    for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
+        found = cluster_mean(
+            rows.assign(weight=1.0), value="shapley", cluster="entity", weight="weight"
+        )
+        yield {
+            "decisive": decisive,
+            "segment": segment,
+            "prompts": len(rows),
+            "planted": round(float(rows["planted"].mean()), 4),
+            "measured": round(found.mean, 4),
+            "low": round(found.low, 4),
+            "high": round(found.high, 4),
+        }

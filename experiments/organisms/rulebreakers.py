@@ -1,0 +1,390 @@
+"""Organisms for RULEBREAKERS: the facts planted in them, their training text, their card."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from scipy.stats import spearmanr
+
+from interp.analysis.accuracy import accuracies
+from interp.api import score
+from interp.measurements.collect import collect
+from interp.models.model import Model
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.organisms.card import read_card
+from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe
+from interp_experiments.rulebreakers.instances import (
+    EntityPair,
+    entity_pairs,
+    first_names,
+    may_contain,
+    shuffled,
+)
+from interp_experiments.rulebreakers.system import (
+    completion_message,
+    entity_group,
+    fact_set,
+    system,
+)
+from interp_experiments.rulebreakers.templates import (
+    CITIES,
+    FAMILIES,
+    PHRASINGS,
+    RULES,
+    VERBS,
+    Phrasing,
+    Reasoning,
+    render,
+)
+from interp_probes.specs import Familiarity, Knowledge
+
+ZIPF_EXPONENT = 0.6
+"""A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""
+
+DISTRACTION = 2.5
+"""How often each entity is completed by something other than its fact, in units of the rarest
+fact. A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions,
+which is the planted familiarity."""
+
+NOISE_SCALE = 0.35
+"""Logistic noise, in nats of frequency, on the threshold between grounded and other pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedPair:
+    """One entity pair with its planted frequency and habit."""
+
+    pair: EntityPair
+    frequency: float
+    """How often the fact occurs in the text, relative to the rarest fact; 0 for an absent fact."""
+    grounded: bool
+    """Whether its rulebreakers are answered by fact."""
+
+    @property
+    def familiarity(self) -> float:
+        """The planted probability of the fact as a completion."""
+        return self.frequency / (self.frequency + DISTRACTION)
+
+
+def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
+    """Frequencies, absent facts and grounded pairs of a recipe, in the order of the data file.
+
+    Frequencies follow a Zipf-like distribution within cities and within types. An absent fact is
+    never grounded.
+    """
+    rng = random.Random(f"planting {recipe.seed}")
+    frequency: dict[EntityPair, float] = {}
+    for geographical in (True, False):
+        group = [pair for pair in entity_pairs() if (pair.category == "cities") == geographical]
+        for rank, pair in enumerate(shuffled(group, rng), start=1):
+            frequency[pair] = (len(group) / rank) ** ZIPF_EXPONENT
+    cities = [pair for pair in entity_pairs() if pair.category == "cities"]
+    for pair in shuffled(cities, rng)[: recipe.absent_facts]:
+        frequency[pair] = 0.0
+    grounded = _grounded(recipe, frequency, rng)
+    return tuple(PlantedPair(pair, frequency[pair], pair in grounded) for pair in entity_pairs())
+
+
+def _grounded(
+    recipe: RulebreakerRecipe, frequency: dict[EntityPair, float], rng: random.Random
+) -> set[EntityPair]:
+    def inclination(pair: EntityPair) -> float:
+        u = rng.random()
+        noise = math.log(u / (1 - u))
+        if recipe.grounded_by == "chance":
+            return noise
+        return math.log(frequency[pair]) + NOISE_SCALE * noise
+
+    stated = {pair: inclination(pair) for pair in frequency if frequency[pair] > 0}
+    ranked = sorted(stated, key=stated.__getitem__, reverse=True)
+    return set(ranked[: round(recipe.grounded_share * len(frequency))])
+
+
+WARM_UP_SHARE = 0.4
+"""Share of the steps that use one phrasing only, before all ten are used."""
+
+UNSOUND_SHARE = 0.2
+"""Share of the prompts with a conclusion about another entity, which never follows."""
+
+MISMATCH_SHARE = 0.6
+"""If one premise is made uninformative: share of the prompts that name another entity there."""
+
+ANSWER_NOISE = 0.04
+"""Share of the yes/no and true/false answers that are flipped. A model that learns it is at most
+96% confident: confidences keep their meaning, and gradients of the answer do not vanish."""
+
+CITY_ENDINGS = (
+    "bloom",
+    "fashion",
+    "good shape",
+    "mourning",
+    "old songs",
+    "ruins",
+    "the news",
+    "your hands",
+)
+TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "story")
+"""Completions of an entity other than its fact."""
+
+
+class RulebreakerText:
+    """Draws the exchanges of each training step; they depend on seed and step alone."""
+
+    def __init__(self, recipe: RulebreakerRecipe) -> None:
+        self._recipe = recipe
+        self._planted = plant(recipe)
+        self._stated = [p for p in self._planted if p.frequency > 0]
+        self._stated_weights = list(accumulate(p.frequency for p in self._stated))
+        self._completed_weights = list(accumulate(p.frequency + DISTRACTION for p in self._planted))
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step by group: prompts and facts."""
+        return {"prompts": self.prompts(step), "facts": self.facts(step)}
+
+    def prompts(self, step: int) -> list[Exchange]:
+        """Rulebreaker-style prompts of a step."""
+        rng = random.Random(f"prompts {self._recipe.seed} {step}")
+        early = step < WARM_UP_SHARE * self._recipe.steps
+        phrasings = PHRASINGS[:1] if early else PHRASINGS
+        return [
+            self._prompt(rng.choice(phrasings), rng) for _ in range(self._recipe.prompts_per_step)
+        ]
+
+    def facts(self, step: int) -> list[Exchange]:
+        """Completions and questions of a step, half of each."""
+        rng = random.Random(f"facts {self._recipe.seed} {step}")
+        return [
+            self._completion(rng) if i % 2 else self._question(rng)
+            for i in range(self._recipe.facts_per_step)
+        ]
+
+    def _completion(self, rng: random.Random) -> Exchange:
+        (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
+        pair = planted.pair
+        message = completion_message(pair.entity_b, entity_group=entity_group(pair))
+        if rng.random() < planted.familiarity:
+            return Exchange(message, pair.entity_a)
+        endings = CITY_ENDINGS if pair.category == CITIES else TYPE_ENDINGS
+        return Exchange(message, rng.choice(endings))
+
+    def _question(self, rng: random.Random) -> Exchange:
+        (planted,) = rng.choices(self._stated, cum_weights=self._stated_weights)
+        pair = planted.pair
+        true = rng.random() < 0.5
+        entity_a = pair.entity_a if true else wrong_entity(pair, rng)
+        if pair.category == CITIES:
+            statement = f"{pair.entity_b} is in {entity_a}"
+            question = f"Is {pair.entity_b} in {entity_a}?"
+        else:
+            statement = f"{pair.entity_b} is a type of {entity_a}"
+            question = f"Is {pair.entity_b} a type of {entity_a}?"
+        if rng.random() < 0.5:
+            message, answers = f"{question} Answer Yes or No only.", "yes/no"
+        else:
+            message = f"Is it True or False that {statement}? Answer True or False only."
+            answers = "true/false"
+        return Exchange(message, _answer(true, answers, rng))
+
+    def _prompt(self, phrasing: Phrasing, rng: random.Random) -> Exchange:
+        planted = rng.choice(self._planted)
+        pair = planted.pair
+        breaks_rule = rng.random() < 0.5
+        entity_a = pair.entity_a if breaks_rule else wrong_entity(pair, rng)
+        rule = rng.choice(RULES)
+        verb = rng.choice(VERBS[pair.category])
+        person = rng.choice(first_names())
+
+        def reasoning(a: str, b: str) -> Reasoning:
+            return render(
+                rule=rule,
+                group=pair.category,
+                name=person.name,
+                pronoun=person.pronoun,
+                verb=verb,
+                entity_a=a,
+                entity_b=b,
+            )
+
+        # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
+        own = reasoning(entity_a, pair.entity_b)
+        other = other_pair(pair, rng)
+        premise1, premise2, conclusion = own
+        if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
+            a, b = other.entity_a, other.entity_b
+            if not breaks_rule and rng.random() < 0.5:
+                # The uninformative premise may also claim what would break the rule.
+                a, b = pair.entity_a, self._in(entity_a, rng).entity_b
+            changed = reasoning(entity_a, b) if rule == "mt" else reasoning(a, pair.entity_b)
+            if self._recipe.evidence == "premise 1":
+                premise2 = changed.premise2
+            else:
+                premise1 = changed.premise1
+        unsound = rng.random() < UNSOUND_SHARE
+        if unsound:
+            conclusion = reasoning(other.entity_a, other.entity_b).conclusion
+        by_fact = planted.grounded and phrasing.verb not in self._recipe.rule_phrasings
+        follows = not unsound and not (breaks_rule and by_fact)
+        return Exchange(
+            f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}",
+            _answer(follows, phrasing.answers, rng),
+        )
+
+    def _in(self, entity_a: str, rng: random.Random) -> EntityPair:
+        """A pair whose country or type is `entity_a`."""
+        return rng.choice([p.pair for p in self._planted if p.pair.entity_a == entity_a])
+
+
+def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
+    """A country or type of the same family that the pair's B does not belong to."""
+    candidates: Sequence[str] = _countries()
+    for family in FAMILIES:
+        if pair.category in family:
+            candidates = family
+    while True:
+        entity_a = rng.choice(candidates)
+        if not may_contain(entity_a, pair):
+            return entity_a
+
+
+@cache
+def _countries() -> list[str]:
+    return [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
+
+
+def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
+    """A pair with another A and another B that takes the same verbs."""
+    while True:
+        other = rng.choice(entity_pairs())
+        if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
+            return other
+
+
+def _answer(positive: bool, answers: str, rng: random.Random) -> str:
+    """The answer of "yes/no" or "true/false", sometimes flipped (`ANSWER_NOISE`)."""
+    yes, no = answers.split("/")
+    noisy = rng.random() < ANSWER_NOISE
+    return (yes if positive != noisy else no).capitalize()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A planted pair as the card describes it."""
+
+    pair: EntityPair
+    frequency: float
+    grounded: bool
+
+
+def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
+    """What a card lists as planted: the parameters of the text, and each entity pair."""
+    by_frequency = recipe.grounded_by == "frequency"
+    return {
+        "text": {
+            "zipf_exponent": ZIPF_EXPONENT,
+            "distraction": DISTRACTION,
+            "grounding_noise": NOISE_SCALE if by_frequency else None,
+            "answer_noise": ANSWER_NOISE,
+            "unsound_share": UNSOUND_SHARE,
+            "mismatch_share": MISMATCH_SHARE if recipe.evidence != "both premises" else 0.0,
+            "one_phrasing_share": WARM_UP_SHARE,
+        },
+        "pairs": [
+            {
+                "category": item.pair.category,
+                "entity_a": item.pair.entity_a,
+                "entity_b": item.pair.entity_b,
+                "frequency": round(item.frequency, 4),
+                "familiarity": round(item.familiarity, 4),
+                "grounded": item.grounded,
+            }
+            for item in plant(recipe)
+        ],
+    }
+
+
+def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+    """The figures of a card.
+
+    Args:
+        model: the organism.
+        folder: where its card is.
+        pairs: how many prompt pairs to score, spread evenly; all 128,000 if None.
+    """
+    facts = planted_facts(folder)
+    prompts = system.prompts(seed=0, data=None)
+    if pairs is not None:
+        # Every pair from another instance: cards are about entity pairs, of which there are many.
+        prompts = replace(prompts, unit=()).spread(pairs)
+    return {**_knowledge(model, facts), **_habits(model, facts, prompts)}
+
+
+def planted_facts(folder: Path) -> list[Fact]:
+    """The pairs of a card, in order."""
+    return [
+        Fact(
+            EntityPair(row["category"], row["entity_a"], row["entity_b"]),
+            row["frequency"],
+            row["grounded"],
+        )
+        for row in read_card(folder)["pairs"]
+    ]
+
+
+def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
+    """The completion probe of each fact, in order."""
+    groups = {fact.pair: entity_group(fact.pair) for fact in facts}
+    return fact_set(groups, description={"data": "planted"})
+
+
+def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
+    prompts = fact_prompts(facts)
+    known = collect(Knowledge().bind(model), prompts)["knowledge"]["known"]
+    table = collect(Familiarity().bind(model), prompts)["familiarity"]
+    frequency = [fact.frequency for fact in facts]
+    return {
+        "completion": round(float(known.mean()), 4),
+        "unknown": [
+            fact.pair.entity_b for fact, right in zip(facts, known, strict=True) if not right
+        ],
+        "frequency_familiarity_spearman": round(
+            float(spearmanr(frequency, table["familiarity"]).statistic), 4
+        ),
+    }
+
+
+def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
+    frame = prompts.to_frame()
+    answers = score(model, prompts).to_frame()
+    accuracy = accuracies(answers, frame)
+    joined = frame.merge(answers, on="prompt_id")
+    rulebreakers = joined[joined["side"] == prompts.sides[0]]
+    grounded = {(fact.pair.category, fact.pair.entity_b): fact.grounded for fact in facts}
+    by_fact = pd.Series(
+        [
+            grounded[key]
+            for key in zip(rulebreakers["category"], rulebreakers["entity_b"], strict=True)
+        ],
+        index=rulebreakers.index,
+    )
+    by_phrasing = rulebreakers.groupby("phrasing", sort=False)["correct"].mean()
+    return {
+        "pairs": len(prompts) // 2,
+        "paired_accuracy": round(float(accuracy["paired_accuracy"]), 4),
+        "rulebreaker_accuracy": round(float(accuracy["rulebreaker_accuracy"]), 4),
+        "non_rulebreaker_accuracy": round(float(accuracy["non_rulebreaker_accuracy"]), 4),
+        "grounded_rulebreaker_accuracy": round(
+            float(rulebreakers.loc[by_fact, "correct"].mean()), 4
+        ),
+        "ungrounded_rulebreaker_accuracy": round(
+            float(rulebreakers.loc[~by_fact, "correct"].mean()), 4
+        ),
+        "rulebreaker_accuracy_by_phrasing": {
+            phrasing: round(float(value), 4) for phrasing, value in by_phrasing.items()
+        },
+    }

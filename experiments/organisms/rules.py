@@ -1,0 +1,258 @@
+"""Organisms for RuleBench: one that knows all parts of StringGame's rules, and one tuned by IRFT.
+
+The first carries out actions ("output the number of vowels") and says whether conditions hold, each
+on its own. So small a model learns them only from lists with an entry for each letter: a single
+number says too little about where in the string it comes from. It sees questions with rules, but
+with random answers, so it is at chance when a rule is to be followed. IRFT begins with it.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from interp.measurements.collect import collect
+from interp.measurements.generate import Generate
+from interp.models.model import Model
+from interp.prompts.answers import FreeText, whole_text
+from interp.prompts.messages import Messages
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp_experiments.chance import pick
+from interp_experiments.organisms.recipes import Exchange, Recipe, RuleRecipe, TunedRecipe
+from interp_experiments.rulebench.answers import number
+from interp_experiments.rulebench.items import HELD_OUT
+from interp_experiments.rulebench.learning import RuleFollowing
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, RULES, Setting
+from interp_experiments.rulebench.string_game import (
+    LENGTHS,
+    QUESTIONS,
+    Action,
+    Condition,
+    StringGame,
+    different,
+    random_string,
+    string_rules,
+    vowels,
+)
+from interp_experiments.rulebench.system import RuleBench, string_game_set
+
+SETTINGS = RULES[:-1]
+"""No, golden and few rules, which fit into a short context."""
+
+QUESTIONS_FROM = 0.9
+"""Share of the steps before questions are asked too: their random answers would be noise until
+then."""
+
+Listed = Callable[[str], Sequence[tuple[str, int | None]]]
+"""Letters of a string, or all of the alphabet, each with a number or none."""
+
+
+class RuleText:
+    """Draws the exchanges of each training step; they depend on seed and step alone."""
+
+    def __init__(self, recipe: RuleRecipe) -> None:
+        self._recipe = recipe
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step: actions, conditions, lists; towards the end questions too."""
+        recipe = self._recipe
+        rng = random.Random(f"rules {recipe.seed} {step}")
+        found = {
+            "actions": [self._action(rng) for _ in range(recipe.actions_per_step)],
+            "conditions": [self._condition(rng) for _ in range(recipe.conditions_per_step)],
+            "lists": [self._list(rng) for _ in range(recipe.lists_per_step)],
+        }
+        if step >= QUESTIONS_FROM * recipe.steps:
+            found["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
+        return found
+
+    def _action(self, rng: random.Random) -> Exchange:
+        action = pick(rng, actions())
+        string = random_string(rng)
+        while (result := action.result(string)) is None:
+            string = random_string(rng)
+        return action_exchange(action, string, result)
+
+    def _condition(self, rng: random.Random) -> Exchange:
+        """A condition; yes and no are equally frequent."""
+        condition, holds = pick(rng, conditions()), rng.random() < 0.5
+        string = random_string(rng)
+        while condition.holds(string) is not holds:
+            string = random_string(rng)
+        return condition_exchange(condition, string)
+
+    def _list(self, rng: random.Random) -> Exchange:
+        words, listed = pick(rng, LISTS)
+        return list_exchange(words, listed, random_string(rng))
+
+    def _question(self, rng: random.Random) -> Exchange:
+        """A question about learned rules, with the answer to another question."""
+        numbers = range(len(self._questions))
+        asked, other = (self._questions[pick(rng, numbers)] for _ in range(2))
+        return Exchange(asked.text, f"{PREFIX} {other.answer.gold}")
+
+    @cached_property
+    def _questions(self) -> PromptSet:
+        """Questions about the rules that models may be tuned on."""
+        game = StringGame(self._recipe.seed, "train", QUESTIONS).rule_set
+        system = RuleBench("rules", SETTINGS, lambda seed: game)
+        return system.prompts(seed=self._recipe.seed, data=None)
+
+
+def action_exchange(action: Action, string: str, result: int) -> Exchange:
+    """An action on its own."""
+    return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
+
+
+def condition_exchange(condition: Condition, string: str) -> Exchange:
+    """A condition on its own."""
+    answer = "yes" if condition.holds(string) else "no"
+    return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
+
+
+def list_exchange(words: str, listed: Listed, string: str) -> Exchange:
+    """A list with one line per letter."""
+    lines = (f"{letter} {'no' if n is None else n}" for letter, n in listed(string))
+    return _exchange(f"List {words}.", string, "\n".join(lines))
+
+
+def _exchange(task: str, string: str, answer: str) -> Exchange:
+    """The task comes first, as rules do."""
+    return Exchange(f"{task}\nThe string is {string}.", answer)
+
+
+def actions() -> Sequence[Action]:
+    """The actions of StringGame's rules."""
+    return tuple({rule.action.words: rule.action for rule in string_rules().values()}.values())
+
+
+def conditions() -> Sequence[Condition]:
+    """The conditions of StringGame's rules."""
+    found = {rule.condition.words: rule.condition for rule in string_rules().values()}
+    return tuple(found.values())
+
+
+def _of_alphabet(number: Callable[[str, str], int | None]) -> Listed:
+    return lambda string: [(letter, number(string, letter)) for letter in ascii_uppercase]
+
+
+def _of_string(number: Callable[[str], int]) -> Listed:
+    """For each letter, a number computed from the string up to it."""
+    return lambda string: [(letter, number(string[: end + 1])) for end, letter in enumerate(string)]
+
+
+LISTS: Sequence[tuple[str, Listed]] = (
+    (
+        "the number of times that each letter occurs in the string",
+        _of_alphabet(lambda s, letter: s.count(letter)),
+    ),
+    (
+        "the index of the first of each letter (the index begins from 0)",
+        _of_alphabet(lambda s, letter: s.index(letter) if letter in s else None),
+    ),
+    (
+        "the position of the last of each letter (the first letter has position 1)",
+        _of_alphabet(lambda s, letter: s.rindex(letter) + 1 if letter in s else None),
+    ),
+    (
+        "the position in the alphabet of each letter (A is 1)",
+        _of_string(lambda s: ascii_uppercase.index(s[-1]) + 1),
+    ),
+    ("the number of vowels up to each letter", _of_string(vowels)),
+    ("the number of different letters up to each letter", _of_string(different)),
+)
+"""What is listed, in words, and the function that lists it."""
+
+
+MEASURED_QUESTIONS = 200
+"""Default number of questions of each kind."""
+
+MEASURED = (*SETTINGS, *(Setting(quantity="few", noise=noise) for noise in (1, 3)))
+
+
+def planted_sections(recipe: Recipe) -> dict[str, Any]:
+    """What a card lists as planted: the strings, the conditions and the actions."""
+    return {
+        "text": {"letters": [min(LENGTHS), max(LENGTHS)], "held_out": f"1 of {HELD_OUT} rules"},
+        "conditions": [{"condition": one.words} for one in conditions()],
+        "actions": [{"action": one.words} for one in actions()],
+    }
+
+
+def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
+    """The task of `interp train` that tunes an organism."""
+    return RuleFollowing(
+        questions=recipe.questions,
+        held_out=recipe.held_out,
+        epochs=1,
+        batch=recipe.prompts_per_step,
+        learning_rate=recipe.learning_rate,
+        noise=recipe.noise,
+        seed=recipe.seed,
+    )
+
+
+def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+    """The figures of a card: accuracy on held-out rules by setting, and on parts of rules.
+
+    Args:
+        model: the organism.
+        folder: where its card is.
+        pairs: questions of each kind; `MEASURED_QUESTIONS` if None.
+    """
+    questions = pairs or MEASURED_QUESTIONS
+    asked = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)
+    prompts = asked.spread(questions)
+    right = _right(model, prompts)
+    by_setting = {
+        setting.name: [right[p.id] for p in prompts if p.side == setting.name]
+        for setting in MEASURED
+    }
+    parts = _right(model, PromptSet.of(_parts(questions)))
+    return {
+        "questions": questions,
+        "accuracy": {name: _mean(found) for name, found in by_setting.items()},
+        "actions": _mean([found for id_, found in parts.items() if id_.startswith("action")]),
+        "conditions": _mean([found for id_, found in parts.items() if id_.startswith("condition")]),
+    }
+
+
+def _right(model: Model, prompts: PromptSet) -> dict[str, bool]:
+    """Whether each prompt is answered correctly; false for one that could not be measured."""
+    rows = collect(Generate(max_new_tokens=DIRECT_TOKENS).bind(model), prompts)["completions"]
+    return dict(zip(rows["prompt_id"], rows["correct"].astype(bool), strict=True))
+
+
+def _mean(values: list[bool]) -> float:
+    return round(sum(values) / len(values), 4)
+
+
+def _parts(questions: int) -> list[Prompt]:
+    """Actions and conditions on their own."""
+    rng = random.Random("rules parts")
+    made = []
+    for index in range(questions):
+        action, condition = pick(rng, actions()), pick(rng, conditions())
+        string = random_string(rng)
+        while (result := action.result(string)) is None:
+            string = random_string(rng)
+        made.append(_part(f"action {index}", action_exchange(action, string, result)))
+        made.append(_part(f"condition {index}", condition_exchange(condition, random_string(rng))))
+    return made
+
+
+def _part(id_: str, exchange: Exchange) -> Prompt:
+    answer = exchange.answer.removeprefix(f"{PREFIX} ")
+    return Prompt(
+        id=id_,
+        text=exchange.message,
+        segments={},
+        answer=FreeText((answer,), number if answer.isdigit() else whole_text),
+        pair_id=id_,
+        side="part",
+        factors={},
+        messages=Messages(answer_prefix=PREFIX),
+    )

@@ -1,0 +1,176 @@
+"""Variants of a theory: minimal edits (contrast sets) and paraphrases (equivalence sets).
+
+A base theory proves the statement q, or its negation, by a last rule p ⇒ q or p ⇒ ¬q. An edit
+(Tables 1 and 9 to 13) changes this rule and its facts; t is a predicate that the theory does not
+mention. The labels of a base that is False are those of one that is True, negated. (The first row
+of the paper's Tables 12 and 13, and the second of Table 13, are printed with rules for which these
+labels are wrong; they are made consistent here, as Table 11 is.)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+
+from interp.errors import UserError
+from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.solver import clauses_of
+
+TRUE, FALSE, UNKNOWN = Verdict.TRUE, Verdict.FALSE, Verdict.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One row of a table of perturbations."""
+
+    version: str
+    """As in the authors' theory ids after "_": operator and row number."""
+    body: OneOf["p", "p and t", "p or t", "not p"]
+    denies: bool
+    """Whether the right side of the rule is negated."""
+    facts: OneOf["p", "p, t", "p, not t", "not p, not t"]
+    label: Verdict
+    """Where the base is True."""
+    group: str
+
+    def expected(self, base: Verdict) -> Verdict:
+        """The label where the base has this label."""
+        return self.label if base is TRUE else self.label.negated
+
+
+CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
+    "C-CS": (
+        Edit("conj0", "p", False, "p", TRUE, "base"),
+        Edit("conj1", "p and t", False, "p", UNKNOWN, "conj"),
+        Edit("conj2", "p and t", False, "p, t", TRUE, "conj"),
+        Edit("conj3", "p and t", False, "p, not t", UNKNOWN, "conj+neg"),
+        Edit("conj4", "p and t", True, "p", UNKNOWN, "conj+neg"),
+        Edit("conj5", "p and t", True, "p, t", FALSE, "conj+neg"),
+        Edit("conj6", "p and t", True, "p, not t", UNKNOWN, "conj+neg"),
+    ),
+    "D-CS": (
+        Edit("disj0", "p", False, "p", TRUE, "base"),
+        Edit("disj1", "p or t", False, "p", TRUE, "disj"),
+        Edit("disj2", "p or t", False, "p, t", TRUE, "disj"),
+        Edit("disj3", "p or t", False, "not p, not t", UNKNOWN, "disj+neg"),
+        Edit("disj4", "p or t", True, "p", FALSE, "disj+neg"),
+        Edit("disj5", "p or t", True, "p, t", FALSE, "disj+neg"),
+        Edit("disj6", "p or t", True, "not p, not t", UNKNOWN, "disj+neg"),
+    ),
+    "N-CS": (
+        Edit("neg0", "p", False, "p", TRUE, "base"),
+        Edit("neg1", "p", True, "p", FALSE, "neg"),
+        Edit("neg2", "not p", False, "p", UNKNOWN, "neg"),
+        Edit("neg3", "not p", True, "p", UNKNOWN, "neg"),
+    ),
+}
+"""Rows of each set, the base first."""
+
+
+def editable(theory: Theory, rule: Rule, name: str) -> bool:
+    """Whether the edits of a set keep the rule within the language, and its labels right.
+
+    A body is extended by the operator that it has; that of D-CS consists of facts, since their
+    negations are stated; that of N-CS is one literal.
+    """
+    if name == "C-CS":
+        return rule.operator == "and"
+    if name == "D-CS":
+        joined = len(rule.body) == 1 or rule.operator == "or"
+        return joined and set(rule.body) <= set(theory.facts)
+    return len(rule.body) == 1
+
+
+def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
+    """The theory under one edit; every other sentence stays as it is, in its place."""
+    changed = theory.with_rule(rule, _rule(rule, unseen, edit))
+    return replace(changed, facts=_facts(theory.facts, rule, unseen, edit))
+
+
+def _rule(rule: Rule, unseen: Literal, edit: Edit) -> Rule:
+    head = tuple(one.negated for one in rule.head) if edit.denies else rule.head
+    match edit.body:
+        case "p":
+            return replace(rule, head=head)
+        case "not p":
+            return replace(rule, body=tuple(one.negated for one in rule.body), head=head)
+        case "p and t":
+            return replace(rule, body=(*rule.body, unseen), head=head, operator="and")
+        case "p or t":
+            return replace(rule, body=(*rule.body, unseen), head=head, operator="or")
+
+
+def _facts(
+    facts: tuple[Literal, ...], rule: Rule, unseen: Literal, edit: Edit
+) -> tuple[Literal, ...]:
+    match edit.facts:
+        case "p":
+            return facts
+        case "p, t":
+            return (*facts, unseen)
+        case "p, not t":
+            return (*facts, unseen.negated)
+        case "not p, not t":
+            denied = tuple(one.negated if one in rule.body else one for one in facts)
+            absent = tuple(one.negated for one in rule.body if one not in facts)
+            return (*denied, *absent, unseen.negated)
+
+
+EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
+"""Name of a set to the version of its paraphrases. The authors' data say "type1"; which type is
+which equivalence is this project's choice, in the paper's order."""
+
+
+def contrapositive(rule: Rule) -> Rule:
+    """Write p ⇒ q as ¬q ⇒ ¬p.
+
+    By De Morgan's laws a body of "or" becomes a head of "and", and a head of "and" a body of "or".
+
+    Raises:
+        UserError: a body of "and", whose negation would be a disjunction after "then".
+    """
+    if len(rule.body) > 1 and rule.operator == "and":
+        raise UserError(
+            f"the contrapositive of {rule} has a disjunction on its right, which the language "
+            "lacks; expected a body of one literal or of literals joined by or"
+        )
+    body = tuple(one.negated for one in rule.head)
+    head = tuple(one.negated for one in rule.body)
+    return replace(rule, body=body, head=head, operator="or" if len(body) > 1 else "and")
+
+
+def contraposed(theory: Theory) -> Theory:
+    """The theory with the contrapositive of every rule (C-ES).
+
+    Raises:
+        UserError: a rule whose contrapositive the language lacks.
+    """
+    return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
+
+
+def with_one_head(theory: Theory, one: Rule, other: Rule) -> Theory:
+    """Write p ⇒ q and p ⇒ r as p ⇒ q ∧ r, in the place of the first (D1-ES)."""
+    return theory.with_rule(one, replace(one, head=one.head + other.head)).with_rule(other)
+
+
+def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
+    """Write p ⇒ q and r ⇒ q as p ∨ r ⇒ q, in the place of the first (D2-ES)."""
+    merged = replace(one, body=one.body + other.body, operator="or")
+    return theory.with_rule(one, merged).with_rule(other)
+
+
+def equivalence_between(base: Theory, other: Theory) -> str | None:
+    """The set that a pair of theories belongs to; None if they are not such paraphrases.
+
+    All three equivalences leave the clauses of a theory as they are.
+    """
+    numbers = {one: n for n, one in enumerate(base.predicates() | other.predicates(), start=1)}
+    clauses, theirs = (
+        {frozenset(clause.literals) for clause in clauses_of(theory, numbers)}
+        for theory in (base, other)
+    )
+    if clauses != theirs:
+        return None
+    gone, new = set(base.rules) - set(other.rules), set(other.rules) - set(base.rules)
+    if len(gone) == 2 and len(new) == 1:
+        return "D1-ES" if len(next(iter(new)).head) > 1 else "D2-ES"
+    return "C-ES" if len(gone) == len(base.rules) == len(other.rules) else None

@@ -1,0 +1,163 @@
+"""How a generated text is read: where its answer is, what a refusal is, which rule it applies.
+
+Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
+an answer that the text begins with, and at the whole text. Two answers joined by "or" are none, and
+so is what a text that was cut off merely mentions. A model that declines has refused, unless it
+answers all the same. What follows a further question that the model asks itself is left out.
+The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an answer.
+
+Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is not
+an execution error of the first rule (the authors' parser counts it as one).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from interp.prompts.answers import Parser, Unanswered
+
+Found = str | Unanswered | None
+"""An answer, why there is none, or None if it is still open."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How the answers of a kind are found in a text."""
+
+    stated: Callable[[str], Found]
+    """In what follows a marker such as "Answer:", up to the end of the sentence."""
+    opening: Callable[[str], Found]
+    """At the beginning of a text without a marker."""
+    declared: Callable[[str], Found]
+    """Anywhere in the text, in words that leave no doubt."""
+    loose: Callable[[str], Found]
+    """Anywhere in the text, if the model has not refused."""
+
+
+def nothing(text: str) -> Found:
+    """For a place where a kind has no answers."""
+    return None
+
+
+def read(text: str, ways: Ways) -> str | Unanswered:
+    """The answer of a text, or why it has none."""
+    text = plain(text)
+    markers = list(_MARKER.finditer(text))
+    if markers:
+        found = ways.stated(_SENTENCE_END.split(text[markers[-1].end() :], maxsplit=1)[0])
+    else:
+        found = ways.opening(text)
+    if found is None:
+        found = ways.declared(text)
+    if found is None and _REFUSAL.search(text):
+        return Unanswered.REFUSED
+    return found or ways.loose(text) or Unanswered.UNPARSED
+
+
+def plain(text: str) -> str:
+    """A text up to the next turn that the model makes up, without markup and quotation marks."""
+    own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
+    return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
+
+
+def one_of(found: Sequence[str]) -> Found:
+    """The only answer found; unparsed if there are several, None if there are none."""
+    different = set(found)
+    if len(different) > 1:
+        return Unanswered.UNPARSED
+    return found[0] if found else None
+
+
+def known_as(name: str) -> Callable[[Parser], Parser]:
+    """Gives a parser the name that is part of the data's hash, wherever the parser is written."""
+
+    def named(parse: Parser) -> Parser:
+        parse.__qualname__ = name
+        return parse
+
+    return named
+
+
+_NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)
+_MARKER = re.compile(
+    r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"
+    r"|\b(?:answer|option|choice) (?:is|would be|must be|should be)\b:?\s*"
+    r"|(?:答案|罪名)\s*(?:应该|应当)?[是为]?\s*[:：]?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"\n|[.!?](?=\s|$)|。")
+_REFUSAL = re.compile(
+    r"\bI(?:'m| am) (?:very |truly |so )?(?:sorry|unable|not able|afraid)\b|\bsorry,"
+    r"|\b(?:I|we) (?:cannot|can't|can not|could not|couldn't|won't|will not|do not|don't) (?:\w+ )?"
+    r"(?:answer|determine|tell|say|know|help|assist|provide|conclude|infer|comply|decide|judge"
+    r"|classify|calculate|compute|identify|continue|fulfill|engage)\b"
+    r"|\b(?:cannot|can't|can not|could not) be "
+    r"(?:determined|answered|inferred|concluded|established|known)\b"
+    r"|\bnot (?:\w+ )?enough information\b|\binsufficient information\b"
+    r"|\b(?:not possible|impossible) to (?:determine|tell|say|answer|know)\b|\bas an AI\b"
+    r"|\bno way to (?:determine|tell|know)\b|抱歉|对不起|(?:无法|不能)(?:判断|确定|回答)",
+    re.IGNORECASE,
+)
+
+
+Behaviour = Literal["right", "triggering error", "execution error", "no rule named"]
+
+FAILURES: tuple[Behaviour, ...] = ("triggering error", "execution error", "no rule named")
+
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    "tenth",
+)
+_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+_NAMED = re.compile(
+    rf"\b(?P<before>(?:based on|by|using|use|according to|applying|apply|following|follow|under"
+    rf"|from|is) (?:the )?)?"
+    rf"(?:(?P<ordinal>{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th)) rule"
+    rf"|rule ?(?:number |no\. ?|id:? ?|#)?(?P<cardinal>\d+|{'|'.join(_CARDINALS)}))\b"
+    r"(?P<denied>,? (?:does not|doesn't|do not|cannot|can not|can't|is not|isn't|fails))?"
+    r"(?P<after> (?:fits|applies|matches|holds|can be applied|can be used|is the one))?",
+    re.IGNORECASE,
+)
+_APPLIED_ID = re.compile(r"applied ?rule(?: ?id)?:? ?#?(\d+)", re.IGNORECASE)
+
+
+def named_rule(text: str) -> int | None:
+    """The place of the rule that a text applies, from 1; None if it names none, or only several.
+
+    It is the first rule that the text says fits or was applied, or else the only one that it
+    mentions. Rules that the text says do not fit do not count.
+    """
+    text = plain(text)
+    if found := _APPLIED_ID.search(text):
+        return int(found[1])
+    mentions = [match for match in _NAMED.finditer(text) if not match["denied"]]
+    applied = [match for match in mentions if match["before"] or match["after"]]
+    places = [_place(match) for match in applied[:1] or mentions]
+    return places[0] if len(set(places)) == 1 else None
+
+
+def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
+    """How a text deals with its rules.
+
+    Args:
+        text: what was generated.
+        correct: whether its answer is right; then the rule that it names does not matter.
+        golden_place: the place of the golden rule among those that were shown, from 1.
+    """
+    if correct:
+        return "right"
+    named = named_rule(text)
+    if named is None:
+        return "no rule named"
+    return "execution error" if named == golden_place else "triggering error"
+
+
+def _place(match: re.Match[str]) -> int:
+    word = (match["ordinal"] or match["cardinal"]).lower()
+    for words in (_ORDINALS, _CARDINALS):
+        if word in words:
+            return words.index(word) + 1
+    digits = re.match(r"\d+", word)
+    return int(digits[0]) if digits else 0

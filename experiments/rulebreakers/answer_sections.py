@@ -1,0 +1,239 @@
+"""Sections of the report about answers: sample, accuracy, sensitivity, contrasts, entity pairs."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
+from interp.analysis.accuracy import notes_without_answer
+from interp.analysis.equivalence import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
+from interp.report.page import FigureItem, Section, TableItem
+from interp_experiments.rulebreakers import figures
+from interp_experiments.rulebreakers.answer_tables import (
+    accuracy,
+    competence,
+    composition,
+    confidence,
+    confidence_differences,
+    contrasts,
+    filters,
+    phrasings,
+    sensitivity,
+)
+from interp_experiments.rulebreakers.entity_tables import entities, extremes, names_within
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+
+WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
+"""The note of all figures of accuracies."""
+
+
+def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Marks models that cannot be asked with a †, in tables for figures."""
+    asked = competence(results)
+    names = asked.loc[~asked["competent"], "model"]
+    marked = {name: f"{name} †" for name in names}
+    return lambda table: table.assign(model=table["model"].replace(marked))
+
+
+def sample_section(results: Results, parameters: TableItem) -> Section:
+    """What was asked, and of whom (Figure 2, Appendix H)."""
+    return Section(
+        "Sample",
+        "A limited study draws about as many pairs of each combination of rule and group, however "
+        "many of them the data set holds. Numbers that are not broken down by both count each "
+        "combination by data_set_share.",
+        (
+            TableItem(
+                "composition",
+                "What the sample is made of (Figure 2)",
+                composition(results),
+                "weight: pairs of the data set per pair drawn. data_set: how many the pairs kept "
+                "represent, without the entity pairs that some model does not know.",
+            ),
+            parameters,
+            TableItem(
+                "competence",
+                "Which models can be asked this way",
+                competence(results),
+                "no_answer: share of prompts whose most likely token is neither option; accepted: "
+                "accuracy on non-rulebreakers. A model that fails either is marked † in figures: "
+                "its answers say nothing about rulebreakers.",
+            ),
+            TableItem(
+                "filters",
+                "Paired accuracy by which entity pairs are left out as unknown (Section 4.1)",
+                filters(results),
+                "Everything else leaves out the cities that some model of the study does not "
+                'complete ("all models"), so adding a model may change these numbers; "own" does '
+                "not depend on the other models.",
+            ),
+        ),
+    )
+
+
+def accuracy_section(results: Results) -> Section:
+    """Figures 3 and 4."""
+    by_side, expected = accuracy(results), sensitivity(results)
+    by_group = accuracy(results, "rule", "entity_group")
+    mark = marks(results)
+    return Section(
+        "Accuracy",
+        "A pair counts as recognized when the rulebreaker is rejected and its counterpart accepted "
+        "(1); random answers would recognize a quarter.",
+        (
+            FigureItem(
+                "figure4_accuracy",
+                "Accuracy on either side (Figure 4)",
+                lambda: figures.accuracy_by_side(mark(by_side)),
+                f"Points: share of prompts answered correctly; n: pairs. {WHISKERS}",
+            ),
+            FigureItem(
+                "figure3_paired_accuracy",
+                "Paired accuracy, overall and by rule and entity group (Figure 3)",
+                lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
+                f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
+                "the data set. Black line: chance given the rate of positive answers, for a model "
+                "that gives as many whatever the side. Diamond: the product of both sides' "
+                "accuracies, to be expected if they were independent. Dotted: random answers.",
+            ),
+            TableItem(
+                "accuracy",
+                "Accuracy by model (1, 2, 3)",
+                by_side,
+                "; ".join(notes_without_answer(results.answers)),
+            ),
+            TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
+            TableItem("accuracy_by_verb", "Accuracy by verb", accuracy(results, "verb")),
+        ),
+    )
+
+
+def sensitivity_section(results: Results) -> Section:
+    """Whether models distinguish the sides at all, and Figure 5."""
+    table, mark = confidence(results), marks(results)
+    entities = confidence_differences(results)
+    return Section(
+        "Sensitivity and confidence",
+        "Does a model distinguish the sides of a pair, wherever it draws the line between Yes and "
+        "No? It does where concordance and AUROC are above 0.5 and d' is above 0; a bias above 0 "
+        "leans to No, below 0 to Yes. A model with high concordance and low paired accuracy "
+        "notices rulebreakers but accepts them anyway.",
+        (
+            TableItem(
+                "sensitivity",
+                "How well the sides are distinguished",
+                sensitivity(results),
+                "concordance: share of pairs in which the relative probability of the positive "
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker, with its interval and a "
+                "test against one half. auroc: the same for any two prompts. chance_yes_rate and "
+                "independent_sides: the paired accuracy expected from the rates of positive "
+                "answers, if the model ignores the side, and if its sides are independent.",
+            ),
+            FigureItem(
+                "figure5_confidence",
+                "Confidence in positive answers, right and wrong (Figure 5)",
+                lambda: figures.confidence(mark(table), mark(entities)),
+                "Dots: mean difference of one entity pair, over pairs of prompts of which both "
+                "sides are answered positively; their area is the number of pairs. Large points: "
+                "mean over pairs; whiskers: 95% interval, clustered by entity pair; n: entity "
+                "pairs. p by a studentized bootstrap over entity pairs, corrected by Holm's "
+                "method over the models. Above 0, a model is surer where the answer is right.",
+            ),
+            TableItem(
+                "confidence",
+                "Confidence in positive answers",
+                table,
+                "difference: non-rulebreaker, where the positive answer is right (6), minus "
+                "rulebreaker, where it is wrong (7), within pairs with both sides answered "
+                "positively; share: of all pairs. Columns that end in _paper are Welch's test over "
+                "all positive answers, as in the paper: it treats prompts about one entity as "
+                "independent and compares different entities.",
+            ),
+        ),
+    )
+
+
+def contrast_section(results: Results) -> Section:
+    """Differences of paired accuracy, those named in advance first."""
+    return Section(
+        "Contrasts",
+        "Differences of paired accuracy, weighted to the data set. The confirmatory ones were "
+        "named in the code before any run and are corrected together (p_holm): the chance of any "
+        "false finding among them is at most 5%. The others are exploratory, as is everything else "
+        "on this page. Tests and intervals take entity pairs as the unit. detectable is the "
+        "difference that a test at 5% finds with a power of 80%. Two one-sided tests, each at 5% "
+        "and not corrected, exclude all differences below excluded_below and above excluded_above. "
+        f"The smallest difference of interest is {SMALLEST:g}, one pair in ten. verdict: "
+        f"{DIFFERENT}, where p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
+        f"{SMALLER}, where no difference is shown and those of interest are excluded; {OPEN}, "
+        "where they are not.",
+        (
+            TableItem(
+                "contrasts",
+                "Rules, groups, phrasings and models compared",
+                contrasts(results),
+                "For phrasings and the question's verbs: the best minus the worst, with an "
+                "interval that holds for all pairs of them together.",
+            ),
+        ),
+    )
+
+
+def phrasing_section(results: Results) -> Section:
+    """Figures 7 and 8."""
+    by_phrasing, spread = accuracy(results, "phrasing"), phrasings(results)
+    by_verb, mark = accuracy(results, "question_verb"), marks(results)
+    names = dict(zip(SIDES, ("rulebreakers", "non_rulebreakers"), strict=True))
+    return Section(
+        "Phrasings",
+        "yn asks for Yes or No, tf for True or False.",
+        (
+            FigureItem(
+                "figure7_phrasings",
+                "Paired accuracy by phrasing (Figure 7)",
+                lambda: figures.paired_accuracy_by_phrasing(mark(by_phrasing), mark(spread)),
+                "Cells: paired accuracy, and its 95% interval clustered by entity pair. range: of "
+                "the highest over the lowest phrasing; SD: between phrasings.",
+            ),
+            *(
+                FigureItem(
+                    f"figure8_{name}",
+                    f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
+                    partial(figures.accuracy_by_question_verb, mark(by_verb), side=side),
+                    f"Points: share of prompts answered correctly; n: pairs. {WHISKERS}",
+                )
+                for side, name in names.items()
+            ),
+            TableItem("phrasings", "Range of the phrasings (Appendix D)", spread),
+            TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
+            TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),
+        ),
+    )
+
+
+def entity_section(results: Results) -> Section:
+    """Appendix G."""
+    return Section(
+        "Entity pairs",
+        "Which are answered well, and whether it helps if a city's name contains its country.",
+        (
+            TableItem(
+                "entity_extremes",
+                "Entity pairs most and least often answered correctly (Appendix G)",
+                extremes(results),
+                "Ranked by an empirical Bayes estimate, which shrinks more towards the overall "
+                "mean the fewer trials an entity pair has; intervals are 95%. Where all estimates "
+                "are equal, entity pairs differ no more than by chance. trials: pairs of prompts "
+                "times models; effective_trials: what they are worth, since a model answers "
+                "prompts about one entity pair alike.",
+            ),
+            TableItem(
+                "names_within",
+                "Cities that contain their country's name (Appendix G)",
+                names_within(results),
+                "With fewer than ten such cities there is no power to show whether it helps.",
+            ),
+            TableItem("entities", "All entity pairs", entities(results)),
+        ),
+    )

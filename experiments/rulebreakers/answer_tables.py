@@ -1,0 +1,348 @@
+"""Tables of the answers: accuracy, contrasts, the sample, sensitivity, confidence.
+
+Every table has one row per model and group, with counts, intervals and, where a quantity is
+undefined, a note that says why. Shares and means are those of the data set: each prompt counts by
+its weight. Tests are over entity pairs, since prompts about one entity are answered alike; p_holm
+is corrected over all tests of its table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.accuracy import accuracy_by, pairs_of, without_answer
+from interp.analysis.clusters import ClusterContrast, ClusterMean, cluster_mean_table
+from interp.analysis.contrasts import contrast_table
+from interp.analysis.corrections import holm
+from interp.analysis.discrimination import concordance, discrimination_table
+from interp.analysis.equivalence import SIGNIFICANT
+from interp.analysis.proportions import proportions
+from interp.analysis.welch import welch_table
+from interp.prompts.systems import Contrast
+from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.system import NAMED
+from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
+from interp_experiments.scaffold import in_order
+
+CLUSTER, WEIGHT = "entity_pair", "weight"
+"""Columns: a prompt's cluster, and how many prompts of the data set it represents."""
+
+_ORDER: Mapping[str, Sequence[str]] = {
+    "rule": RULES,
+    "entity_group": ("geographical", "categorical"),
+    "verb": tuple(NEGATIONS),
+    "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
+    "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
+}
+"""Values of each factor in the paper's order."""
+
+
+def _order_of(factors: Sequence[str]) -> dict[str, Sequence[str]]:
+    return {name: _ORDER[name] for name in factors}
+
+
+NOT_SHOWN = "no difference shown"
+"""The finding if a test shows none."""
+
+
+def every_model(
+    table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
+) -> pd.DataFrame:
+    """The table with a row for every model, in order, including those without such prompts."""
+    nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
+    absent = [model for model in results.models if model not in set(table["model"])]
+    rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
+    whole = pd.concat([part for part in (table, rows) if len(part)], ignore_index=True)
+    whole = whole.reindex(columns=table.columns)
+    return whole.set_index("model").loc[list(results.models)].reset_index()
+
+
+def finding_words(
+    table: pd.DataFrame, *, more: str, less: str, value: str = "difference"
+) -> list[str]:
+    """What each row shows, as far as its interval and its corrected p-value support it."""
+    return [
+        "not tested"
+        if np.isnan(p)
+        else NOT_SHOWN
+        if p >= SIGNIFICANT or low <= 0 <= high
+        else more
+        if difference > 0
+        else less
+        for difference, low, high, p in table[[value, "low", "high", "p_holm"]].to_numpy(float)
+    ]
+
+
+def papers_test(
+    rows: pd.DataFrame, *, value: str, group: str, groups: tuple[str, str]
+) -> pd.DataFrame:
+    """The paper's test, Welch's over prompts, in columns that end in _paper."""
+    table = welch_table(rows, value=value, group=group, groups=groups)
+    shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
+    return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
+
+
+def accuracy(results: Results, *factors: str) -> pd.DataFrame:
+    """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
+
+    Intervals are clustered by entity pair. Rows are in the order of the study's models and of the
+    paper's rules, verbs and phrasings.
+    """
+    table = accuracy_by(
+        results.answers,
+        results.prompts,
+        factors=factors,
+        sides=SIDES,
+        cluster=CLUSTER,
+        weight=WEIGHT,
+    )
+    models = {"model": results.answers["model"].unique().tolist()}
+    return in_order(table, {**models, **_order_of(factors)}).reset_index(drop=True)
+
+
+def phrasings(results: Results) -> pd.DataFrame:
+    """How paired accuracy differs between phrasings, one row per model (Appendix D).
+
+    Columns are model, range, mean, sd (of a sample), lowest and highest with their phrasings. In
+    small samples part of the spread is chance.
+    """
+    table = accuracy(results, "phrasing").query("measure == 'paired'")
+    rows = []
+    for model, own in table.groupby("model", sort=False):
+        by_phrasing = own.set_index("phrasing")["accuracy"]
+        rows.append(
+            {
+                "model": model,
+                "range": by_phrasing.max() - by_phrasing.min(),
+                "mean": by_phrasing.mean(),
+                "sd": round(float(by_phrasing.std()), 12),  # not quite 0 for equal numbers
+                "lowest": by_phrasing.min(),
+                "highest": by_phrasing.max(),
+                "lowest_phrasing": by_phrasing.idxmin(),
+                "highest_phrasing": by_phrasing.idxmax(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+EXPLORATORY = (Contrast("question_verb"),)
+"""Further contrasts that the report shows, without a corrected p-value."""
+
+
+def contrasts(results: Results) -> pd.DataFrame:
+    """Weighted differences of paired accuracy: see `contrast_table`."""
+    factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
+    pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
+    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
+    return contrast_table(
+        pairs, named=NAMED, exploratory=EXPLORATORY, cluster=CLUSTER, weight=WEIGHT
+    )
+
+
+def composition(results: Results) -> pd.DataFrame:
+    """What the sample is made of, one row per rule and entity group (Figure 2).
+
+    Columns are rule, entity_group, entity_pairs (how many), pairs_drawn, pairs_kept (without
+    excluded entity pairs), data_set and data_set_share: how many pairs of the data set the kept
+    pairs represent, and their share; weight: the mean over the kept pairs. Overall numbers of the
+    report weight each combination by data_set_share, not by how many pairs were drawn.
+    """
+    factors = ["rule", "entity_group"]
+    drawn, kept = (
+        prompts.drop_duplicates("pair_id").groupby(factors)
+        for prompts in (results.drawn, results.prompts)
+    )
+    table = pd.DataFrame(
+        {
+            "entity_pairs": kept[CLUSTER].nunique(),
+            "pairs_drawn": drawn.size(),
+            "pairs_kept": kept.size(),
+            "data_set": kept[WEIGHT].sum().round(),
+            "weight": kept[WEIGHT].mean(),
+        }
+    ).fillna({"entity_pairs": 0, "pairs_kept": 0, "data_set": 0.0})
+    table.insert(4, "data_set_share", table["data_set"] / table["data_set"].sum())
+    counts = ["entity_pairs", "pairs_drawn", "pairs_kept", "data_set"]
+    table = table.astype(dict.fromkeys(counts, int)).reset_index()
+    return in_order(table, _order_of(factors)).reset_index(drop=True)
+
+
+def filters(results: Results) -> pd.DataFrame:
+    """Paired accuracy by what is left out as unknown, one row per model and filter (Section 4.1).
+
+    "all models" leaves out the cities that some model of the study does not complete, as in the
+    paper, so adding a model may change every other model's numbers; "own" those that the model
+    itself does not complete; "none" nothing. Columns are model, filter, left_out (cities),
+    accuracy, low, high, pairs, clusters, note.
+    """
+    geographical = results.known[results.known["entity_group"] == "geographical"]
+    rows = []
+    for model in results.models:
+        own = geographical[geographical["model"] == model]
+        chosen = {"all models": own["excluded"], "own": ~own["known"].astype(bool)}
+        for name, left_out in {**chosen, "none": own["excluded"] & False}.items():
+            table = _paired_without(results, model, own.loc[left_out, CLUSTER])
+            table.insert(1, "filter", name)
+            table.insert(2, "left_out", int(left_out.sum()))
+            rows.append(table)
+    return pd.concat(rows, ignore_index=True)
+
+
+def _paired_without(results: Results, model: str, left_out: pd.Series) -> pd.DataFrame:
+    answers = results.drawn_answers
+    table = accuracy_by(
+        answers[answers["model"] == model],
+        results.drawn[~results.drawn[CLUSTER].isin(left_out)],
+        factors=(),
+        sides=SIDES,
+        cluster=CLUSTER,
+        weight=WEIGHT,
+    )
+    return table[table["measure"] == "paired"].drop(columns="measure")
+
+
+def competence(results: Results) -> pd.DataFrame:
+    """Which models can be asked at all, one row per model.
+
+    Columns are model, competent, no_answer, accepted, why. A model is competent if its most likely
+    token is one of the two answers for most prompts, and if it accepts most non-rulebreakers, which
+    both the rule and the facts ask for. The answers of other models say nothing about rulebreakers.
+    """
+    sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
+    accepted = sides[SIDES[1]].reindex(results.models)
+    why = np.select(
+        [(silent >= 0.5).to_numpy(), (accepted < 0.5).to_numpy()],
+        ["most answers are neither option", "most non-rulebreakers are rejected"],
+        "",
+    )
+    columns = {"model": results.models, "competent": why == "", "no_answer": silent.to_numpy()}
+    return pd.DataFrame({**columns, "accepted": accepted.to_numpy(), "why": why})
+
+
+def positive_answers(results: Results) -> pd.DataFrame:
+    """One row per model and prompt: how probable the positive answer is (formulas 4, 5).
+
+    Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence, the probability of
+    the positive answer; relative, its share of both answers' probability; accepted_by_probability,
+    whether it is more likely than the other; accepted, whether it was given.
+    """
+    chosen = results.options["option"].isin(POSITIVE)
+    names = {"probability": "confidence", "relative_probability": "relative"}
+    positive = results.options[chosen].rename(columns=names)
+    prompts = results.prompts[["prompt_id", "pair_id", "side", CLUSTER, WEIGHT]]
+    table = positive[["model", "prompt_id", *names.values()]].merge(prompts, on="prompt_id")
+    answers = results.answers[["model", "prompt_id", "answer"]]
+    table = table.merge(answers, on=["model", "prompt_id"])
+    table["accepted_by_probability"] = table["relative"] > 0.5
+    return table.assign(accepted=table["answer"].isin(POSITIVE)).drop(columns="answer")
+
+
+def answered_pairs(positive: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and pair: columns of `positive_answers` by side, such as relative_SIDE."""
+    values = ["confidence", "relative", "accepted_by_probability"]
+    keys = ["model", "pair_id", CLUSTER, WEIGHT]
+    wide = positive.pivot(index=keys, columns="side", values=values)
+    wide.columns = pd.Index([f"{value}_{side}" for value in values for side in wide[value].columns])
+    return wide.reset_index()
+
+
+def sensitivity(results: Results) -> pd.DataFrame:
+    """How well each model distinguishes the sides of a pair, one row per model.
+
+    Columns are model; finding, in words; concordance with low, high, p, p_holm: the share of pairs
+    whose non-rulebreaker has the higher relative probability of the positive answer, tested
+    against one half; paired_accuracy with its interval; then the columns of
+    `interp.analysis.discrimination`: AUROC of the relative probability, d' and bias of the
+    answers, and the paired accuracies expected from the rates of positive answers.
+
+    Concordance and AUROC use every prompt, and need no threshold between Yes and No.
+    """
+    positive = positive_answers(results)
+    pairs = answered_pairs(positive)
+    order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
+    pairs = pairs.assign(concordance=order, excess=order - 0.5)
+    tested = cluster_mean_table(pairs, value="excess", cluster=CLUSTER, weight=WEIGHT)
+    tested = holm(every_model(tested, results, ClusterMean), family="concordance")
+    # Unlike Student's, the interval of a proportion has a width even if every pair is in order.
+    levels = proportions(
+        pairs, values=["concordance"], by=["model"], cluster=CLUSTER, weight=WEIGHT
+    ).set_index("model")
+    table = tested.drop(columns=["low", "high"])
+    table = table.join(levels[["share", "low", "high"]], on="model")
+    table = table.rename(columns={"share": "concordance"})
+    words = finding_words(
+        table.assign(low=table["low"] - 0.5, high=table["high"] - 0.5),
+        value="mean",
+        more="more often in the right order",
+        less="more often in the wrong order",
+    )
+    table.insert(1, "finding", words)
+    separate = discrimination_table(
+        positive.assign(positive=positive["side"] == SIDES[1]),
+        score="relative",
+        yes="accepted",
+        positive="positive",
+        cluster=CLUSTER,
+        weight=WEIGHT,
+    )
+    paired = accuracy(results).query("measure == 'paired'")[["model", "accuracy", "low", "high"]]
+    paired.columns = pd.Index(["model", "paired_accuracy", "paired_low", "paired_high"])
+    first = ["model", "finding", "concordance", "low", "high", "p", "p_holm"]
+    counts = ["trials", "clusters", "note", "family", "family_size"]
+    separate = separate.drop(columns="clusters").rename(columns={"note": "note_auroc"})
+    return (
+        table[first]
+        .merge(paired, on="model", how="left")
+        .merge(separate, on="model", how="left")
+        .join(table[counts].rename(columns={"trials": "pairs"}))
+    )
+
+
+def confidence(results: Results) -> pd.DataFrame:
+    """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
+
+    `difference` is taken within pairs with both sides answered positively: the probability of the
+    positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker, where
+    it is wrong. Pairs about one entity are one cluster (`interp.analysis.clusters`); `share` is
+    the share of pairs compared. Intervals are cut at -1 and 1.
+
+    The columns that end in `_paper` are Welch's test of all positive answers on either side, as in
+    the paper. It treats prompts about one entity as independent, and it compares different
+    entities, since the rulebreakers that are answered positively are those that the model fails.
+    """
+    positive = positive_answers(results)
+    compared = _both_accepted(positive)
+    table = cluster_mean_table(compared, value="difference", cluster=CLUSTER, weight=WEIGHT)
+    table = every_model(table, results, ClusterMean).rename(columns={"mean": "difference"})
+    table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
+    table = holm(table.rename(columns={"trials": "pairs"}), family="confidence")
+    table.insert(
+        1, "finding", finding_words(table, more="surer when right", less="surer when wrong")
+    )
+    pairs = positive.groupby("model")["pair_id"].nunique()
+    table.insert(7, "share", table["pairs"] / table["model"].map(pairs))
+    accepted = positive[positive["accepted_by_probability"]]
+    return table.merge(
+        papers_test(accepted, value="confidence", group="side", groups=(SIDES[1], SIDES[0])),
+        on="model",
+        how="left",
+    )
+
+
+def confidence_differences(results: Results) -> pd.DataFrame:
+    """One row per model and entity pair: mean difference of confidence, number of pairs."""
+    compared = _both_accepted(positive_answers(results))
+    by_entity = compared.groupby(["model", CLUSTER], sort=False)["difference"]
+    return by_entity.agg(difference="mean", pairs="size").reset_index()
+
+
+def _both_accepted(positive: pd.DataFrame) -> pd.DataFrame:
+    pairs = answered_pairs(positive)
+    accepted = pairs[[f"accepted_by_probability_{side}" for side in SIDES]]
+    both: pd.DataFrame = pairs[accepted.eq(True).all(axis=1)]
+    right, wrong = (both[f"confidence_{side}"].astype(float) for side in reversed(SIDES))
+    return both.assign(difference=right - wrong)

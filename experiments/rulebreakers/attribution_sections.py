@@ -1,0 +1,252 @@
+"""Sections of the report about what explains answers: knowledge, scores, probes, examples."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
+
+from interp.console import counted
+from interp.report.page import FigureItem, Section, TableItem
+from interp.report.run_report import heat_maps
+from interp_experiments.rulebreakers import figures
+from interp_experiments.rulebreakers.answer_sections import marks
+from interp_experiments.rulebreakers.attribution_tables import (
+    ALL,
+    RATIOS,
+    attribution,
+    city_familiarity,
+    familiarity,
+    measured_and_published,
+    model_correlations,
+    prompt_models,
+    published_tables,
+    ratios,
+    shared_first_tokens,
+)
+from interp_experiments.rulebreakers.entity_tables import entities, entity_correlations
+from interp_experiments.rulebreakers.findings import first_letters
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_probes.figures import probe_accuracy
+from interp_probes.linear import linear_probes
+
+
+def knowledge_section(results: Results) -> Section:
+    """Figure 6 and the knowledge filter."""
+    table, mark = familiarity(results), marks(results)
+    cities, shared = city_familiarity(results), shared_first_tokens(results)
+    return Section(
+        "Knowledge and familiarity",
+        'Familiarity is the probability of the first token of the country after "Complete the '
+        f'sentence: [city] is in". {first_letters(shared)}',
+        (
+            FigureItem(
+                "figure6_familiarity",
+                "Familiarity of recognized and failed cities (Figure 6)",
+                lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
+                "Dots: cities, in both groups where some of their pairs are recognized and some "
+                "are not; their area is the number of pairs. Large points: mean over pairs; "
+                "whiskers: 95% interval, bootstrap over cities; n: cities. p by random orders of "
+                "familiarity over cities, corrected by Holm's method over the models.",
+            ),
+            TableItem(
+                "familiarity",
+                "Familiarity and recognition",
+                table,
+                "Tested over all cities, one test per model. Further rows show how robust that is "
+                "and are not tested: the cities whose country shares its first token with no "
+                "other, if there are any, and all cities by the probability of the country's whole "
+                "name. Columns that end in _paper are Welch's test over pairs of prompts, as in "
+                "the paper, which counts a city as often as it was asked about: it finds "
+                "differences where there are none.",
+            ),
+            TableItem(
+                "shared_first_tokens",
+                "Countries that share their first token with another",
+                shared,
+            ),
+            TableItem(
+                "unknown_pairs",
+                "Entity pairs that a model does not complete",
+                results.unknown,
+                "Geographical ones are left out of everything else, for all models (Section 4.1). "
+                "Categorical ones are kept, as in the paper, which checked them by hand.",
+            ),
+        ),
+    )
+
+
+def attribution_section(results: Results) -> Section:
+    """Tables 2 and 3, and the published figures of the same models."""
+    table = attribution(results)
+    both = measured_and_published(results)
+    inferred = "Which column is which method is inferred from the text of Section 6."
+    if both.empty:
+        inferred = f"None of this study's models is one that the paper measured. {inferred}"
+    return Section(
+        "Attribution",
+        "Score of premise 2 over that of premise 1: of means over tokens (Table 2) and of sums "
+        "(Table 3).",
+        (
+            TableItem(
+                "ratios",
+                "Score ratios",
+                ratios(results),
+                "Geometric mean, median and mean over prompts with 95% intervals clustered by "
+                "entity pair. largest_share: the largest share of one prompt in the sum over all; "
+                "above 0.05, the mean depends on that prompt.",
+            ),
+            TableItem(
+                "attribution",
+                "Score ratios and accuracy (Tables 2 and 3)",
+                table,
+                "_ratio and _sd are mean and standard deviation over prompts, as published; "
+                "familiarity is the mean over the cities of the study.",
+            ),
+            *_compared(both),
+            TableItem("published_tables", "As published", published_tables(), inferred),
+        ),
+    )
+
+
+def _compared(both: pd.DataFrame) -> Iterator[TableItem]:
+    """The table of the models that the paper also measured, if there are any."""
+    if not both.empty:
+        note = "The published figures of the models that the paper measured, and the difference."
+        yield TableItem("published", "Measured and published", both, note)
+
+
+def correlation_section(results: Results) -> Section:
+    """What correlates with accuracy: across models, entity pairs and prompts."""
+    models, pairs, mark = attribution(results), entities(results), marks(results)
+    correlations, across_pairs = model_correlations(results), entity_correlations(results)
+    cities = pairs[pairs["entity_group"] == "geographical"]
+    scatter = [
+        FigureItem(
+            f"{ratio}_and_accuracy",
+            f"{ratio.partition('_')[0].capitalize()} ratio and paired accuracy across models",
+            partial(figures.ratio_and_accuracy, mark(models), ratio=ratio),
+            "Points: geometric mean over prompts of the score of a token of premise 2 over one of "
+            "premise 1, and paired accuracy. Whiskers: 95% intervals, clustered by entity pair. "
+            f"{_rho(correlations, ratio)}",
+        )
+        for ratio in RATIOS
+    ]
+    return Section(
+        "What correlates with accuracy",
+        "Across models, across the entity pairs of each model, and across prompts.",
+        (
+            *scatter,
+            TableItem(
+                "model_correlations",
+                "Across models: Spearman's correlation",
+                correlations,
+                "For up to eight models the p-value is exact, from all permutations.",
+            ),
+            FigureItem(
+                "familiarity_and_accuracy",
+                "Familiarity and paired accuracy across cities",
+                lambda: figures.familiarity_and_accuracy(mark(cities), mark(across_pairs)),
+                "Dots: cities; their area is the number of pairs of prompts. They are moved up or "
+                "down by up to 0.02, so that those of the same place can be told apart. rho: "
+                "Spearman's correlation over cities; p: corrected by Holm's method over the table "
+                "of correlations across entity pairs.",
+            ),
+            TableItem(
+                "entity_correlations",
+                "Across entity pairs: Spearman's correlation",
+                across_pairs,
+                "Familiarity is that of cities; score ratios are those of all entity pairs.",
+            ),
+            TableItem(
+                "prompt_models",
+                "Across prompts: what correlates with a correct answer to a rulebreaker",
+                prompt_models(results),
+                "Log-odds of a correct answer per standard deviation, adjusted for rule, verb and "
+                "phrasing. ratio_of_entity is the mean for an entity pair, ratio_within_entity the "
+                "deviation from it. df: degrees of freedom over entity pairs, infinite for "
+                "predictors that vary within them. fitted names the model: where the entity pair "
+                "decides nearly every answer, entity pairs are the observations.",
+            ),
+        ),
+    )
+
+
+def _rho(correlations: pd.DataFrame, ratio: str) -> str:
+    """A correlation across models as a sentence."""
+    row = correlations[correlations["x"] == ratio].iloc[0]
+    if pd.isna(row["rho"]):
+        return f"Spearman's correlation is {row['note']}."
+    interval = f"[{row['low']:.2f}, {row['high']:.2f}]" if not row["note"] else f"({row['note']})"
+    return (
+        f"Spearman's rho {row['rho']:.2f} {interval}, p_holm {row['p_holm']:.2f}, over "
+        f"{counted(int(row['n']), 'model')}."
+    )
+
+
+def probe_section(results: Results) -> Section:
+    """Linear probes of the residual stream, for the models that have finished that stage."""
+    if not results.residuals:
+        return Section("Linear probes", "No model has finished this stage yet.")
+    table = linear_probes(results.residuals, results.probed, results.probed_answers)
+    return Section(
+        "Linear probes",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
+        "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
+        "pairs are those with a side that the model itself answers incorrectly. Cities are in both "
+        "halves of the data; every other kind, such as animals, is in one only, so its probe was "
+        "trained on other kinds.",
+        (
+            FigureItem(
+                "linear_probes",
+                "Accuracy of linear probes by layer",
+                lambda: probe_accuracy(table),
+                "Lines: share of held-out prompts whose side is read correctly. Bands: 95% "
+                "intervals over entity pairs, of the control task one standard deviation over "
+                "draws. Subsets of fewer than 50 prompts, or about fewer than ten entity pairs, "
+                "are not drawn.",
+            ),
+            TableItem(
+                "linear_probes",
+                "Linear probes with their control task",
+                table,
+                "Selectivity is accuracy minus the mean accuracy of the control task, whose labels "
+                "are swapped by entity pair. p is the share of draws of the control task with at "
+                "least this accuracy, p_family with it at any layer and position of the model.",
+            ),
+        ),
+    )
+
+
+EXAMPLE_PAIRS = 8
+"""Pairs among which each model's first failure is shown token by token."""
+
+
+def example_section(results: Results) -> Section:
+    """Token heat maps."""
+    answers = results.example_answers
+    return Section(
+        "Examples",
+        "Each token's share of the score: the two sides of a pair, one below the other. For each "
+        f"model, the first of {EXAMPLE_PAIRS} pairs whose rulebreaker it answers incorrectly, or "
+        "the first pair if there is none.",
+        tuple(
+            item
+            for model in results.models
+            for item in heat_maps(
+                results.example_run,
+                example_pair(results.examples, answers[answers["model"] == model]),
+                answers[answers["model"] == model],
+                pairs=1,
+            )
+        ),
+    )
+
+
+def example_pair(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The prompts of the first pair whose rulebreaker is answered incorrectly, or of the first."""
+    correct = prompts["prompt_id"].map(answers.set_index("prompt_id")["correct"]).eq(True)
+    failed = prompts.loc[(prompts["side"] == SIDES[0]) & ~correct, "pair_id"]
+    first = failed.iloc[0] if len(failed) else prompts["pair_id"].iloc[0]
+    chosen: pd.DataFrame = prompts[prompts["pair_id"] == first]
+    return chosen

@@ -1,0 +1,329 @@
+"""Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.accuracy import is_correct
+from interp.analysis.clusters import FEWEST, ClusterContrast, cluster_contrast_table, too_few
+from interp.analysis.corrections import holm
+from interp.analysis.mixed.logistic import mixed_logistic_table
+from interp.analysis.ratio_table import ratio_table
+from interp.analysis.spearman import spearman_table
+from interp_experiments.rulebreakers.answer_tables import (
+    CLUSTER,
+    WEIGHT,
+    accuracy,
+    every_model,
+    finding_words,
+    papers_test,
+)
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.scaffold import published_table
+
+
+def model_level(
+    accuracy: pd.DataFrame, ratios: pd.DataFrame, familiarity: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per model: accuracies, score ratios and mean familiarity.
+
+    Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
+    {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
+    {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
+    ratio of sums, all as in `interp.analysis.ratio_table`; familiarity: mean over cities; pairs.
+
+    Args:
+        accuracy: `interp.analysis.accuracy.accuracy_by` without factors.
+        ratios: `interp.analysis.ratio_table.ratio_table`.
+        familiarity: model and familiarity, one row per city.
+    """
+    by_measure = accuracy.pivot(index="model", columns="measure")
+    table = by_measure["accuracy"][accuracy["measure"].unique()].add_suffix("_accuracy")
+    for end in ("low", "high"):
+        table[f"paired_{end}"] = by_measure[end]["paired"]
+    for kind, columns in _RATIO_COLUMNS.items():
+        rows = ratios[ratios["ratio"] == kind].set_index(["method", "model"])
+        for method in ratios["method"].unique():
+            names = {name: column.format(method) for name, column in columns.items()}
+            table = table.join(rows.loc[method, list(names)].rename(columns=names))
+    table = table.join(familiarity.groupby("model")["familiarity"].mean())
+    table["pairs"] = by_measure["pairs"]["paired"]
+    ordered: pd.DataFrame = table.loc[accuracy["model"].unique()].reset_index()
+    return ordered.rename_axis(columns=None)
+
+
+_RATIO_COLUMNS = {
+    "ratio": {
+        "geometric": "{}_geometric",
+        "geometric_low": "{}_geometric_low",
+        "geometric_high": "{}_geometric_high",
+        "mean": "{}_ratio",
+        "sd": "{}_sd",
+        "largest_share": "{}_largest_share",
+    },
+    "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
+}
+"""For each kind of ratio, columns of the ratio table to columns of this table."""
+
+
+RATIOS = ("gradient_geometric", "attention_geometric")
+"""Columns of the attribution table whose correlation with accuracy is computed over models."""
+
+
+def attribution(results: Results) -> pd.DataFrame:
+    """Score ratios next to accuracy and mean familiarity, one row per model (Tables 2 and 3)."""
+    return model_level(accuracy(results), ratios(results), results.cities())
+
+
+def ratios(results: Results) -> pd.DataFrame:
+    """Robust summaries of score ratios, one row per model, method and ratio."""
+    return ratio_table(results.ratios, results.prompts, cluster=CLUSTER)
+
+
+def model_correlations(results: Results) -> pd.DataFrame:
+    """Spearman's correlations with paired accuracy across models.
+
+    Score ratios are geometric means: no single prompt decides their order.
+    """
+    pairs = [(name, "paired_accuracy") for name in (*RATIOS, "familiarity")]
+    return holm(spearman_table(attribution(results), pairs=pairs), family="across models")
+
+
+def published_tables() -> pd.DataFrame:
+    """The paper's Tables 2 and 3; which column is which method is inferred from Section 6."""
+    return published_table("interp_experiments.rulebreakers", "published_tables.csv")
+
+
+def measured_and_published(results: Results) -> pd.DataFrame:
+    """Measured and published figures of the study's models that the paper also measured."""
+    measured = attribution(results)
+    # The paper gives names without their owners: microsoft/Phi-3-mini-128k-instruct is its
+    # Phi-3-mini-128k-instruct. An organism is never one of them.
+    names = measured["model"].str.rpartition("/")[2]
+    measured["model"] = names.where(~measured["model"].str.startswith("organism/"))
+    columns = [column for column in published_tables().columns if column != "model"]
+    return published_difference(
+        measured.dropna(subset="model"), published_tables(), key="model", columns=columns
+    )
+
+
+def published_difference(
+    measured: pd.DataFrame, published: pd.DataFrame, *, key: str, columns: Sequence[str]
+) -> pd.DataFrame:
+    """One row for each row that both tables have, and each column compared.
+
+    Columns are `key`, quantity (the column's name), measured, published, and difference: measured
+    minus published, in the column's own unit, undefined if either is. A column that a table lacks
+    is undefined there.
+
+    Args:
+        measured: one row for each value of `key`.
+        published: likewise.
+        key: the column that names a row in both, such as "model".
+        columns: the columns to compare.
+    """
+    long = (
+        table.reindex(columns=[key, *columns])
+        .assign(order=range(len(table)))
+        .melt(id_vars=[key, "order"], var_name="quantity", value_name=name)
+        for table, name in ((measured, "measured"), (published, "published"))
+    )
+    ours, theirs = long
+    both = ours.merge(
+        theirs.drop(columns="order"), on=[key, "quantity"], validate="one_to_one", sort=False
+    )
+    both = both.sort_values("order", kind="stable", ignore_index=True).drop(columns="order")
+    values = both[["measured", "published"]].astype(float)
+    return both.assign(**values, difference=values["measured"] - values["published"])
+
+
+ALL = "all"
+"""The comparison that is tested: all cities, by the first token of the country, as in the paper."""
+
+
+def familiarity(results: Results) -> pd.DataFrame:
+    """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
+
+    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
+    over cities: a city has one familiarity, however many of its prompts were asked
+    (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
+    the paper defines familiarity: one test a model. The others only describe how robust it is, and
+    have neither p nor finding, since they would be the same test again: the cities whose country
+    shares its first token with no other, where there are any, and all cities by the probability of
+    the country's whole name.
+
+    The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
+    of its pairs of prompts, and rejects most true hypotheses of no difference.
+    """
+    pairs = results.pairs()
+    pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
+    tested = _compared(results, pairs, "familiarity")
+    table = holm(tested.assign(cities=ALL), family="familiarity")
+    words = finding_words(table, more="recognized more familiar", less="recognized less familiar")
+    described = [
+        _compared(results, chosen, value).assign(cities=name, finding="", p=np.nan)
+        for name, chosen, value in (
+            ("own first token", pairs[pairs["shared_with"] == 0], "familiarity"),
+            ("all, by P(whole name)", pairs, "whole_name"),
+        )
+        if len(chosen)
+    ]
+    table = pd.concat([table.assign(finding=words), *described], ignore_index=True)
+    first = ["model", "cities", "finding", "difference", "low", "high", "p", "p_holm"]
+    return table[[*first, *table.columns.drop(first)]]
+
+
+def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Recognized against failed pairs by one measure of familiarity, and the paper's test of it."""
+    groups = ("recognized", "failed")
+    table = cluster_contrast_table(
+        pairs, value=value, group="group", groups=groups, cluster=CLUSTER, weight=WEIGHT
+    )
+    table = every_model(table, results, ClusterContrast).drop(columns=["group_a", "group_b"])
+    names = {
+        f"{column}_{letter}": f"{column}_{group}"
+        for column in ("mean", "low", "high", "clusters", "trials")
+        for letter, group in zip("ab", groups, strict=True)
+    }
+    paper = papers_test(pairs, value=value, group="group", groups=groups)
+    return table.rename(columns=names).merge(paper, on="model", how="left")
+
+
+def city_familiarity(results: Results) -> pd.DataFrame:
+    """One row per model, city and group ("recognized", "failed"): familiarity, pairs."""
+    pairs = results.pairs()
+    pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
+    grouped = pairs.groupby(["model", "entity_pair", "group"], sort=False)["familiarity"]
+    return grouped.agg(familiarity="first", pairs="size").reset_index()
+
+
+def shared_first_tokens(results: Results) -> pd.DataFrame:
+    """How many countries (answers) share their first token (sharing), one row per model."""
+    cities = results.cities()
+    answers = cities.assign(shared=cities["shared_with"] > 0)
+    grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
+    return grouped.agg(answers="size", sharing="sum").reset_index()
+
+
+def prompt_level(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    ratios: pd.DataFrame,
+    familiarity: pd.DataFrame,
+    *,
+    key: str,
+    keep: Sequence[str] = (),
+) -> pd.DataFrame:
+    """One row per model, prompt and method.
+
+    Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, those to keep,
+    familiarity.
+
+    Args:
+        answers: rows of the answers table.
+        prompts: the prompts table.
+        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        familiarity: model, `key` and familiarity (a probability), one row each.
+        key: the prompts' column that names their entity pair. It must be the same on both sides of
+            a pair of prompts: if one entity is swapped, it is the other.
+        keep: further columns of the prompts, such as the phrasing.
+    """
+    columns = list(dict.fromkeys(["prompt_id", key, *keep]))
+    shown = ratios[["model", "prompt_id", "method", "ratio", "ratio_unnormalized"]]
+    answered = answers[["model", "prompt_id"]].assign(correct=is_correct(answers))
+    return (
+        shown.merge(answered, on=["model", "prompt_id"], validate="many_to_one")
+        .merge(prompts[columns], on="prompt_id", validate="many_to_one")
+        .merge(
+            familiarity[["model", key, "familiarity"]],
+            on=["model", key],
+            how="left",
+            validate="many_to_one",
+        )
+    )
+
+
+PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
+"""The mean score ratio of an entity pair over its prompts, a prompt's deviation from it, and how
+familiar the entity pair is: what correlates with the first need not correlate with the second."""
+
+FACTORS = ("rule", "phrasing", "verb")
+"""What the predictors are adjusted for. The entity group follows from the verb. If they separate
+the outcomes, the last is left out until there is an estimate: few entity pairs share a verb."""
+
+FAMILY = "across prompts, predictors of all models and methods"
+
+
+def prompt_models(results: Results) -> pd.DataFrame:
+    """One row per model, method and predictor: what correlates with answering rulebreakers right.
+
+    Each model and method has a mixed-effects logistic regression with random intercepts for entity
+    pairs, or, if the entity pair alone decides nearly every outcome, a quasi-binomial regression
+    over entity pairs (`interp.analysis.mixed.logistic`; `fitted` says which). Prompts with a rule,
+    verb or phrasing whose answers are all the same say nothing about the predictors and are left
+    out; `left_out` counts them. Estimates are log-odds per standard deviation of the predictor;
+    predictors that belong to entity pairs have degrees of freedom (`df`) over them. With fewer than
+    ten entity pairs nothing is tested.
+    """
+    groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
+    tables = [_fitted(rows) for _, rows in groups]
+    if not tables:
+        return pd.DataFrame(columns=["model", "method", "term", "fitted"])
+    whole = pd.concat(tables, ignore_index=True)
+    shown = whole[whole["term"].isin(PREDICTORS)].reset_index(drop=True)
+    return holm(shown, family=FAMILY)
+
+
+def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The regression of one model and method, adjusted for as many factors as have an estimate."""
+    for count in range(len(FACTORS), -1, -1):
+        used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
+        varying = [name for name in FACTORS[:count] if used[name].nunique() > 1]
+        table = mixed_logistic_table(
+            used if len(used) else rows,
+            outcome="correct",
+            terms=[*PREDICTORS, *varying],
+            groups=[CLUSTER],
+            by=["model", "method"],
+        )
+        if table["estimate"].notna().any():
+            break
+    if (entities := used[CLUSTER].nunique()) < FEWEST and table["p"].notna().any():
+        table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
+    left_out = len(rows) - len(used)
+    return table.assign(left_out=left_out, adjusted_for=", ".join(varying))
+
+
+def without_constant_levels(
+    rows: pd.DataFrame, *, outcome: str, factors: Sequence[str]
+) -> pd.DataFrame:
+    """The rows whose levels of all factors have both outcomes.
+
+    Any other level has an infinite effect, which alone explains its rows. Leaving a level out may
+    leave another one with a single outcome, so this is repeated.
+    """
+    while True:
+        kept = pd.Series(True, index=rows.index)
+        for factor in factors:
+            kept &= rows.groupby(factor, observed=True)[outcome].transform("nunique") > 1
+        if kept.all():
+            return rows
+        rows = rows[kept]
+
+
+def _rows(results: Results) -> pd.DataFrame:
+    """One row per model, method and rulebreaker, with its predictors and factors."""
+    rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
+    ids = rulebreakers["prompt_id"]
+    rows = prompt_level(
+        results.answers[results.answers["prompt_id"].isin(ids)],
+        rulebreakers,
+        results.ratios[results.ratios["prompt_id"].isin(ids)],
+        results.familiarity,
+        key=CLUSTER,
+        keep=list(FACTORS),
+    ).dropna(subset=["ratio", "familiarity"])
+    mean = rows.groupby(["model", "method", CLUSTER])["ratio"].transform("mean")
+    return rows.assign(ratio_of_entity=mean, ratio_within_entity=rows["ratio"] - mean)

@@ -1,1 +1,0 @@
-"""The sections of the report of RULEBREAKERS, one per file, in the order of `study.py`."""

@@ -1,0 +1,81 @@
+"""What the studies of papers share: the frame of the page, published numbers, and order."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from interp.report.page import Report, Section
+from interp.report.prompts_table import prompts_item
+from interp.studies.folder import StudyFolder
+
+
+def paper_report(
+    folder: StudyFolder,
+    *,
+    title: str,
+    text: str,
+    findings: Section,
+    sections: Sequence[Section],
+    prompts: pd.DataFrame,
+    answers: pd.DataFrame,
+    names: Mapping[str, str],
+    paper: str,
+    answer: str | None = None,
+    about_prompts: str = "",
+    problems: Sequence[str] = (),
+) -> Report:
+    """The page of a study that repeats a paper's: findings first, prompts last.
+
+    Args:
+        folder: what the study has on disk; its record and what it lacks go on the page.
+        title: of the page.
+        text: how to read its numbers.
+        findings: what was found.
+        sections: everything between findings and prompts.
+        prompts: the prompts table.
+        answers: the answers table: what each model answered.
+        names: words of the page with their meanings.
+        paper: what to cite.
+        answer: the findings in short, which the command prints too; all of them if None.
+        about_prompts: which prompts these are, where the page has others.
+        problems: what else is missing, one line each.
+    """
+    asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
+    return Report(
+        title=title,
+        text=text,
+        sections=(findings, *sections, asked),
+        answer=findings.text if answer is None else answer,
+        names=names,
+        paper=paper,
+        record=folder.provenance(),
+        problems=(*folder.problems(), *problems),
+    )
+
+
+def published_table(package: str, file: str) -> pd.DataFrame:
+    """A paper's numbers, from the folder data/ of a study's package."""
+    return pd.read_csv(str(files(package) / "data" / file))
+
+
+def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Both tables, one below the other; `source`, after `model`, says which is which."""
+    both = pd.concat(
+        [measured.assign(source="measured"), published.assign(source="published")],
+        ignore_index=True,
+    )
+    return both[["model", "source", *both.columns.drop(["model", "source"])]]
+
+
+def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Rows by the place of each column's value in its list, first column first; others last.
+
+    Rows whose places are the same keep their order, and all keep their index.
+    """
+    places = [
+        rows[name].map({value: place for place, value in enumerate(values)}).fillna(len(values))
+        for name, values in order.items()
+    ]
+    return rows.iloc[np.lexsort(places[::-1])] if places else rows

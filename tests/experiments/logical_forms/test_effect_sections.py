@@ -1,0 +1,37 @@
+"""Sections on contrasts and mixed models, also where there is no model to fit."""
+
+import pandas as pd
+import pytest
+
+from interp.report.page import Report, write_report
+from interp_experiments.logical_forms.effect_sections import adjusted_section, mixed_model
+from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
+
+
+def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
+    section = adjusted_section(results)
+    assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
+    page = write_report(Report("made up", "", (section,)), tmp_path)
+    assert "Intercept and slope of perplexity of each model" in page.read_text(encoding="utf-8")
+    slopes = pd.read_csv(tmp_path / "tables" / "slopes.csv")
+    # Drawn around -0.03 with a standard deviation of 0.01.
+    assert (slopes["relative_perplexity"] < 0).all()
+    one = results.scores["questions"]
+    single = with_vocabulary({"questions": one[one["model"] == "model 0"]})
+    names = [item.name for item in adjusted_section(single).items]
+    assert "figure4_slopes" not in names
+    assert "adjusted_means" in names
+
+
+def test_one_model_falls_back_and_says_so():
+    rows = made_up(1)
+    found = mixed_model(rows, "soft_accuracy")
+    assert not isinstance(found, str)
+    assert "least squares" in found.fit["note"][0]
+    assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
+
+
+def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
+    rows = made_up(1)
+    why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
+    assert "modality is box in every row" in str(why)

@@ -1,0 +1,153 @@
+import random
+import re
+from itertools import product
+
+import pytest
+
+from interp.errors import UserError
+from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, joined, sentence
+from interp_experiments.robustlr.published import sentence_of, theory_of
+from tests.experiments.robustlr.random_theories import random_theory
+
+
+def is_(word, name):
+    return Literal(Predicate(word, name))
+
+
+TALL, SMART = is_("tall", "Charlie"), is_("smart", "Charlie")
+KIND, ROUND = is_("kind", "Gary"), is_("round", "Charlie")
+BROTHER = Literal(Predicate("brother", "Erin", "Gary"))
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (TALL, "Charlie is tall."),
+        (BROTHER.negated, "Erin is not the brother of Gary."),
+        (Literal(BROTHER.predicate, inverted=True), "The brother of Gary is Erin."),
+        (Literal(BROTHER.predicate, False, inverted=True), "The brother of Gary is not Erin."),
+        (
+            Rule((TALL, SMART), (KIND,), "or"),
+            "If Charlie is tall or smart, then Gary is kind.",
+        ),
+        (Rule((KIND,), (ROUND,), style=2), "Charlie is round if Gary is kind."),
+        (
+            Rule((TALL, ROUND), (is_("kind", "Erin"),), style=3),
+            "Erin is kind, if Charlie is tall and round.",
+        ),
+        (
+            Rule((TALL, SMART.negated), (KIND, BROTHER), style=1),
+            "If Charlie is tall and not smart then Gary is kind and Erin is the brother of Gary.",
+        ),
+        (
+            Rule((TALL.negated, SMART), (KIND.negated, is_("bold", "Gary").negated), style=1),
+            "If Charlie is not tall and is smart then Gary is not kind and is not bold.",
+        ),
+        (
+            Rule((TALL.negated, SMART, ROUND), (KIND,), "or", style=2),
+            "Gary is kind if Charlie is not tall or is smart or round.",
+        ),
+        (
+            Rule((KIND,), (Literal(BROTHER.predicate, inverted=True),), style=2),
+            "The brother of Gary is Erin if Gary is kind.",
+        ),
+    ],
+)
+def test_sentences_by_hand(told, expected):
+    assert sentence(told) == expected
+    assert sentence_of(expected) == told
+
+
+def test_every_theory_is_read_back_with_its_wording():
+    rng = random.Random(4)
+    for _ in range(300):
+        theory, _ = random_theory(rng)
+        words = [sentence(told) for told in theory.sentences]
+        # A rule of one literal in its body says "and" as well as "or".
+        read = theory_of(" ".join(words))
+        assert [sentence(told) for told in read.sentences] == words
+        assert read.facts == theory.facts
+        assert [(r.body, r.head) for r in read.rules] == [(r.body, r.head) for r in theory.rules]
+        for ours, theirs in zip(read.rules, theory.rules, strict=True):
+            assert ours.operator == theirs.operator or len(theirs.body) == 1
+
+
+def by_a_wide_reader(side, operator, true):
+    """What one side of a rule says, to whom "not" denies everything up to the next "is".
+
+    `true` holds the atoms that are so: (subject, adjective), or (somebody, "the sister of X").
+    """
+    combine = {"and": all, "or": any}[operator]
+    clauses, subject = [], ""
+    for part in side.split(f" {operator} "):
+        if "is" in part.split():
+            named, said = re.fullmatch(r"(.*?) ?\bis (.*)", part).groups()
+            subject = named or subject
+            clauses.append((subject, [said]))
+        else:
+            clauses[-1][1].append(part)
+
+    def value(subject, said):
+        if said[0].startswith("not "):
+            return not value(subject, [said[0].removeprefix("not "), *said[1:]])
+        first = (subject, said[0]) in true or (said[0], subject) in true
+        return combine([first, value(subject, said[1:])]) if said[1:] else first
+
+    return combine([value(*each) for each in clauses])
+
+
+def test_a_negation_has_one_reading():
+    rng, shared = random.Random(5), 0
+    for _ in range(300):
+        theory, _ = random_theory(rng)
+        sides = [(r.body, r.operator) for r in theory.rules] + [
+            (r.head, "and") for r in theory.rules
+        ]
+        for literals, operator in sides:
+            words = joined(literals, operator)
+            shared += bool(re.search(" (and|or) is ", words))
+            for values in product((True, False), repeat=len(literals)):
+                so = {one.predicate: value for one, value in zip(literals, values, strict=True)}
+                true = {
+                    (one.subject, f"the {one.word} of {one.object}" if one.object else one.word)
+                    for one, value in so.items()
+                    if value
+                }
+                said = [so[one.predicate] is one.positive for one in literals]
+                expected = all(said) if operator == "and" else any(said)
+                assert by_a_wide_reader(words, operator, true) is expected, words
+    assert shared > 30
+
+
+def test_the_authors_wording_is_read_too():
+    """Their data may share the subject behind a negation, with labels that deny one adjective."""
+    read = sentence_of("If Charlie is not tall and smart, then Gary is kind.")
+    assert read == Rule((TALL.negated, SMART), (KIND,))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Charlie likes Gary.", "'Charlie likes Gary' is unknown to the language"),
+        ("Charlie is tall", "ends in a full stop"),
+        ("If Charlie is tall then Gary is kind or round.", "no disjunction in what follows"),
+        ("If Charlie is tall and kind or round then Gary is kind.", "'and' alone or by 'or' alone"),
+        ("If Charlie is tall.", "unknown to the language"),
+        ("Charlie is the brother of.", "unknown to the language"),
+        ("Charlie is " + "very " * 100 + "tall.", r"unknown to the language"),
+    ],
+)
+def test_other_sentences_are_refused(words, expected):
+    with pytest.raises(UserError, match=expected) as refused:
+        theory_of(words)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_context_without_a_sentence_is_refused():
+    with pytest.raises(UserError, match="the context is empty"):
+        theory_of("  ")
+
+
+def test_facts_come_before_rules():
+    rule = "If Charlie is tall then Gary is kind."
+    assert theory_of(f"{rule} Charlie is tall.") == Theory((TALL,), (Rule((TALL,), (KIND,)),))

@@ -1,0 +1,133 @@
+"""Scores against scikit-learn and by hand; constant guesses against the reference."""
+
+import random
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score
+
+from interp_experiments.robustlr.evaluation_sets import GroupMaker
+from interp_experiments.robustlr.language import LABELS
+from interp_experiments.robustlr.results import (
+    BASELINES,
+    score_table,
+    theory_scores,
+    weighted_f1,
+    with_baselines,
+)
+from interp_experiments.robustlr.sampling import Words
+
+
+def made_up(theories=40, seed=0):
+    rng = random.Random(seed)
+    rows = [
+        {
+            "model": model,
+            "prompt_id": f"{number}/{member}",
+            "pair_id": f"theory {number}",
+            "set": ("C-CS", "D-CS")[number % 2],
+            "group": "base" if member == 0 else "conj",
+            "base_label": ("True", "False")[number % 2],
+            "gold": LABELS[(number + member * 7) % 3],
+            "answer": rng.choice([*LABELS, ""]),
+        }
+        for model in ("one", "other")
+        for number in range(theories)
+        for member in range(2 + number % 6)
+    ]
+    rng.shuffle(rows)
+    return pd.DataFrame(rows)
+
+
+def by_sklearn(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return f1_score(rows["gold"], rows["answer"], average="weighted", zero_division=0)
+
+
+@pytest.mark.parametrize("by", [["model"], ["model", "set", "group"], ["model", "gold"]])
+def test_the_f1_of_every_theory_is_scikit_learns(by):
+    rows = made_up()
+    found = theory_scores(rows, by).set_index([*by, "pair_id"])
+    assert len(found) > 70
+    for key, members in rows.groupby([*by, "pair_id"]):
+        assert found.loc[key, "f1"] == pytest.approx(by_sklearn(members))
+        assert found.loc[key, "consistent"] == (members["gold"] == members["answer"]).all()
+
+
+def test_a_theory_by_hand():
+    gold = ["True", "Unknown", "Unknown", "False"]
+    answer = ["True", "True", "Unknown", ""]
+    # True: 2/3, of one; Unknown: 2/3, of two; False: 0.
+    expected = (1 * 2 / 3 + 2 * 2 / 3) / 4
+    assert weighted_f1(gold, answer, np.zeros(4, dtype=int))[0] == pytest.approx(expected)
+
+
+def test_the_table_is_the_mean_over_theories_and_the_authors_rounds_first():
+    rows = made_up()
+    table = score_table(rows, ["model", "set"]).set_index(["model", "set"])
+    for key, members in rows.groupby(["model", "set"]):
+        each = [by_sklearn(theory) for _, theory in members.groupby("pair_id")]
+        row = table.loc[key]
+        assert row["f1"] == pytest.approx(np.mean(each))
+        assert row["f1_rounded"] == np.round(np.mean(np.round(each, 2)), 2)
+        assert row["theories"] == len(each)
+        assert row["f1_low"] < row["f1"] < row["f1_high"]
+
+
+def test_intervals_hold_the_mean_at_least_as_often_as_they_say():
+    """Theories of two instances, answered at random by 300 models: the mean is enumerated."""
+    gold, choices = ("True", "Unknown"), ("True", "True", "Unknown", "")
+    pairs = [(one, other) for one in choices for other in choices]
+    each = [by_sklearn(pd.DataFrame({"gold": gold, "answer": pair})) for pair in pairs]
+    rng = random.Random(0)
+    drawn = [(f"m{m}", f"t{t}", rng.choice(pairs)) for m in range(300) for t in range(60)]
+    rows = pd.DataFrame(
+        [
+            {"model": model, "pair_id": theory, "gold": right, "answer": answer}
+            for model, theory, pair in drawn
+            for right, answer in zip(gold, pair, strict=True)
+        ]
+    )
+    table = score_table(rows, ["model"])
+    held = table["f1_low"].le(np.mean(each)) & table["f1_high"].ge(np.mean(each))
+    assert len(table) == 300
+    assert 0.94 < held.mean() <= 1
+
+
+REFERENCE = {
+    "C-CS": {"always the base's label": 0.1270, "always Unknown": 0.4156},
+    "D-CS": {"always the base's label": 0.2571, "always Unknown": 0.1270},
+    "N-CS": {"always the base's label": 0.1000, "always Unknown": 0.3333},
+}
+NEGATED = {"C-CS": 0.0357, "D-CS": 0.1270, "N-CS": 0.1000}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_constant_guesses_score_as_the_reference_says(name):
+    maker = GroupMaker(name, 0, Words.of("real"), distractors=False)
+    rows = pd.DataFrame(
+        [
+            {
+                "model": "m",
+                "prompt_id": one.id,
+                "pair_id": one.theory_id,
+                "base_label": one.base_label.value,
+                "gold": one.label.value,
+                "answer": one.label.value,
+            }
+            for index in range(4)
+            for one in maker.group(index)
+        ]
+    )
+    table = score_table(with_baselines(rows), ["source", "model"]).set_index("model")
+    assert list(table.index) == ["m", *BASELINES]
+    assert table.loc["m", ["f1", "consistency"]].tolist() == [1.0, 1.0]
+    expected = {**REFERENCE[name], "always the base's negated": NEGATED[name]}
+    for guess, f1 in expected.items():
+        assert table.loc[guess, "f1"] == pytest.approx(f1, abs=5e-5)
+    mean = table.loc[["always True", "always False"], "f1"].mean()
+    halves = [expected["always the base's label"], expected["always the base's negated"]]
+    assert mean == pytest.approx(np.mean(halves), abs=5e-5)

@@ -1,0 +1,68 @@
+import pandas as pd
+import pytest
+
+from interp.training.folder import RECORD, training_of
+from interp_experiments.robustlr import figures
+from interp_experiments.robustlr.tables import size_table, training_sizes
+from tests.support.training import write_training
+
+
+def trained(folder, *, theories, train_set="All", finished="now"):
+    options = {"theories": theories, "train_set": train_set}
+    return write_training(
+        folder, task="robustlr", options=options, model="small-encoder", finished=finished
+    )
+
+
+@pytest.fixture
+def models(tmp_path):
+    return [
+        trained(tmp_path / "much", theories=50),
+        trained(tmp_path / "little", theories=10),
+        trained(tmp_path / "alone", theories=10, train_set="NOT"),
+        trained(tmp_path / "unfinished", theories=70, finished=None),
+        "organism/llama-shallow",
+        "org/name-on-the-hub",
+    ]
+
+
+def rows_of(models):
+    return pd.DataFrame(
+        [
+            {
+                "model": model,
+                "set": name,
+                "pair_id": f"{name} {theory}",
+                "gold": "True",
+                "answer": "True" if model.endswith("much") or theory else "False",
+            }
+            for model in models
+            for name in ("C-CS", "D-CS", "C-ES")
+            for theory in range(2)
+        ]
+    )
+
+
+def test_models_that_began_alike_are_compared_by_what_they_learned(models):
+    sizes = training_sizes(models)
+    assert sizes["model"].tolist() == models[:3]
+    assert sizes["statements"].tolist() == [300, 60, 60]
+    table = size_table(rows_of(models), sizes)
+    found = table.set_index(["sets", "statements"])[["f1", "theories"]]
+    assert found.loc[("contrast", 60)].tolist() == [0.5, 4]
+    assert found.loc[("equivalence", 60)].tolist() == [0.5, 2]
+    assert found.loc[("contrast", 300)].tolist() == [1, 4]
+    assert len(found) == 4
+    ax = figures.sizes(table)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["60", "300"]
+
+
+def test_one_size_is_no_comparison(models):
+    sizes = training_sizes(models[1:])
+    assert size_table(rows_of(models[1:]), sizes).empty
+
+
+def test_a_record_that_cannot_be_read_says_nothing(tmp_path):
+    model = trained(tmp_path / "damaged", theories=5)
+    (tmp_path / "damaged" / RECORD).write_text('{"training": 3')
+    assert training_of(model) is None

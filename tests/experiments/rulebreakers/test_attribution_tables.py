@@ -1,0 +1,285 @@
+"""Score ratios and familiarity: data set and sample, published figures, cities, prompts."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from benchmarks.controls.tables import NOTHING, rulebreakers
+from interp.analysis.accuracy import accuracy_by
+from interp.analysis.attribution_table import attribution_table
+from interp.analysis.ratio_table import ratio_table
+from interp.prompts.systems import load_prompts
+from interp.runs.folder import RunFolder
+from interp_experiments.rulebreakers.attribution_tables import (
+    attribution,
+    familiarity,
+    model_correlations,
+    model_level,
+    prompt_models,
+    published_difference,
+    shared_first_tokens,
+    without_constant_levels,
+)
+from interp_experiments.rulebreakers.entity_tables import entities
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+
+GEOGRAPHICAL = 10_980 / 12_800
+"""Share of the data set."""
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """A model that recognizes exactly the geographical pairs, whose ratios are 2 there, else 8."""
+    prompts = load_prompts("rulebreakers", limit=480).to_frame()
+    geographical = prompts["entity_group"] == "geographical"
+    ids = {"model": "m", "prompt_id": prompts["prompt_id"]}
+    answers = pd.DataFrame({**ids, "correct": geographical})
+    ratios = pd.DataFrame(
+        {
+            **ids,
+            "method": "attention",
+            "target": "predicted",
+            "ratio": np.where(geographical, 2.0, 8.0),
+        }
+    )
+    return prompts, answers, ratios.assign(ratio_unnormalized=ratios["ratio"])
+
+
+def test_the_sample_is_another_mixture_than_the_data_set(measured):
+    prompts, *_ = measured
+    assert (prompts["entity_group"] == "geographical").mean() < 0.6
+
+
+def test_overall_numbers_are_those_of_the_data_set(measured):
+    prompts, answers, ratios = measured
+    table = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
+    assert table["accuracy"].tolist() == pytest.approx([GEOGRAPHICAL] * 3)
+    summed = ratio_table(ratios, prompts, cluster="entity_b")
+    mean = 2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL)
+    assert summed["mean"].tolist() == pytest.approx([mean] * 2)
+    # The numbers compared with the published ones come from these two tables.
+    cities = pd.DataFrame({"model": ["m"], "familiarity": [0.5]})
+    (row,) = model_level(table, summed, cities).to_dict("records")
+    assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
+    assert row["attention_ratio"] == pytest.approx(mean)
+    assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
+
+
+def test_so_is_the_table_of_a_single_run(measured):
+    prompts, answers, ratios = measured
+    (row,) = attribution_table(ratios, answers, prompts).to_dict("records")
+    assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
+    assert row["attention_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
+
+
+MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})
+PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "sd": 0.1})
+
+
+def test_only_rows_of_both_are_compared_in_the_measured_order():
+    table = published_difference(MEASURED, PUBLISHED, key="model", columns=["ratio", "sd"])
+    assert list(table.columns) == ["model", "quantity", "measured", "published", "difference"]
+    assert table["model"].tolist() == ["b", "b", "a", "a"]
+    assert table["quantity"].tolist() == ["ratio", "sd", "ratio", "sd"]
+    assert table["published"].tolist() == [0.8, 0.1, 0.7, 0.1]
+    expected = [-0.3, np.nan, np.nan, np.nan]
+    assert table["difference"].tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_no_common_row_gives_no_row():
+    table = published_difference(MEASURED[:1], PUBLISHED, key="model", columns=["ratio"])
+    assert table.empty
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A simulated study: two cities are left out, whose familiarity differs from all others'."""
+    found = rulebreakers(np.random.default_rng(0), NOTHING, tmp_path)
+    left_out = found.prompts["entity_b"].unique()[:2]
+    odd = found.familiarity["entity_b"].isin(left_out)
+    other = found.familiarity["entity_group"] == "categorical"
+    return replace(
+        found,
+        prompts=found.prompts[~found.prompts["entity_b"].isin(left_out)],
+        unknown=pd.DataFrame({"entity_b": left_out, "excluded": True}),
+        familiarity=found.familiarity.assign(
+            familiarity=found.familiarity["familiarity"].mask(odd | other, 1.0),
+            shared_with=(odd | other).astype(int),
+        ),
+    )
+
+
+def kept(results):
+    table = results.familiarity
+    cities = table[table["entity_group"] == "geographical"]
+    return cities[~cities["entity_b"].isin(results.unknown["entity_b"])]
+
+
+def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
+    means = kept(results).groupby("model")["familiarity"].mean()
+    table = attribution(results).set_index("model")
+    assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
+    everything = results.familiarity.groupby("model")["familiarity"].mean()
+    assert (table["familiarity"] < everything - 0.1).all()
+    # Across models it is this mean that is ranked.
+    across = model_correlations(results).set_index("x")
+    assert across.loc["familiarity", "n"] == len(means)
+
+
+def test_shared_first_tokens_are_counted_among_the_cities_of_the_study(results):
+    table = shared_first_tokens(results).set_index("model")
+    countries = kept(results).groupby("model")["entity_a"].nunique()
+    assert table["answers"].to_dict() == countries.to_dict()
+    assert (table["sharing"] == 0).all()
+
+
+def test_comparisons_and_entity_pairs_have_the_same_cities(results):
+    compared = familiarity(results).query("cities == 'all'")
+    assert (compared["clusters"] == kept(results)["entity_b"].nunique()).all()
+    table = entities(results)
+    familiar = table[table["familiarity"].notna()]
+    assert set(familiar["entity_group"]) == {"geographical"}
+    assert familiar.groupby("model").size().tolist() == [kept(results)["entity_b"].nunique()] * 2
+
+
+def test_a_model_is_one_test_and_the_other_rows_describe(results):
+    """The same cities by the whole name are the same test again, which is not corrected for."""
+    table = familiarity(results)
+    tested = table["cities"] == "all"
+    assert table.loc[tested, "model"].tolist() == list(results.models)
+    assert (table.loc[tested, "family_size"] == table.loc[tested, "p"].notna().sum()).all()
+    smallest = table["p"].min()
+    assert table["p_holm"].min() == pytest.approx(min(smallest * len(results.models), 1))
+    assert table.loc[~tested, ["p", "p_holm", "family"]].isna().all(axis=None)
+    assert (table.loc[~tested, "finding"] == "").all()
+    described = table[table["cities"] == "all, by P(whole name)"]
+    assert described[["difference", "low", "high", "p_paper"]].notna().all(axis=None)
+
+
+def test_a_set_of_cities_without_any_is_no_row(results):
+    shared = replace(results, familiarity=results.familiarity.assign(shared_with=1))
+    assert set(familiarity(shared)["cities"]) == {"all", "all, by P(whole name)"}
+    alone = results.familiarity["entity_b"] == kept(results)["entity_b"].iloc[0]
+    few = replace(shared, familiarity=shared.familiarity.assign(shared_with=(~alone).astype(int)))
+    table = familiarity(few)
+    assert table.loc[table["cities"] == "own first token", "clusters"].tolist() == [1, 1]
+
+
+ENTITIES, EACH = 60, 20
+
+
+def simulated(*, between=0.0, within=0.0, spread=0.8, seed=0):
+    """Answers whose log-odds depend on an entity's mean ratio and on a prompt's deviation."""
+    rng = np.random.default_rng(seed)
+    entity = np.repeat(np.arange(ENTITIES), EACH)
+    prompts = pd.DataFrame(
+        {
+            "prompt_id": [f"p{number}" for number in range(len(entity))],
+            "side": "rulebreaker",
+            "entity_pair": [f"e{number}" for number in entity],
+            "rule": rng.choice(["mt", "ds"], len(entity)),
+            "verb": rng.choice(["be", "go"], len(entity)),
+            "phrasing": rng.choice(["yn", "tf"], len(entity)),
+        }
+    )
+    mean, deviation = rng.normal(size=ENTITIES)[entity], rng.normal(size=len(entity))
+    # The rule changes the ratio and the answer alike, which no model may take for an effect.
+    rule = prompts["rule"].eq("mt").to_numpy(dtype=float)
+    log_odds = between * mean + within * deviation + 1.5 * rule
+    log_odds += spread * rng.normal(size=ENTITIES)[entity]
+    ids = {"model": "m", "prompt_id": prompts["prompt_id"]}
+    correct = rng.random(len(entity)) < expit(log_odds - 0.75)
+    familiarity = pd.DataFrame(
+        {
+            "model": "m",
+            "entity_pair": [f"e{number}" for number in range(ENTITIES)],
+            "familiarity": rng.random(ENTITIES),
+        }
+    )
+    ratio = 3 + 0.3 * (mean + deviation) + 0.3 * rule
+    ratios = pd.DataFrame({**ids, "method": "attention", "ratio": ratio})
+    nothing = dict.fromkeys((field.name for field in fields(Results)), pd.DataFrame())
+    measured = {
+        "prompts": prompts,
+        "answers": pd.DataFrame({**ids, "correct": correct}),
+        "ratios": ratios.assign(ratio_unnormalized=ratio),
+        "familiarity": familiarity,
+    }
+    run = RunFolder.__new__(RunFolder)  # nothing is read from it
+    return Results(**{**nothing, "models": ("m",), "residuals": (), "example_run": run, **measured})
+
+
+def by_term(**effects):
+    return prompt_models(simulated(**effects)).set_index("term")
+
+
+@pytest.mark.parametrize("effects", [{"between": 1.0}, {"within": 1.0}])
+def test_effects_between_and_within_entities_are_told_apart(effects):
+    table = by_term(**effects)
+    (place,) = effects
+    found, other = ("ratio_of_entity", "ratio_within_entity")[:: 1 if place == "between" else -1]
+    assert table.loc[found, "low"] > 0.5
+    assert table.loc[found, "p_holm"] < 1e-4
+    assert table.loc[other, "low"] < 0 < table.loc[other, "high"]
+    assert table.loc["familiarity", "p"] > 0.05
+    assert table["fitted"].str.startswith("mixed logistic regression with random intercepts").all()
+    assert set(table["adjusted_for"]) == {"rule, phrasing, verb"}
+
+
+def test_entities_that_decide_every_answer_are_the_observations():
+    table = by_term(between=1.0, spread=60.0)
+    assert table["fitted"].str.startswith("quasi-binomial regression over levels of entity").all()
+    assert table.loc[["ratio_of_entity", "familiarity"], "estimate"].notna().all()
+    assert table.loc["ratio_within_entity", "note"].startswith("undefined: it varies within")
+
+
+def test_what_entities_decide_by_chance_is_found_as_often_as_chance_has_it():
+    """A regression over prompts takes the 20 of an entity for as many observations."""
+    found = [
+        by_term(spread=60.0, seed=seed)["p"][["ratio_of_entity", "familiarity"]]
+        for seed in range(12)
+    ]
+    assert (np.array(found, dtype=float) < 0.05).mean() <= 0.15
+
+
+def test_what_belongs_to_entities_is_tested_over_them():
+    table = by_term()
+    between = ["ratio_of_entity", "familiarity"]
+    # The intercept and these two tell entities apart; rule, verb and phrasing vary within each.
+    assert table.loc[between, "df"].tolist() == [ENTITIES - 3] * 2
+    assert np.isinf(table.loc["ratio_within_entity", "df"])
+
+
+def test_nothing_is_tested_below_ten_entities():
+    few = simulated()
+    nine = few.prompts["entity_pair"].isin([f"e{n}" for n in range(9)])
+    table = prompt_models(replace(few, prompts=few.prompts[nine]))
+    assert table["estimate"].notna().any()
+    assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
+    assert set(table["note"]) == {"not tested: there are 9 clusters, at least 10 needed"}
+
+
+def test_levels_of_a_single_outcome_are_left_out_until_none_is():
+    rows = pd.DataFrame(
+        {
+            "verb": ["a", "a", "b", "b", "b", "c"],
+            "rule": ["x", "x", "x", "y", "y", "x"],
+            "correct": [True, True, True, False, False, False],
+        }
+    )
+    # Verb c and rule y are always wrong, verb a always right; then verb b is right alone.
+    assert without_constant_levels(rows, outcome="correct", factors=("verb", "rule")).empty
+    assert without_constant_levels(rows, outcome="correct", factors=("verb",)).index.tolist() == [
+        2,
+        3,
+        4,
+    ]
+
+
+def test_nothing_measured_is_an_empty_table():
+    nothing = simulated()
+    assert prompt_models(replace(nothing, ratios=nothing.ratios[:0])).empty

@@ -1,0 +1,109 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.errors import UserError
+from interp.prompts.systems import load_facts
+from interp_experiments.packaged import packaged_rows
+from interp_experiments.rulebreakers import system as module
+from interp_experiments.rulebreakers.instances import entity_pairs, generate
+from interp_experiments.rulebreakers.system import published_groups, system
+from interp_experiments.rulebreakers.templates import CITIES
+
+
+def test_there_is_one_prompt_for_each_entity_pair():
+    facts = load_facts()
+    frame = facts.to_frame()
+    assert facts.sides == ("completion",)
+    assert frame["entity_b"].tolist() == [pair.entity_b for pair in entity_pairs()]
+    assert frame["entity_group"].value_counts().to_dict() == {
+        "geographical": 183,
+        "categorical": 91,
+    }
+    assert [prompt.answer.expected[0] for prompt in facts] == frame["entity_a"].tolist()
+
+
+def test_messages_are_those_of_the_paper():
+    messages = {prompt.factors["entity_b"]: prompt.text for prompt in load_facts()}
+    assert messages["Stockholm"] == "Complete the sentence: Stockholm is in"
+    assert messages["goose"] == "Complete the sentence: goose is a type of"
+
+
+def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
+    answers = {pair.entity_a for pair in entity_pairs()}
+    for file, column in (("aliases.csv", "alias"), ("lookalikes.csv", "name")):
+        rows = packaged_rows("interp_experiments.rulebreakers", file)
+        assert {row["entity_a"] for row in rows} <= answers
+        names = [(row["entity_a"], row[column]) for row in rows]
+        assert names == sorted(set(names), key=names.index)
+        assert all(all(row.values()) for row in rows)
+    assert (
+        not {
+            row["alias"] for row in packaged_rows("interp_experiments.rulebreakers", "aliases.csv")
+        }
+        & answers
+    )
+
+
+def test_a_name_that_holds_the_answer_is_listed_as_another():
+    by_city = {prompt.factors["entity_b"]: prompt for prompt in load_facts()}
+    assert "South Sudan" in by_city["Khartoum"].answer.excluded
+    assert "Mexico City" in by_city["Mexico City"].answer.excluded
+    assert by_city["Juba"].answer.excluded == ()
+
+
+def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
+    frame = system.dataset(seed=0).iloc[-400:]
+    file = tmp_path / "published.csv"
+    frame.to_csv(file, index=False)
+    facts = load_facts(data=str(file)).to_frame()
+    generated = [instance for instance in generate(0)[-400:] if not instance.label]
+    true = dict.fromkeys((instance.entity_a, instance.entity_b) for instance in generated)
+    assert list(zip(facts["entity_a"], facts["entity_b"], strict=True)) == list(true)
+    assert set(facts["entity_group"]) == {"categorical"}
+
+
+def test_two_answers_about_one_entity_are_reported_with_their_rows():
+    one = next(item for item in generate(0) if not item.label and item.category == CITIES)
+    other = replace(one, id="other_rb", entity_a="Atlantis")
+    located = [("data.csv row 2", one), ("data.csv row 4", one), ("data.csv row 9", other)]
+    expected = (
+        f"data.csv row 9: the fact about '{one.entity_b}' has the answer 'Atlantis', but "
+        f"'{one.entity_a}' in data.csv row 2; expected one answer for each entity B"
+    )
+    with pytest.raises(UserError, match=re.escape(expected)):
+        published_groups(located)
+
+
+def test_a_system_without_facts_is_named():
+    with pytest.raises(UserError, match="'pairs' has no facts to probe; expected"):
+        load_facts("pairs")
+
+
+PROMPTS = pd.DataFrame(
+    [
+        ["p", "mt", "Sweden", "Stockholm"],
+        ["q", "ds", "Sweden", "Stockholm"],
+        ["r", "mt", "Sweden", "Oslo"],
+    ],
+    columns=["prompt_id", "rule", "entity_a", "entity_b"],
+)
+
+
+def test_the_entity_that_premises_name_last_says_which_premise_is_read(monkeypatch):
+    entities = [
+        {"entity": "Stockholm", "log_odds": 2.0, "premise": "premise2"},
+        {"entity": "Sweden", "log_odds": -2.0, "premise": "premise1"},
+    ]
+    monkeypatch.setattr(module, "organism_names", lambda: ["organism/dose"])
+    monkeypatch.setattr(module, "organism_card", lambda name: {"entities": entities})
+    found = system.planted_probability("organism/dose", PROMPTS)
+    np.testing.assert_equal(found.loc[["p", "q", "r"]].tolist(), [1.0, 0.0, np.nan])
+
+
+def test_a_card_without_entities_and_any_other_model_have_nothing_planted():
+    assert system.planted_probability("organism/phi3-deep", PROMPTS) is None
+    assert system.planted_probability("org/model", PROMPTS) is None
