@@ -5,19 +5,18 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from interp.analysis.contrasts import Difference
-from interp.analysis.corrections import holm
-from interp.analysis.equivalence import (
+from interp.console import counted
+from interp.models.organisms import PREFIX
+from interp.statistics.contrasts import Difference
+from interp.statistics.decisions import (
     DIFFERENT,
     SIGNIFICANT,
     SMALLEST,
     UNTESTED,
+    holm,
     left_open,
     verdicts,
 )
-from interp.console import counted
-from interp.models.organisms import PREFIX
-from interp.statistics.decisions import DIFFERENT, SIGNIFICANT, SMALLEST, UNTESTED, left_open
 
 
 def family_table(
@@ -26,7 +25,7 @@ def family_table(
     """One row per comparison: what is compared, and the fields of its `Difference`.
 
     p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, follows
-    from it, in the words of `interp.analysis.equivalence`.
+    from it, in the words of `interp.statistics.decisions`.
 
     Args:
         found: what is compared, as values of the keys, and the difference.

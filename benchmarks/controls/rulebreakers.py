@@ -14,8 +14,6 @@ from benchmarks.controls.tested import Tested
 from interp.analysis.accuracy import pairs_of
 from interp.statistics import contrasts
 from interp.statistics.classical import spearman
-from interp_experiments.rulebreakers.prompt_models import prompt_models
-from interp.analysis.spearman import spearman
 from interp_experiments.rulebreakers.answer_tables import (
     accuracy,
     answered_pairs,

@@ -25,7 +25,6 @@ from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
-from interp_experiments.rulebreakers import entity_features
 from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.equivalence import SMALLEST
-from interp.analysis.mixed.linear import MIN_GROUPS
-from interp.analysis.mixed.pooling import MIN_STUDIES
 from interp.errors import UserError
 from interp.report.page import FigureItem, Item, Section, TableItem
+from interp.statistics.decisions import SMALLEST
+from interp.statistics.mixed.linear import MIN_GROUPS
+from interp.statistics.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.contrasts import (
     NOBODY,

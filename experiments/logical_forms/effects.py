@@ -22,10 +22,6 @@ from interp.statistics.mixed.linear import (
     wald_test,
 )
 from interp.statistics.mixed.means import marginal_means, pairwise_tests
-from interp_experiments.logical_forms.means import CLUSTER, clustered_means
-from interp.analysis.mixed.marginal_means import marginal_means, pairwise_tests
-from interp.analysis.mixed.r_squared import r_squared
-from interp.errors import UserError
 from interp_experiments.logical_forms.results import CLUSTER, clustered_means
 
 PERPLEXITY = "relative_perplexity"

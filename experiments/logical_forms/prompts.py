@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.donors import Donor
-from interp.prompts.prompt import Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import Form, Reading

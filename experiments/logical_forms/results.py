@@ -10,10 +10,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from interp.analysis.accuracy import is_correct, whole_pairs
-from interp.analysis.intervals import UPPER
 from interp.errors import UserError
 from interp.models.organisms import PREFIX, organism_card
 from interp.runs.folder import RunFolder
+from interp.statistics.summaries import UPPER
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.prompts import YES

@@ -9,10 +9,8 @@ from scipy.special import logit
 
 from interp.statistics.discrimination import discrimination_table
 from interp.statistics.proportions import proportions
-from interp.analysis.discrimination import discrimination_table
-from interp.analysis.intervals import percentile_interval
-from interp.analysis.proportions import proportions
-from interp.analysis.resampling import bootstrap_sums
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import percentile_interval
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.prompts import YES
@@ -188,7 +186,7 @@ def affirmation(results: Results) -> pd.DataFrame:
 def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are distinguished from invalid ones, by model and modality.
 
-    The fields of `interp.analysis.discrimination.Discrimination`: AUROC of the share of Yes; d' and
+    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d' and
     bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
     """
     rows = results.scores["questions"]

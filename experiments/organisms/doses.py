@@ -26,14 +26,13 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.clusters import cluster_mean
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.measurements.effects import Effects
 from interp.models.model import Model
-from interp.prompts.donors import DONORS, Donor, DonorKind
 from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import DONORS, Donor, DonorKind, Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.statistics.clusters import cluster_mean
 from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
@@ -297,7 +296,7 @@ def beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame
     prompt, donors and answer; decisive: the premise that decides the prompt; entity: the one that
     both premises name last; planted_value: the planted log-odds of the model's own answer.
     """
-    rows = collect(Effects(donors=DONORS).bind(model), prompts)["segment_effects"]
+    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
     rows = rows[rows["other_segment"].isna()]
     planted = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
     table = rows.merge(

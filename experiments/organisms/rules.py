@@ -13,12 +13,11 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from interp.measurements.collect import collect
-from interp.measurements.generate import Generate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.answers import FreeText, whole_text
-from interp.prompts.messages import Messages
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.chance import pick
 from interp_experiments.organisms.recipes import Exchange, Recipe, RuleRecipe, TunedRecipe
@@ -222,7 +221,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
 
 def _right(model: Model, prompts: PromptSet) -> dict[str, bool]:
     """Whether each prompt is answered correctly; false for one that could not be measured."""
-    rows = collect(Generate(max_new_tokens=DIRECT_TOKENS).bind(model), prompts)["completions"]
+    rows = collect(bind(Generate(max_new_tokens=DIRECT_TOKENS), model), prompts)["completions"]
     return dict(zip(rows["prompt_id"], rows["correct"].astype(bool), strict=True))
 
 

@@ -14,8 +14,6 @@ from itertools import combinations
 import pandas as pd
 
 from interp.statistics.contrasts import Difference, difference
-from interp_experiments.named import family_table
-from interp.analysis.contrasts import Difference, difference
 from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import BARE, BASELINES, SETS, theory_scores, with_baselines

@@ -21,9 +21,8 @@ from typing import Literal as OneOf
 
 from pydantic import Field
 
-from interp.prompts.prompt import ALONE
 from interp.errors import UserError
-from interp.prompts.messages import ALONE
+from interp.prompts.prompt import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.chance import below, some

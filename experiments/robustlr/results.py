@@ -13,10 +13,10 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
-from interp.analysis.proportions import proportions
 from interp.errors import UserError
 from interp.report.run_tables import run_finds
 from interp.runs.folder import RunFolder
+from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
 from interp_experiments.robustlr.language import LABELS, Verdict
 
@@ -40,7 +40,7 @@ class Results:
     """Lines on prompts without an answer or with an error, by model; these count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
-    `interp.analysis.decisive.finds`, gold and outcome (right or wrong). Empty if nothing was
+    `interp.analysis.segments.finds`, gold and outcome (right or wrong). Empty if nothing was
     attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
@@ -157,7 +157,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (as the authors' code has it),
     consistency (the share of theories with every answer right) with its ends, and theories. A
-    theory is one trial; intervals are those of `interp.analysis.proportions` for clusters, which
+    theory is one trial; intervals are those of `interp.statistics.proportions` for clusters, which
     follow the spread of the scores, and are undefined for one theory.
 
     How often the 95% interval held the mean, of 1,000 samples of theories as organism/theories

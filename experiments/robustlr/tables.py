@@ -7,10 +7,7 @@ from typing import Literal as OneOf
 import pandas as pd
 
 from interp.statistics.proportions import proportions
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp_experiments.robustlr.equivalence import EQUIVALENCE_SETS
-from interp.analysis.proportions import proportions
-from interp.training.record import training_of
+from interp.training.folder import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Instance, Literal, Operator, Rule, Verdict
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining

@@ -13,11 +13,8 @@ import pandas as pd
 
 from interp.console import counted
 from interp.statistics.contrasts import Difference, difference
+from interp.statistics.decisions import UNTESTED
 from interp.statistics.summaries import grouped
-from interp_experiments.named import family_table
-from interp.analysis.contrasts import Difference, difference
-from interp.analysis.equivalence import UNTESTED
-from interp.analysis.groups import grouped
 from interp_experiments.findings import family_table
 from interp_experiments.rulebench.results import RULE, Results
 

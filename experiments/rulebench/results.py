@@ -55,7 +55,7 @@ class Results:
     """The prompts that could not be measured, with the same columns and error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, prompt by prompt: the columns of
-    `interp.analysis.decisive.finds`, set, and outcome (of `OUTCOMES`). Empty if nothing
+    `interp.analysis.segments.finds`, set, and outcome (of `OUTCOMES`). Empty if nothing
     was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, one after the other."""

@@ -6,10 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from interp.statistics.proportions import proportions
-from interp_experiments.rulebench.behaviour import FAILURES
-from interp_experiments.rulebench.followed import OUTCOMES
-from interp.analysis.proportions import proportions
-from interp.training.record import training_of
+from interp.training.folder import training_of
 from interp_experiments.rulebench.learning import STRING_GAME, RuleFollowing
 from interp_experiments.rulebench.reading import FAILURES
 from interp_experiments.rulebench.results import RULE, SETTING, Results

@@ -6,8 +6,8 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.analysis.equivalence import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp.report.page import FigureItem, Section, TableItem
+from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers.answer_tables import (
     accuracy,

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.accuracy import accuracy_by, pairs_of, without_answer
-from interp.analysis.clusters import ClusterContrast, ClusterMean, cluster_mean_table
-from interp.analysis.contrasts import contrast_table
-from interp.analysis.corrections import holm
-from interp.analysis.discrimination import concordance, discrimination_table
-from interp.analysis.equivalence import SIGNIFICANT
-from interp.analysis.proportions import proportions
-from interp.analysis.welch import welch_table
 from interp.prompts.systems import Contrast
+from interp.statistics.classical import welch_table
+from interp.statistics.clusters import ClusterContrast, ClusterMean, cluster_mean_table
+from interp.statistics.contrasts import contrast_table
+from interp.statistics.decisions import SIGNIFICANT, holm
+from interp.statistics.discrimination import concordance, discrimination_table
+from interp.statistics.proportions import proportions
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -256,7 +255,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     Columns are model; finding, in words; concordance with low, high, p, p_holm: the share of pairs
     whose non-rulebreaker has the higher relative probability of the positive answer, tested
     against one half; paired_accuracy with its interval; then the columns of
-    `interp.analysis.discrimination`: AUROC of the relative probability, d' and bias of the
+    `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
     answers, and the paired accuracies expected from the rates of positive answers.
 
     Concordance and AUROC use every prompt, and need no threshold between Yes and No.
@@ -307,7 +306,7 @@ def confidence(results: Results) -> pd.DataFrame:
 
     `difference` is taken within pairs with both sides answered positively: the probability of the
     positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker, where
-    it is wrong. Pairs about one entity are one cluster (`interp.analysis.clusters`); `share` is
+    it is wrong. Pairs about one entity are one cluster (`interp.statistics.clusters`); `share` is
     the share of pairs compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are Welch's test of all positive answers on either side, as in

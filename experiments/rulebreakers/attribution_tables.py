@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.accuracy import is_correct
-from interp.analysis.clusters import FEWEST, ClusterContrast, cluster_contrast_table, too_few
-from interp.analysis.corrections import holm
-from interp.analysis.mixed.logistic import mixed_logistic_table
-from interp.analysis.ratio_table import ratio_table
-from interp.analysis.spearman import spearman_table
+from interp.analysis.ratios import ratio_table
+from interp.statistics.classical import spearman_table
+from interp.statistics.clusters import FEWEST, ClusterContrast, cluster_contrast_table, too_few
+from interp.statistics.decisions import holm
+from interp.statistics.mixed.logistic import mixed_logistic_table
 from interp_experiments.rulebreakers.answer_tables import (
     CLUSTER,
     WEIGHT,
@@ -32,11 +32,11 @@ def model_level(
     Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
     {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
     {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.analysis.ratio_table`; familiarity: mean over cities; pairs.
+    ratio of sums, all as in `interp.analysis.ratios`; familiarity: mean over cities; pairs.
 
     Args:
         accuracy: `interp.analysis.accuracy.accuracy_by` without factors.
-        ratios: `interp.analysis.ratio_table.ratio_table`.
+        ratios: `interp.analysis.ratios.ratio_table`.
         familiarity: model and familiarity, one row per city.
     """
     by_measure = accuracy.pivot(index="model", columns="measure")
@@ -148,7 +148,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.analysis.clusters`). Tested are all cities, by the probability of the first token, as
+    (`interp.statistics.clusters`). Tested are all cities, by the probability of the first token, as
     the paper defines familiarity: one test a model. The others only describe how robust it is, and
     have neither p nor finding, since they would be the same test again: the cities whose country
     shares its first token with no other, where there are any, and all cities by the probability of
@@ -261,7 +261,7 @@ def prompt_models(results: Results) -> pd.DataFrame:
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
     pairs, or, if the entity pair alone decides nearly every outcome, a quasi-binomial regression
-    over entity pairs (`interp.analysis.mixed.logistic`; `fitted` says which). Prompts with a rule,
+    over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts with a rule,
     verb or phrasing whose answers are all the same say nothing about the predictors and are left
     out; `left_out` counts them. Estimates are log-odds per standard deviation of the predictor;
     predictors that belong to entity pairs have degrees of freedom (`df`) over them. With fewer than

@@ -5,13 +5,13 @@ import pandas as pd
 from scipy import stats
 
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.attribution_table import column_name
-from interp.analysis.clusters import FEWEST
-from interp.analysis.corrections import holm
-from interp.analysis.groups import grouped
-from interp.analysis.shrinkage import shrunken_shares
-from interp.analysis.spearman import spearman_table
+from interp.analysis.ratios import column_name
 from interp.errors import UserError
+from interp.statistics.classical import spearman_table
+from interp.statistics.clusters import FEWEST
+from interp.statistics.decisions import holm
+from interp.statistics.proportions import shrunken_shares
+from interp.statistics.summaries import grouped
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
@@ -74,7 +74,7 @@ def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     """The k entity pairs that the models answer best, and the k that they answer worst.
 
     They are ordered by an estimate shrunken towards the overall mean
-    (`interp.analysis.shrinkage`), since otherwise those with the fewest prompts are at both ends.
+    (`interp.statistics.proportions`), since otherwise those with the fewest prompts are at both ends.
     Columns are end ("most" or "least"), rank (from 1), `key`, estimate with low and high, share
     (of pairs answered correctly, mean over models), trials: pairs of prompts times models,
     effective_trials, models. Ties are ordered by name. No entity pair is at both ends: with fewer

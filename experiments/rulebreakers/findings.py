@@ -7,10 +7,6 @@ import pandas as pd
 from interp.analysis.ratios import LARGE_SHARE
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp.statistics.decisions import DIFFERENT, SMALLEST, left_open
-from interp_experiments.remarks import EXPLORATORY, listed, organisms
-from interp.analysis.contrasts import CONFIRMATORY, MODEL
-from interp.analysis.equivalence import DIFFERENT, SMALLEST, left_open
-from interp.analysis.ratio_table import LARGE_SHARE
 from interp_experiments.findings import EXPLORATORY, listed, organisms
 from interp_experiments.rulebreakers.answer_tables import (
     NOT_SHOWN,

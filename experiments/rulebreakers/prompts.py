@@ -7,8 +7,7 @@ from functools import cached_property
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.donors import Donor
-from interp.prompts.prompt import Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
 from interp_experiments.rulebreakers.instances import Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning, render

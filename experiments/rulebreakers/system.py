@@ -8,9 +8,8 @@ import pandas as pd
 
 from interp.errors import UserError, shortened
 from interp.models.organisms import organism_card, organism_names
-from interp.prompts.answers import Completion
+from interp.prompts.answers import Completion, mentions
 from interp.prompts.files import parse_each
-from interp.prompts.mentions import mentions
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE, Contrast, System

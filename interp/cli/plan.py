@@ -13,10 +13,8 @@ from interp.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.statistics.contrasts import SystemWithContrasts
-    from interp.statistics.power import Planned
-    from interp.analysis.power import Planned
     from interp.prompts.systems import Contrast
+    from interp.statistics.power import Planned
 
 HELP = "print the smallest differences that so many prompts can show"
 
@@ -88,11 +86,9 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: a system that names no contrasts, or a pilot that does not fit.
     """
-    from interp.analysis.power import family_size, plan_table
     from interp.console import counted
     from interp.prompts.systems import find_system, load_prompts
     from interp.report.console import print_table
-    from interp.statistics.contrasts import SystemWithContrasts
     from interp.statistics.power import family_size, plan_table
 
     system = find_system(arguments.system)

@@ -20,11 +20,6 @@ from interp.faithfulness.ranking import (
 )
 from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
 from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
-from interp.prompts.systems import dependence_factor, planted_second
-from interp.analysis.faithfulness.trials import CONTROL, Tables, Trials, trials_of
-from interp.analysis.faithfulness.types import LEAST_EFFECT
-from interp.analysis.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
-from interp.errors import UserError
 from interp.prompts.systems import dependence_factor, installed_system
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder

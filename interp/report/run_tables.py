@@ -3,8 +3,6 @@
 import pandas as pd
 
 from interp.analysis.segments import DECISIVE_COLUMNS, RATIO_COLUMNS, finds, segment_ratios
-from interp.analysis.decisive import COLUMNS, finds
-from interp.analysis.segments import RATIO_COLUMNS, segment_ratios
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
 from interp.prompts.prompt_set import Decisive

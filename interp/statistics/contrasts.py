@@ -34,6 +34,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 from scipy.stats import binomtest
 
+from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST, RESAMPLES
 from interp.statistics.decisions import ONE_SIDED, holm, verdicts
 from interp.statistics.proportions import difference_interval
@@ -45,7 +46,6 @@ from interp.statistics.resampling import (
     share_as_far,
 )
 from interp.statistics.summaries import LEVEL, UPPER, grouped
-from interp.prompts.systems import Contrast
 
 POWER = 0.8
 """Chance of finding the minimal detectable effect."""

@@ -21,15 +21,11 @@ from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.errors import UserError
+from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST
 from interp.statistics.contrasts import MODEL, POWER, Contrast
 from interp.statistics.resampling import ROUNDING
 from interp.statistics.summaries import LEVEL
-from interp.analysis.clusters import FEWEST
-from interp.analysis.contrasts import MODEL, POWER
-from interp.analysis.intervals import LEVEL
-from interp.analysis.resampling import ROUNDING
-from interp.prompts.systems import Contrast
 
 STUDIES = 500
 """Simulated studies of each difference."""

@@ -15,12 +15,9 @@ from interp.errors import UserError
 from interp.faithfulness.study import Faithfulness
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
-from interp.prompts import source
+from interp.prompts import source, systems
 from interp.runs import claims, execute
 from interp.studies.plan import find_study
-from interp.prompts import source, systems
-from interp.runs import claims
-from interp.studies.faithfulness.study import Faithfulness
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
 from tests.support.tiny import make_tiny

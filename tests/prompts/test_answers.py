@@ -13,7 +13,7 @@ from interp.prompts.answers import (
     Unanswered,
     mentions,
 )
-from interp_experiments.rulebreakers.entities import entity_pairs
+from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.system import system
 from tests.support.answers import NO, YES, yes_no
 from tests.support.systems import numbers, three_options

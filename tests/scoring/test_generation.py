@@ -11,10 +11,8 @@ from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Generate
 from interp.models.model import Model
-from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
 from interp.prompts.systems import load_facts
-from interp.reading.chat import ChatText
-from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.generation import Decoding, generate, inverse_cdf
 from tests.probes.facts import some_facts
 from tests.support.broken import broken_by

@@ -4,11 +4,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
+from interp.prompts.systems import Contrast
 from interp.statistics import contrasts
 from interp.statistics.contrasts import Contrast, contrast_table, difference, mcnemar, spread
-from interp.analysis import contrasts
-from interp.analysis.contrasts import contrast_table, difference, mcnemar, spread
-from interp.prompts.systems import Contrast
 
 
 def study(entities=40, *, rng, effect=0.0, group=0.0, models=("a", "b")):

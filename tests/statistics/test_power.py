@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from interp.analysis import contrasts
-from interp.analysis.contrasts import contrast_table, difference
-from interp.analysis.power import (
+from interp.prompts.systems import Contrast, load_prompts
+from interp.statistics import contrasts
+from interp.statistics.contrasts import contrast_table, difference
+from interp.statistics.power import (
     Expected,
     Planned,
     Trials,
@@ -21,7 +22,6 @@ from interp.analysis.power import (
     power,
     simulated,
 )
-from interp.prompts.systems import Contrast, load_prompts
 
 RULE = Contrast("rule", ("mt", "ds"))
 GROUP = Contrast("entity_group", ("geographical", "categorical"))

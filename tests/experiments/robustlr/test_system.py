@@ -11,8 +11,6 @@ from interp.models.architectures import CLASSIFIER
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.outputs import fixed_answers
-from interp_experiments.robustlr.contrast import CONTRAST_SETS
-from interp.reading.options import fixed_answers
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
 from interp_experiments.robustlr.language import Instance, Verdict
 from interp_experiments.robustlr.learning import TheoryMaker

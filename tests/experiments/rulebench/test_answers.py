@@ -8,10 +8,6 @@ import pytest
 
 from interp.prompts.answers import FreeText
 from interp.runs.identity import closure
-from interp_experiments.rulebench.answers.parsers import parser_of
-from interp_experiments.rulebench.items import Item
-from interp_experiments.rulebench.kinds import READ, STRING_GAME
-from interp.runs.code import closure
 from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.items import READ, STRING_GAME, Item
 

@@ -4,15 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.prompts.systems import dependence_factor, load_prompts
-from interp.statistics.contrasts import CONFIRMATORY, Contrast, contrast_table
-from interp_experiments.rulebench.comparisons import MODELS, SETTINGS, comparisons
-from interp_experiments.rulebench.findings import findings, in_short
-from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.kinds import CLUTRR
-from interp_experiments.rulebench.prompts import to_prompt
-from interp.analysis.contrasts import CONFIRMATORY, contrast_table
 from interp.prompts.systems import Contrast, dependence_factor, load_prompts
+from interp.statistics.contrasts import CONFIRMATORY, Contrast, contrast_table
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench.comparisons import (
     MODELS,

@@ -9,8 +9,7 @@ from scipy.special import expit
 
 from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
-from interp.analysis.attribution_table import attribution_table
-from interp.analysis.ratio_table import ratio_table
+from interp.analysis.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
 from interp.runs.folder import RunFolder
 from interp_experiments.rulebreakers.attribution_tables import (
