@@ -21,7 +21,7 @@ from interp.models.organisms import PREFIX, organism_folder
 from interp.training.fit import fit
 from interp.training.folder import remove_checkpoints
 from interp.training.run import Training
-from interp.training.spec import Keeping, TrainSpec
+from interp.training.spec import CheckpointOptions, TrainSpec
 from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
 from interp_experiments.organisms.recipes import (
@@ -122,7 +122,7 @@ def _by_command(
         if isinstance(recipe, TheoryRecipe)
         else (tuning_spec(recipe), f"{PREFIX}{recipe.base}")
     )
-    Training(*begun, Loading(device=device)).run(Keeping(out=folder))
+    Training(*begun, Loading(device=device)).run(CheckpointOptions(out=folder))
     return load_model(str(folder), device=device, dtype="float32").hf
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp import texts
+from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError, shortened
 from interp.models.loading import model_name
 
@@ -155,15 +156,16 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
 
     from interp.analysis.comparison import judged_pairs, measures_of, seed_table
     from interp.console import echo
-    from interp.prompts.systems import cluster_factor
+    from interp.prompts.systems import installed_system
     from interp.report.console import print_table
 
     models = _common_models(runs, models)
-    cluster = cluster_factor(runs[0].record.run.system)
-    if cluster is None:
+    name = runs[0].record.run.system
+    system = installed_system(name)
+    if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {runs[0].record.run.system!r} names no cluster that is the same under "
-            "every seed; expected one with the attribute cluster, such as rulebreakers"
+            f"the system {name!r} names no cluster that is the same under every seed; expected one "
+            f"with the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
         judged_pairs(

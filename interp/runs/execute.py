@@ -23,7 +23,6 @@ from interp.measurements.spec import Spec
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.models.weights import quiet_bitsandbytes
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
@@ -150,7 +149,6 @@ def load(found: FoundModel, loading: Loading, running: Running) -> Model:
     model = load_found(found, loading)
     set_threads(model, running.threads)
     if model.quantization is not None:
-        quiet_bitsandbytes()
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
 

@@ -23,7 +23,7 @@ from scipy.stats import studentized_range
 from interp.errors import UserError
 from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST
-from interp.statistics.contrasts import MODEL, POWER, Contrast
+from interp.statistics.contrasts import MODEL, POWER
 from interp.statistics.resampling import ROUNDING
 from interp.statistics.summaries import LEVEL
 

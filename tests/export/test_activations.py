@@ -19,7 +19,6 @@ from interp.errors import UserError
 from interp.export import activations
 from interp.export.activations import fill_tensors, of_activations
 from interp.jobs import finish
-from interp.measurements.activations import Activations
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Activations
 from interp.runs.folder import RunFolder, problems

@@ -6,7 +6,7 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from interp.prompts.systems import Contrast
 from interp.statistics import contrasts
-from interp.statistics.contrasts import Contrast, contrast_table, difference, mcnemar, spread
+from interp.statistics.contrasts import contrast_table, difference, mcnemar, spread
 
 
 def study(entities=40, *, rng, effect=0.0, group=0.0, models=("a", "b")):

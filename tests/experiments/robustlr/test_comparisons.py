@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from interp.prompts.systems import Contrast
-from interp.statistics.contrasts import Contrast, contrast_table
+from interp.statistics.contrasts import contrast_table
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.prompts.systems import Contrast, dependence_factor, load_prompts
-from interp.statistics.contrasts import CONFIRMATORY, Contrast, contrast_table
+from interp.statistics.contrasts import CONFIRMATORY, contrast_table
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.rulebench.comparisons import (
     MODELS,
