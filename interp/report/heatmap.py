@@ -19,9 +19,8 @@ from markupsafe import Markup
 
 from interp.choices import TEMPLATE
 from interp.errors import UserError
-from interp.report.formatting import number_text, segment_label
+from interp.report.formatting import number_text, readable, segment_label
 from interp.report.html import render
-from interp.report.pieces import readable
 
 _MARKED = ("premise1", "premise2")
 """Segments that are underlined."""

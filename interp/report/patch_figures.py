@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from interp.report.pieces import readable
+from interp.report.formatting import readable
 from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 
 _FEW_CELLS = 150

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.pieces import readable
+from interp.report.formatting import readable
 from tests.support.tokenizers import byte_level, sentencepiece_style
 
 
