@@ -11,9 +11,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from matplotlib.transforms import offset_copy
 
 from interp.report.figures.named_points import labelled_points
-from interp.report.figures.panels import panel_a_model
+from interp.report.figures.style import QUIET, house_style, look, new_axes, panel_a_model
 from interp.report.formatting import number_text
-from interp.report.style import QUIET, house_style, look, new_axes
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
 _NAMES = {

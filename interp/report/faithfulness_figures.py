@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 from interp.report.formatting import number_text
-from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 
 PANELS_A_ROW = 4
 

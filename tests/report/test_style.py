@@ -1,7 +1,7 @@
 import matplotlib.pyplot as plt
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.style import look, with_caption
+from interp.report.figures.style import look, with_caption
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
 

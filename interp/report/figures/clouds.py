@@ -3,9 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import jitter
+from interp.report.figures.style import COUNTS, house_style, jitter, look, new_axes
 from interp.report.formatting import UNDEFINED, heading
-from interp.report.style import COUNTS, house_style, look, new_axes
 
 _MANY_POINTS = 400
 """From here on points hide each other, and their density is shown instead."""

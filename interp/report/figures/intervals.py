@@ -8,16 +8,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from interp.report.figures.axes import (
+from interp.report.figures.style import (
+    QUIET,
     Interval,
     add_legend,
     distinct,
+    house_style,
     interval_errors,
     jitter,
+    look,
+    new_axes,
     positions,
 )
 from interp.report.formatting import UNDEFINED, heading, number_text
-from interp.report.style import QUIET, house_style, look, new_axes
 
 
 def interval_points(

@@ -4,9 +4,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.figures.axes import Interval, add_legend, distinct, n_of
+from interp.report.figures.style import (
+    Interval,
+    add_legend,
+    distinct,
+    house_style,
+    look,
+    n_of,
+    new_axes,
+)
 from interp.report.formatting import heading
-from interp.report.style import house_style, look, new_axes
 
 
 def lines(

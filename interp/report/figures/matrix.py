@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import Interval, distinct, n_of
+from interp.report.figures.style import Interval, distinct, house_style, n_of, new_axes
 from interp.report.formatting import heading, number_text
-from interp.report.style import house_style, new_axes
 
 
 def matrix(

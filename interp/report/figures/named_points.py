@@ -4,9 +4,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.axes import Interval, interval_errors
+from interp.report.figures.style import (
+    QUIET,
+    Interval,
+    house_style,
+    interval_errors,
+    look,
+    new_axes,
+)
 from interp.report.formatting import UNDEFINED, heading
-from interp.report.style import QUIET, house_style, look, new_axes
 
 _LABEL_GAP = 13.0
 """Least distance between the labels of two points, in typographic points."""

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.panels import panel_a_model
+from interp.report.figures.style import panel_a_model
 from interp.report.formatting import segment_label
 
 

@@ -2,9 +2,8 @@ import pandas as pd
 import pytest
 
 from interp.report.figures.clouds import point_cloud
-from interp.report.figures.panels import panel_a_model
+from interp.report.figures.style import panel_a_model, with_caption
 from interp.report.formatting import UNDEFINED
-from interp.report.style import with_caption
 
 
 def test_panels_carry_whole_names():
