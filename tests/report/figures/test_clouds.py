@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.report.figures.clouds import point_cloud
+from interp.report.figures.points import point_cloud
 
 
 def test_points_of_one_place_are_told_apart_and_none_moves_far():

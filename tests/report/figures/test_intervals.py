@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.collections import PathCollection
 
-from interp.report.figures.intervals import cluster_points, interval_points
+from interp.report.figures.points import cluster_points, interval_points
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
 

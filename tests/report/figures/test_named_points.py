@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.figures.named_points import labelled_points
+from interp.report.figures.points import labelled_points
 from tests.report.figures.drawn import BARS, INTERVAL
 
 

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from interp.report.figures.clouds import point_cloud
+from interp.report.figures.points import point_cloud
 from interp.report.figures.style import panel_a_model, with_caption
 from interp.report.formatting import UNDEFINED
 
