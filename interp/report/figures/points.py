@@ -1,4 +1,4 @@
-"""Figures of points: clouds, points with names, estimates with intervals, means above their clusters."""
+"""Figures of points: clouds, named points, estimates with intervals, means above clusters."""
 
 from collections.abc import Sequence
 from typing import Any
