@@ -16,7 +16,7 @@ from interp.measurements.attribute import Attribute
 from interp.measurements.generate import Generate
 from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
-from interp.report.decisive_figure import decisive_segments
+from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.prompts_table import prompts_item
 from interp.runs.plan import Stage

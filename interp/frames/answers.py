@@ -11,7 +11,7 @@ from interp.analysis.comparison import comparison_table, judged_pairs, measures_
 from interp.analysis.segments import segment_ratios, segment_table, token_shares
 from interp.errors import UserError
 from interp.frames.shared import Sized, chosen, figure_of
-from interp.report.figures.segments import segment_shares
+from interp.report.figures.bars import segment_shares
 from interp.report.formatting import ratio_title
 from interp.report.notebook import Display, heat_maps, notebook_html
 

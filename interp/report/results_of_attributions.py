@@ -32,7 +32,7 @@ def of_attributions(run: RunFolder) -> Results:
     if found.empty:
         return Results(tables, shown, summarize(answers, failed))
     # matplotlib is imported for those alone who have something to draw.
-    from interp.report.decisive_figure import decisive_segments, decisive_title
+    from interp.report.figures.bars import decisive_segments, decisive_title
 
     tables["decisive_table"] = table = decisive_table(found)
     shown.append((decisive_title(run.record.run.decisive), table))

@@ -20,7 +20,7 @@ from interp.analysis.segments import (
     token_shares,
 )
 from interp.console import counted
-from interp.report.decisive_figure import decisive_segments, decisive_title
+from interp.report.figures.bars import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.heatmap import token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Item, Report, Section, TableItem
