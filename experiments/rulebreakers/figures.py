@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.matrix import matrix
+from interp.report.figures.lines import matrix
 from interp.report.figures.points import (
     cluster_points,
     interval_points,

@@ -1,4 +1,4 @@
-from interp.report.figures.matrix import matrix
+from interp.report.figures.lines import matrix
 from tests.report.figures.drawn import BARS, INTERVAL
 
 
