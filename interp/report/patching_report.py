@@ -21,8 +21,8 @@ from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.prompts.systems import dependence_factor
+from interp.report.figures.patches import layers_by_roles, layers_by_tokens, node_sets
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.patch_figures import layers_by_roles, layers_by_tokens, node_sets
 from interp.report.run_report import missing_shards, run_record
 from interp.runs.folder import RunFolder
 

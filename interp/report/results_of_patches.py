@@ -6,8 +6,8 @@ import pandas as pd
 
 from interp.analysis.groups import grouped
 from interp.analysis.patching_attribution import agreement_table, premise_effects
+from interp.report.figures.patches import scores_and_effects
 from interp.report.page import FigureItem, TableItem
-from interp.report.patch_figures import scores_and_effects
 from interp.report.patching_report import (
     asked_patches,
     effects_for_people,
