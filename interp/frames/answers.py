@@ -13,7 +13,7 @@ from interp.errors import UserError
 from interp.frames.shared import Sized, chosen, figure_of
 from interp.report.figures.bars import segment_shares
 from interp.report.formatting import ratio_title
-from interp.report.notebook import Display, heat_maps, notebook_html
+from interp.report.html import Display, heat_maps, notebook_html
 
 
 class Answered(Sized):

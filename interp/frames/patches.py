@@ -13,7 +13,7 @@ from interp.choices import COUNTERPART
 from interp.errors import UserError, unknown
 from interp.frames.shared import Sized, chosen, figure_of
 from interp.report.figures.patches import layers_by_roles, layers_by_tokens
-from interp.report.notebook import notebook_html
+from interp.report.html import notebook_html
 from interp.report.patching_report import effects_for_people
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from interp.errors import UserError, unknown
 from interp.frames.shared import Sized, figure_of
 from interp.measurements.spec import Spec
-from interp.report.notebook import notebook_html
+from interp.report.html import notebook_html
 from interp.report.results import Results, results_of
 
 

@@ -62,7 +62,7 @@ class FigureItem:
 
 @dataclass(frozen=True)
 class HeatMapItem:
-    """A token heat map, from `interp.report.heatmap.token_heat_map`."""
+    """A token heat map, from `interp.report.html.token_heat_map`."""
 
     title: str
     html: Markup

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.heatmap import token_heat_map
+from interp.report.html import token_heat_map
 from interp.report.page import (
     FigureItem,
     HeatMapItem,
