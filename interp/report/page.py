@@ -26,10 +26,8 @@ from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
-from interp.report.glossary import glossary
 from interp.report.html import render
-from interp.report.provenance import provenance
-from interp.report.svg import figure_svg, inline_svg
+from interp.report.write import figure_svg, glossary, inline_svg, provenance
 
 PAGE = "report.html"
 

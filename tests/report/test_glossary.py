@@ -1,4 +1,4 @@
-from interp.report.glossary import TERMS, glossary
+from interp.report.write import TERMS, glossary
 
 
 def test_only_words_of_the_page_are_explained_and_those_of_the_study():

@@ -1,4 +1,4 @@
-from interp.report.provenance import provenance
+from interp.report.write import provenance
 
 
 def call(day, finished, command, version):
