@@ -15,8 +15,7 @@ from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.report.figures.bars import decisive_segments
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.prompts_table import prompts_item
+from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study

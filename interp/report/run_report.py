@@ -23,8 +23,15 @@ from interp.console import counted
 from interp.report.figures.bars import decisive_segments, decisive_title
 from interp.report.formatting import ratio_title
 from interp.report.html import token_heat_map
-from interp.report.page import FigureItem, HeatMapItem, Item, Report, Section, TableItem
-from interp.report.prompts_table import prompts_item
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    Item,
+    Report,
+    Section,
+    TableItem,
+    prompts_item,
+)
 from interp.report.run_tables import run_finds, run_ratios
 from interp.runs.folder import RunFolder
 

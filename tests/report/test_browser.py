@@ -18,9 +18,9 @@ from interp.report.page import (
     Report,
     Section,
     TableItem,
+    prompts_item,
     write_report,
 )
-from interp.report.prompts_table import prompts_item
 from tests.report.conftest import HOSTILE
 from tests.report.test_prompts_table import ANSWERS, PROMPTS
 

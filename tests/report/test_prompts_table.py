@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from interp.report import prompts_table
-from interp.report.prompts_table import prompts_item
+from interp.report import page
+from interp.report.page import prompts_item
 
 PROMPTS = pd.DataFrame(
     {
@@ -39,18 +39,18 @@ def test_a_row_says_what_a_prompt_is_and_what_each_model_answered():
 
 
 def test_of_many_prompts_whole_pairs_are_shown(monkeypatch):
-    monkeypatch.setattr(prompts_table, "MOST_PROMPTS", 2)
+    monkeypatch.setattr(page, "MOST_PROMPTS", 2)
     item = prompts_item(PROMPTS, ANSWERS)
     assert item.frame["prompt"].tolist() == ["One?", "Two?"]
     assert item.note.startswith("2 prompts of 4, spread evenly over pairs. ")
 
 
 def test_of_long_prompts_fewer_are_shown(monkeypatch):
-    monkeypatch.setattr(prompts_table, "MOST_CHARACTERS", 12)
+    monkeypatch.setattr(page, "MOST_CHARACTERS", 12)
     assert prompts_item(PROMPTS, ANSWERS).frame["prompt"].tolist() == ["One?", "Two?"]
 
 
 @pytest.mark.parametrize(("most", "filters"), [(2, ("side", "city")), (1, ("side",))])
 def test_a_factor_of_too_many_values_chooses_nothing(monkeypatch, most, filters):
-    monkeypatch.setattr(prompts_table, "MOST_VALUES", most)
+    monkeypatch.setattr(page, "MOST_VALUES", most)
     assert prompts_item(PROMPTS, ANSWERS).filters == filters
