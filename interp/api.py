@@ -22,7 +22,7 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
+from interp.report.write import write_report
 from interp.runs.folder import RunFolder
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder

@@ -14,7 +14,8 @@ from interp.measurements.attribute import Attribute
 from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
 from interp.prompts.source import PromptSource
-from interp.report.page import FigureItem, Report, Section, TableItem, write_report
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.write import write_report
 from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug

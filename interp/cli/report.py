@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
 def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Report":
     """Write the report on a run or a study, into its own folder by default; returns it."""
     from interp.console import echo
-    from interp.report.page import PAGE, write_report
+    from interp.report.write import PAGE, write_report
 
     page = page or folder / PAGE
     report = _report(folder)

@@ -12,15 +12,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from interp.report.figures.bars import grouped_bars
 from interp.report.html import token_heat_map
-from interp.report.page import (
-    FigureItem,
-    HeatMapItem,
-    Report,
-    Section,
-    TableItem,
-    prompts_item,
-    write_report,
-)
+from interp.report.page import FigureItem, HeatMapItem, Report, Section, TableItem, prompts_item
+from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
 from tests.report.test_prompts_table import ANSWERS, PROMPTS
 

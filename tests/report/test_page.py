@@ -9,7 +9,8 @@ import pytest
 
 from interp.errors import UserError
 from interp.report.figures.bars import grouped_bars
-from interp.report.page import FigureItem, Report, Section, TableItem, write_report
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
 
 TABLE = pd.DataFrame({"model": ["a", "b"], "accuracy": [1 / 3, np.nan], "n": [24, 0]})

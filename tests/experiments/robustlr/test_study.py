@@ -8,7 +8,7 @@ from interp.analysis.decisive import LENGTH, POSITION
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
+from interp.report.write import write_report
 from interp.runs.execute import execute
 from interp.runs.schemas import StudyRecord
 from interp.studies.folder import StudyFolder

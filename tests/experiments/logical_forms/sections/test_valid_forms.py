@@ -1,6 +1,7 @@
 import pandas as pd
 
-from interp.report.page import Report, write_report
+from interp.report.page import Report
+from interp.report.write import write_report
 from interp_experiments.logical_forms.sections.valid_forms import adjusted_section
 from tests.experiments.logical_forms.made_up import with_vocabulary
 
