@@ -21,6 +21,7 @@ from interp.report.formatting import (
     readable,
     segment_label,
 )
+from interp.report.page import Titled
 
 
 def render(template: str, **values: object) -> Markup:
@@ -198,10 +199,6 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
         yield _Token(text, segment, float(score), float(shade), ends_line)
 
 
-Titled = tuple[str, pd.DataFrame]
-"""A table under its title."""
-
-
 @dataclass(frozen=True, slots=True)
 class Display:
     """HTML that a notebook shows, without scripts, in the notebook's light or dark theme."""
@@ -215,21 +212,3 @@ class Display:
 def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
     """Tables under their titles, and heat maps below them, with the styles that they need."""
     return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)
-
-
-def heat_maps(
-    shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame
-) -> Iterator[Markup]:
-    """The heat map of some prompts by each model and method.
-
-    Args:
-        shares: what `interp.analysis.segments.token_shares` gives.
-        prompts: the rows of the prompts table to show, such as the two sides of a pair.
-        answers: the answers table.
-
-    Raises:
-        UserError: a prompt that has no answer or no scores.
-    """
-    for group, rows in grouped(shares, ["model", "method"]):
-        method = str(group["method"])
-        yield token_heat_map(rows, prompts=prompts, answers=answers, method=method)

@@ -1,7 +1,7 @@
 """What a report page holds: sections of tables, figures, token heat maps and prompts."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,10 @@ from markupsafe import Markup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+Titled = tuple[str, pd.DataFrame]
+"""A table under its title."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,14 @@ class TableItem:
     frame: pd.DataFrame
     note: str = ""
     """How to read it: units, counts, what is undefined and why."""
+    narrow: Sequence[Titled] | None = None
+    """What the terminal and the notebook show in its place, such as parts of a wide table; nothing
+    if empty, the table itself if None."""
+
+    @property
+    def shown(self) -> Sequence[Titled]:
+        """What the terminal and the notebook show: tables under their titles."""
+        return [(self.title, self.frame)] if self.narrow is None else self.narrow
 
 
 @dataclass(frozen=True)
