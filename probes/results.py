@@ -7,7 +7,7 @@ import pandas as pd
 from interp.console import echo
 from interp.errors import UserError
 from interp.report.results import Measured, Results
-from interp.report.summary import summarize
+from interp.results.notes import summarize
 from interp_probes.familiarity import flag_shared
 from interp_probes.figures import probe_accuracy
 from interp_probes.knowledge import excluded

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from interp.errors import UserError
 from interp.export.tensors import Part, fill_tensors
 from interp.report.results import Measured, Results
-from interp.report.summary import summarize
+from interp.results.notes import summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.tables import PROMPTS, SCHEMAS, activations_index

@@ -10,7 +10,6 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from interp.analysis.groups import grouped
 from interp.choices import TEMPLATE
 from interp.errors import UserError
 from interp.report.formatting import (

@@ -2,7 +2,7 @@
 
 from interp.analysis.accuracy import accuracy_table, outcome_table
 from interp.report.results import Measured, Results
-from interp.report.summary import errors_by_model, summarize
+from interp.results.notes import errors_by_model, summarize
 
 
 def of_answers(run: Measured) -> Results:

@@ -13,7 +13,7 @@ from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, segment_label
 from interp.report.results import Results
 from interp.report.run_tables import run_finds, run_ratios
-from interp.report.summary import summarize
+from interp.results.notes import summarize
 from interp.runs.folder import RunFolder
 
 

@@ -3,7 +3,7 @@
 from interp.analysis.segment_effects import COLUMNS, segment_effect_table
 from interp.report.console import mean_with_sd
 from interp.report.results import Measured, Results
-from interp.report.summary import errors_by_model
+from interp.results.notes import errors_by_model
 
 
 def of_effects(run: Measured) -> Results:

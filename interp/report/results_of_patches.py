@@ -19,7 +19,7 @@ from interp.report.patching_report import (
 )
 from interp.report.results import Results
 from interp.report.run_tables import run_ratios
-from interp.report.summary import note_errors
+from interp.results.notes import note_errors
 from interp.runs.folder import RunFolder
 
 

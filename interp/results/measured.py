@@ -155,7 +155,10 @@ class InFolder(Measured):
         """Models that nobody has begun, and shards that are missing."""
         run = self.run
         return (
-            *(f"{name} was not begun, or was measured on other prompts" for name in run.not_begun()),
+            *(
+                f"{name} was not begun, or was measured on other prompts"
+                for name in run.not_begun()
+            ),
             *(
                 f"{name} lacks {len(ids)} of {len(run.shards(name))} shards: {', '.join(ids)}"
                 for name, ids in run.missing().items()

@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from interp.prompts.prompt_set import Decisive
 from interp.report.figures.style import (
     QUIET,
     Interval,
@@ -19,7 +20,6 @@ from interp.report.figures.style import (
     positions,
 )
 from interp.report.formatting import UNDEFINED, heading, segment_label
-from interp.runs.schemas import DecisiveRecord
 
 
 def grouped_bars(
@@ -116,7 +116,7 @@ def _segment_bars(rows: pd.DataFrame, ax: Axes | None) -> Axes:
     return ax
 
 
-def decisive_title(decisive: DecisiveRecord | None) -> str:
+def decisive_title(decisive: Decisive | None) -> str:
     """What a table of these is called."""
     what = "deciding segments" if decisive is None else segment_label(decisive.factor)
     return f"Do attributions find the {what}?"
