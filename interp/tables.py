@@ -255,32 +255,6 @@ SCHEMAS: dict[str, pa.Schema] = {
             sign="positive where `answer` of segment_effects is preferred to `other_answer`",
         ),
     ),
-    "soft_keeping": table(
-        "One row per model, prompt, target and method or control. Of the tokens that the donor "
-        "changes each is kept by chance, the likelier the higher its score. Controls are `oracle`, "
-        "`reversed`, `random`, `length` and `position`.",
-        MODEL,
-        PROMPT_ID,
-        column("method", TEXT, "the attribution method, or the control"),
-        _TARGET,
-        column("tokens", INTEGER, "tokens that the donor changes", "tokens"),
-        column(
-            "values",
-            pa.list_(NUMBER),
-            "mean target with 1/10, 2/10 ... 9/10 kept in expectation",
-            "the target's unit",
-            sign=_FOR_TARGET,
-        ),
-        column("value", NUMBER, "target of the prompt", "the target's unit", sign=_FOR_TARGET),
-        column(
-            "value_without",
-            NUMBER,
-            "target with all of these tokens from the donor",
-            "the target's unit",
-            sign=_FOR_TARGET,
-        ),
-        ERROR,
-    ),
     "patches": table(
         "One row per model, pair, direction, method, source and cell. A cell is a site in a layer "
         "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "

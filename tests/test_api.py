@@ -4,8 +4,6 @@ import pytest
 import transformers
 
 import interp
-from interp.prompts.mixing import with_donors
-from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
 
@@ -59,7 +57,7 @@ def test_what_is_run_is_a_measurement_or_a_study(what):
 
 def test_measurements_and_studies_by_name():
     assert interp.measurement("effects", donors=3).donors == 3
-    assert interp.study("faithfulness", soft=False).soft is False
+    assert interp.study("faithfulness", reinitialized=False).reinitialized is False
     with pytest.raises(interp.UserError, match="unknown measurement 'effect'; did you mean effe"):
         interp.measurement("effect")
     with pytest.raises(interp.UserError, match="unknown study 'x'"):
@@ -86,12 +84,3 @@ def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
 def test_a_study_of_its_own_systems_takes_no_other(organism):
     with pytest.raises(interp.UserError, match="was given the system 'robustlr'"):
         interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")
-
-
-def test_a_measurement_keeps_the_tables_that_its_kind_does_not_know(organism):
-    soft = interp.run(
-        interp.measurement("soft-keeping", methods=("input_gradient",)),
-        models=organism,
-        prompts=with_donors(some_prompts(1), count=2),
-    )
-    assert len(soft.tables["soft_keeping"])

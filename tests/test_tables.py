@@ -11,7 +11,6 @@ EVERYTHING = {
     "attribute": {"keep_tokens": True},
     "attribute-reinitialized": {"keep_tokens": True},
     "patch": {"sets": True},
-    "soft-keeping": {"keep_tokens": True},
 }
 """Options under which a measurement fills all of its tables."""
 

@@ -100,7 +100,6 @@ def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Tria
         weights=np.ones(number),
         ratio=None,
         planted=np.full(number, np.nan),
-        soft=np.full((methods + len(controls), number), np.nan),
     )
 
 

@@ -57,7 +57,7 @@ def test_pairs_of_ones_own_are_refused_before_anything_is_measured(tmp_path, cap
 
 def study(folder, *models):
     methods = ["--methods", "input_gradient", "leave_one_out:donor"]
-    chosen = [*methods, "--no-soft", "--no-reinitialized", "--limit", "5", "--device", "cpu"]
+    chosen = [*methods, "--no-reinitialized", "--limit", "5", "--device", "cpu"]
     assert main(["faithfulness", "--model", *models, *chosen, "--out", str(folder)]) == 0
     return str(folder)
 

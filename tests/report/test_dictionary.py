@@ -46,5 +46,5 @@ def test_the_tables_of_every_measurement_are_on_the_page():
     assert first == "prompts"
     assert others == sorted(others)
     assert {"activations", "node_sets", "tokens", "familiarity", "residuals"} <= set(others)
-    filled = "Filled by `attribute`, `attribute-reinitialized`, `soft-keeping`.\n\n| column      |"
+    filled = "Filled by `attribute`, `attribute-reinitialized`.\n\n| column      |"
     assert filled in sections({"tokens": known_tables()["tokens"]})

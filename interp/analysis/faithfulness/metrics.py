@@ -81,10 +81,6 @@ def _patched(judged: Judged) -> Parts:
     return (agreement.top_segment(judged.sizes, judged.left_out),)
 
 
-def _soft(judged: Judged) -> Parts:
-    return (judged.soft,)
-
-
 def _undefined(judged: Judged) -> ByPrompt:
     return np.full(judged.sizes.shape[:-1], np.nan)
 
@@ -180,7 +176,6 @@ METRICS = (
         chance=0.0,
         bounds=CORRELATION,
     ),
-    Metric("pi_soft", "logits gained by keeping tokens by their scores", _soft),
     Metric("top_patched", "top segment is that of patching", _patched, bounds=SHARE),
     Metric("planted", "top premise is the planted one", _planted, chance=0.5, bounds=SHARE),
 )

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
-from numpy.typing import ArrayLike
 
 from interp.analysis.faithfulness import controls
 from interp.analysis.faithfulness.types import Effects, Scores, Values
 from interp.attribution.games import leave_one_out, shapley_values
 from interp.attribution.registry import find_method
-from interp.choices import ORACLE, RANDOM, REVERSED
+from interp.choices import ORACLE, REVERSED
 
 Weights = Float[np.ndarray, " prompt"]
 
@@ -42,9 +41,6 @@ class Judged:
     """The places of two segments that are compared, the second over the first."""
     planted: Weights
     """The planted probability that the second of them decides; NaN where nothing is planted."""
-    soft: Float[np.ndarray, "methods prompt"]
-    """What is left when tokens are kept by their scores, beyond what is left when they are kept at
-    random: the mean over expected shares, in logits; NaN where it was not measured."""
 
     @cached_property
     def shapley(self) -> Effects:
@@ -80,8 +76,6 @@ class Trials:
     """Two segments that are compared, the first over the second."""
     planted: Weights
     """As in `Judged`."""
-    soft: Float[np.ndarray, "contenders prompt"]
-    """As in `Judged`; of one donor."""
 
     def judged(self) -> Judged:
         """What metrics see."""
@@ -94,7 +88,6 @@ class Trials:
             values=self.values,
             compared=self._compared,
             planted=self.planted,
-            soft=self.soft,
         )
 
     @property
@@ -123,8 +116,6 @@ class Tables:
     """As in `Trials`."""
     planted: pd.Series | None = None
     """By prompt, the planted probability that the first segment of the ratio decides."""
-    soft_keeping: pd.DataFrame | None = None
-    """Where it was measured."""
 
 
 def trials_of(tables: Tables) -> list[Trials]:
@@ -191,7 +182,6 @@ def _of_segments(
         weights=prompts["weight"].to_numpy(float),
         ratio=tables.ratio,
         planted=_planted(tables, kept),
-        soft=_soft(tables.soft_keeping, kept, contenders),
     )
 
 
@@ -205,27 +195,6 @@ def _planted(tables: Tables, ids: Sequence[str]) -> Weights:
     if tables.planted is None:
         return np.full(len(ids), np.nan)
     return np.asarray(tables.planted.reindex(list(ids)).to_numpy(float))
-
-
-def _soft(
-    rows: pd.DataFrame | None, ids: Sequence[str], contenders: Sequence[Contender]
-) -> Float[np.ndarray, "contenders prompt"]:
-    """What each contender gains; a method's tokens have one score each, so no mean of them."""
-    if rows is None:
-        return np.full((len(contenders), len(ids)), np.nan)
-    rows = rows[rows["error"] == ""]
-    areas = rows.assign(area=rows["values"].map(_area))
-    left = areas.pivot(index="method", columns="prompt_id", values="area")
-    gained = left - left.reindex(index=[RANDOM]).iloc[0]
-    methods = [None if own.score == "mean" else own.method for own in contenders]
-    found: np.ndarray = gained.reindex(index=methods, columns=list(ids)).to_numpy(float)
-    return found
-
-
-def _area(values: ArrayLike) -> float:
-    """The area under values at equal distances, over its width."""
-    heights = np.asarray(values, dtype=float)
-    return float(np.trapezoid(heights) / (len(heights) - 1))
 
 
 def _tokens(

@@ -189,10 +189,6 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     )
 
 
-SOFT = "soft_keeping"
-"""The table of `SoftKeeping`."""
-
-
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     """The effects of a model beside the scores of a stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
@@ -205,7 +201,6 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
         cluster=dependence_factor(system) or "pair_id",
         ratio=effects.record.run.compared,
         planted=planted_second(system, model, prompts),
-        soft_keeping=_of(scores, SOFT, model, prompts) if SOFT in scores.tables() else None,
     )
 
 

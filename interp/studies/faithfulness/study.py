@@ -3,7 +3,6 @@
 1. `effects`: the value of every coalition of segments, by donors.
 2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
    the margin of the model's own answer, whose value the effects are of.
-   In the same stage, how much of the margin is left when tokens are kept by their scores.
 3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
 """
 
@@ -18,7 +17,6 @@ from interp.attribution.registry import check_methods, find_method, method_names
 from interp.measurements.attribute import Attribute
 from interp.measurements.effects import Effects
 from interp.measurements.reinitialized import Reinitialized
-from interp.measurements.soft_keeping import SoftKeeping
 from interp.options import FromText
 from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors
@@ -79,9 +77,6 @@ class Faithfulness(Study):
     (default: the two that the system compares, or else every segment with donors)"""
     reinitialized: bool = True
     """judge scores of the model with random weights too, a second copy of it in memory"""
-    soft: bool = True
-    """judge scores of tokens too, by keeping tokens at random, the likelier the higher their
-    scores"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Faithfulness":
@@ -96,10 +91,9 @@ class Faithfulness(Study):
         """Effects and scores of the same prompts with the same donors."""
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
-        scores = SoftKeeping if self.soft else Attribute
         stages = [
             Stage(EFFECTS, prompts, Effects()),
-            Stage(SCORES, prompts, scores(methods=self.methods, target="margin")),
+            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
         ]
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:

@@ -248,53 +248,6 @@ def test_planted_segments_are_hit_or_missed():
     assert rows.loc[RANDOM, "value"] == 0.5
 
 
-def kept_softly(tables, seed=0):
-    """Rows of the soft_keeping table, in which `KNOWS` gains 2 logits and the oracle 3."""
-    chance = np.random.default_rng(seed)
-    gains = {KNOWS: 2.0, GUESSES: 0.0, KNOWS_TOO: 1.0, ORACLE: 3.0, REVERSED: -3.0}
-    rows = []
-    for id_ in tables.prompts["prompt_id"]:
-        ramp = np.linspace(-1, 1, 9) + chance.normal()
-        for method, gain in {**gains, RANDOM: 0.0, LENGTH: 0.5, "position": 0.1}.items():
-            noise = 0.0 if method in (RANDOM, ORACLE, REVERSED) else 0.3 * chance.normal()
-            rows.append([id_, method, list(ramp + gain + noise), ""])
-    return pd.DataFrame(rows, columns=["prompt_id", "method", "values", "error"])
-
-
-def test_what_is_gained_by_keeping_tokens_softly():
-    tables = made_up()
-    rows = kept_softly(tables)
-    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": rows}))
-    judgements = judge([trials])
-    (own,) = [judged for judged in judgements if judged.metric.name == "pi_soft"]
-    assert own.problem() == ""
-    assert own.prompts == 60
-    values = metric_table([own]).set_index(["method", "score"])
-    # The same random numbers: what prompts differ in by themselves is gone.
-    assert values.loc[(ORACLE, CONTROL), "value"] == pytest.approx(3)
-    assert values.loc[(RANDOM, CONTROL), "value"] == 0
-    assert values.loc[(KNOWS, "sum"), "value"] == pytest.approx(2, abs=0.15)
-    assert values.loc[(KNOWS, "sum"), "high"] - values.loc[(KNOWS, "sum"), "low"] < 0.3
-    assert np.isnan(values.loc[(KNOWS, "mean"), "value"])
-    worse = difference_table([own]).set_index("method").loc[GUESSES]
-    assert worse["best"] == KNOWS
-    assert worse["p"] < 0.05
-    # A prompt with an error is undefined.
-    gone = rows.assign(error=rows["error"].mask(rows["prompt_id"] == "p3", "non-finite"))
-    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": gone}))
-    assert np.isnan(trials.soft[:, 3]).all()
-    assert np.isfinite(trials.soft[0, :3]).all()
-    nothing = rows.assign(error="non-finite")
-    (trials,) = trials_of(Tables(**{**vars(tables), "soft_keeping": nothing}))
-    assert np.isnan(trials.soft).all()
-
-
-def test_without_masked_passes_their_metric_is_undefined(tables):
-    metrics, checks, _ = tables
-    assert metrics.loc[metrics["metric"] == "pi_soft", "value"].isna().all()
-    assert checks.set_index("metric").loc["pi_soft", "problem"] == "undefined"
-
-
 def test_the_value_is_the_mean_over_donors():
     tables = made_up(prompts=2, donors=3)
     (trials,) = trials_of(tables)
