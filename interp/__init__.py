@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 
     from interp.api import attribute, measurement, patch, run, score, study, train
     from interp.errors import UserError
-    from interp.frames.answers import Attributions, Scores
-    from interp.frames.patches import Patches
-    from interp.frames.tables import Tables
     from interp.measurements.attribute import Attribute
     from interp.measurements.evaluate import Evaluate
     from interp.measurements.generate import Generate
@@ -29,14 +26,20 @@ if TYPE_CHECKING:
     from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
+    from interp.results.answers import Completions, Scores
+    from interp.results.attributions import Attributions
+    from interp.results.effects import SegmentEffects
+    from interp.results.patches import Patches
+    from interp.results.result import Result
     from interp.studies.folder import StudyFolder
 
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
     "Attribute": "interp.measurements.attribute",
-    "Attributions": "interp.frames.answers",
+    "Attributions": "interp.results.attributions",
     "Choice": "interp.prompts.answers",
     "Completion": "interp.prompts.answers",
+    "Completions": "interp.results.answers",
     "Demonstration": "interp.prompts.messages",
     "Evaluate": "interp.measurements.evaluate",
     "FreeText": "interp.prompts.answers",
@@ -45,14 +48,15 @@ _HOMES = {
     "Messages": "interp.prompts.messages",
     "Model": "interp.models.model",
     "Patch": "interp.measurements.patch",
-    "Patches": "interp.frames.patches",
+    "Patches": "interp.results.patches",
     "Prompt": "interp.prompts.prompt",
     "PromptSet": "interp.prompts.prompt_set",
-    "Scores": "interp.frames.answers",
+    "Result": "interp.results.result",
+    "Scores": "interp.results.answers",
+    "SegmentEffects": "interp.results.effects",
     "SoftScore": "interp.measurements.soft_score",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",
-    "Tables": "interp.frames.tables",
     "UserError": "interp.errors",
     "attribute": "interp.api",
     "load_model": "interp.models.load",
@@ -74,6 +78,7 @@ __all__ = [
     "Attributions",
     "Choice",
     "Completion",
+    "Completions",
     "Demonstration",
     "Evaluate",
     "FreeText",
@@ -85,11 +90,12 @@ __all__ = [
     "Patches",
     "Prompt",
     "PromptSet",
+    "Result",
     "Scores",
+    "SegmentEffects",
     "SoftScore",
     "Spec",
     "StudyFolder",
-    "Tables",
     "UserError",
     "attribute",
     "load_model",

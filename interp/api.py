@@ -6,9 +6,6 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
-from interp.frames.answers import Attributions, Scores
-from interp.frames.kinds import Origin, Result, made_of, result_of
-from interp.frames.patches import Patches
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.attribute import Attribute
 from interp.measurements.collect import collect
@@ -22,8 +19,11 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.report.write import write_report
-from interp.runs.folder import RunFolder
+from interp.results.answers import Scores
+from interp.results.attributions import Attributions
+from interp.results.measured import InMemory
+from interp.results.patches import Patches
+from interp.results.result import Result, result_class
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, find_study
@@ -33,7 +33,7 @@ from interp.training.spec import Keeping, TrainSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_Kind = TypeVar("_Kind", Scores, Attributions, Patches)
+_Kind = TypeVar("_Kind", bound=Result)
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     models: Model | str | Sequence[Model | str],
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
-) -> "Result | StudyFolder":
+) -> Result | StudyFolder:
     """Measure some models, with every option of the command line.
 
     Args:
@@ -92,11 +92,9 @@ def run(
     plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
     runs = execute_job(job, plan, execution)
     if isinstance(what, Spec):
-        finish(plan.folder, type(what))
-        folder = RunFolder.read(plan.folder)
-        record = folder.record.run
-        origin = Origin(record.system, record.compared, record.seed)
-        return result_of(what, folder.all_tables(), origin)
+        return finish(plan.folder, type(what))
+    from interp.report.write import write_report  # matplotlib takes a while to import
+
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
     write_report(what.report(study), plan.folder)
@@ -212,7 +210,7 @@ def _measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
-    return made_of(kind, {"prompts": _prompts_table(arranged), **tables}, _origin(prompts))
+    return kind(InMemory(spec, arranged, tables))
 
 
 def _in_memory(
@@ -226,7 +224,7 @@ def _in_memory(
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return result_of(spec, {"prompts": _prompts_table(prompts), **joined}, _origin(prompts))
+    return result_class(type(spec))(InMemory(spec, prompts, joined))
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
@@ -249,12 +247,6 @@ def _check_known(options: Mapping[str, Any], *kinds: type[Options]) -> None:
 
 def _chosen(options: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
     return {name: options[name] for name in kind.model_fields if name in options}
-
-
-def _origin(prompts: Sequence[Prompt]) -> Origin:
-    """Where prompts come from."""
-    found = PromptSet.of(prompts)
-    return Origin(found.system, found.ratio, found.seed)
 
 
 def _check_inline(execution: Execution) -> None:
@@ -319,7 +311,3 @@ def _check_source(what: Spec | Study, source: PromptSource) -> None:
 
 def _described(value: object) -> str:
     return f"{shortened(repr(value), 100)}, a {type(value).__name__}"
-
-
-def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:
-    return PromptSet.of(prompts).to_frame()

@@ -37,6 +37,6 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.console import echo
 
     spec, _ = _PROBES[arguments.probe]
-    finished, results = measure(arguments, spec)
-    for name in results.tables:
+    finished, result = measure(arguments, spec)
+    for name in result.derived():
         echo(f"written to {finished.folder / name}.csv")

@@ -39,7 +39,7 @@ class Familiarity(OfFacts):
     """The probability that a model begins to say each fact."""
 
     name: ClassVar[str] = "probe-familiarity"
-    results: ClassVar[str] = "interp_probes.results:of_familiarity"
+    result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
@@ -59,7 +59,7 @@ class Knowledge(OfFacts):
     """Facts whose greedy completion names the answer."""
 
     name: ClassVar[str] = "probe-knowledge"
-    results: ClassVar[str] = "interp_probes.results:of_knowledge"
+    result: ClassVar[str] = "interp_probes.results:KnownFacts"
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
@@ -79,7 +79,7 @@ class Residuals(Spec):
     """Answers, and the residual stream at some positions, which linear probes are trained on."""
 
     name: ClassVar[str] = "probe-linear"
-    results: ClassVar[str] = "interp_probes.results:of_residuals"
+    result: ClassVar[str] = "interp_probes.results:LinearProbes"
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,

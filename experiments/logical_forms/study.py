@@ -7,7 +7,7 @@ from interp.measurements.soft_score import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section, prompts_item
-from interp.report.run_report import model_parameters
+from interp.results.result import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study

@@ -8,7 +8,7 @@ from interp.measurements.attribute import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section, prompts_item
-from interp.report.run_report import model_parameters
+from interp.results.result import model_parameters
 from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study

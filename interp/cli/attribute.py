@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.console import echo
 
     check = _check_calibration if arguments.calibrated else None
-    finished, results = measure(arguments, Attribute, check=check)
-    names = list(results.tables)
+    finished, result = measure(arguments, Attribute, check=check)
+    names = list(result.derived())
     if arguments.calibrated:
         names += _calibrate(finished)
     echo(f"written to {finished.folder}: {', '.join(f'{name}.csv' for name in names)}")
@@ -50,10 +50,10 @@ def _calibrate(run: "RunFolder") -> list[str]:
         calibrated_shares,
         calibrated_table,
     )
-    from interp.jobs import write_results
     from interp.report.console import print_table
     from interp.report.formatting import segment_label
-    from interp.report.results import Results
+    from interp.report.page import TableItem
+    from interp.results.result import write_items
     from interp.runs.conclusion import concluding
 
     calibration = Calibration.read()
@@ -61,7 +61,9 @@ def _calibrate(run: "RunFolder") -> list[str]:
     table = calibrated_table(shares)
     tables = {"calibrated_shares": shares, "calibrated_table": table}
     with concluding(run.folder) as conclusion:
-        write_results(conclusion.run, Results(tables, []))
+        write_items(
+            conclusion.run.folder, [TableItem(name, name, frame) for name, frame in tables.items()]
+        )
     decisive = segment_label(calibration.segments[0])
     title = f"Probability that {decisive} decides: means over prompts; error and AUC on organisms"
     print_table(table, title=title)

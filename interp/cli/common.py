@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from interp.jobs import Job
     from interp.measurements.spec import Spec
-    from interp.report.results import Results
+    from interp.results.result import Result
     from interp.runs.plan import Plan
     from interp.runs.run import Run
     from interp.studies.plan import Study
@@ -137,7 +137,7 @@ def measure(
     spec: "type[Spec]",
     *,
     check: "Callable[[Job], None] | None" = None,
-) -> "tuple[Run, Results]":
+) -> "tuple[Run, Result]":
     """Measure, write the small tables and print them.
 
     Args:
@@ -146,16 +146,15 @@ def measure(
         check: refuses a job that the command cannot use, before anything is measured.
     """
     from interp.jobs import finish
-    from interp.report.console import print_table
+    from interp.report.console import print_items
 
     job = job_of(arguments, spec)
     if check is not None:
         check(job)
     _, (run,) = run_job(arguments, job)
-    results = finish(run.folder, spec)
-    for title, table in results.shown:
-        print_table(table, title=title)
-    return run, results
+    result = finish(run.folder, spec)
+    print_items(result.shown)
+    return run, result
 
 
 def _names(given: object) -> tuple[str, ...]:

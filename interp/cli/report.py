@@ -86,24 +86,12 @@ def _report(folder: Path) -> "Report":
 
 
 def _report_of_run(folder: Path) -> "Report":
-    """The report of a run, as what was measured in it makes one.
-
-    Raises:
-        UserError: there is no report of such a run.
-    """
     from interp.measurements.spec import find_spec
-    from interp.report.results import resolved
+    from interp.results.result import result_class
     from interp.runs.folder import RunFolder
 
     run = RunFolder.read(folder)
-    spec = find_spec(run.record.run.measurement)
-    if not spec.report:
-        raise UserError(
-            f"{folder} holds a run of {spec.name}, of which there is no report, as there is of "
-            f"{REPORTED}; its tables are the CSV files in it"
-        )
-    report: Report = resolved(spec.report)(run)
-    return report
+    return result_class(find_spec(run.record.run.measurement)).of(run).report()
 
 
 def _report_of_study(folder: Path) -> "Report":

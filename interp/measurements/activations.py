@@ -24,7 +24,7 @@ class Activations(Spec):
     name: ClassVar[str] = "activations"
     shard_prompts: ClassVar[int] = 60
     unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
-    results: ClassVar[str] = "interp.export.activations:of_activations"
+    result: ClassVar[str] = "interp.export.activations:Vectors"
 
     sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_post",

@@ -33,8 +33,7 @@ class Attribute(Spec):
     """How much of each answer comes from each segment of its prompt."""
 
     name: ClassVar[str] = "attribute"
-    results: ClassVar[str] = "interp.report.results_of_attributions:of_attributions"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.attributions:Attributions"
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""

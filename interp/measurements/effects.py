@@ -24,7 +24,7 @@ class Effects(Spec):
 
     name: ClassVar[str] = "effects"
     shard_prompts: ClassVar[int] = 60
-    results: ClassVar[str] = "interp.report.results_of_effects:of_effects"
+    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
 
     segments: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")

@@ -16,8 +16,7 @@ class Evaluate(Spec):
     """Answers: probabilities of the options, prediction, correctness."""
 
     name: ClassVar[str] = "evaluate"
-    results: ClassVar[str] = "interp.report.results_of_answers:of_answers"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Scores"
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":

@@ -23,8 +23,7 @@ class Generate(Spec):
 
     name: ClassVar[str] = "generate"
     shard_prompts: ClassVar[int] = 60
-    results: ClassVar[str] = "interp.report.results_of_answers:of_completions"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """most tokens of a text"""

@@ -24,8 +24,7 @@ class Patch(Spec):
     name: ClassVar[str] = "patch"
     shard_prompts: ClassVar[int] = 60
     numberless: ClassVar[frozenset[str]] = frozenset({"remote"})
-    results: ClassVar[str] = "interp.report.results_of_patches:of_patches"
-    report: ClassVar[str] = "interp.report.patching_report:report_of_patching"
+    result: ClassVar[str] = "interp.results.patches:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_pre",

@@ -16,8 +16,7 @@ class SoftScore(Spec):
     """Answers, soft accuracy, and the perplexity of the prompt."""
 
     name: ClassVar[str] = "soft-score"
-    results: ClassVar[str] = "interp.report.results_of_answers:of_answers"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Scores"
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":

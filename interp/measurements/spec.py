@@ -49,10 +49,8 @@ class Spec(Options, ABC):
     unmerged: ClassVar[frozenset[str]] = frozenset()
     """Tables that stay in the shards, since the end of a run writes what they hold in another
     form."""
-    results: ClassVar[str] = ""
-    """Where the function is that makes small tables of a finished run: "module:function"."""
-    report: ClassVar[str] = ""
-    """Where the function is that makes a report of a run folder: "module:function"."""
+    result: ClassVar[str] = "interp.results.result:Result"
+    """Where the class of its results is: "module:Class"."""
 
     @abstractmethod
     def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":

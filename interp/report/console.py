@@ -1,7 +1,7 @@
 """Tables on the terminal."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 import pandas as pd
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
+from interp.report.page import FigureItem, TableItem
 
 NARROWEST = 80
 """Columns that tables take at least, however narrow the terminal is."""
@@ -44,6 +45,14 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
         console.print(_table(texts[columns]))
     for line in legend:
         console.print(line)
+
+
+def print_items(items: Iterable[TableItem | FigureItem]) -> None:
+    """Print the tables among the items as people read them."""
+    for item in items:
+        if isinstance(item, TableItem):
+            for title, table in item.shown:
+                print_table(table, title=title)
 
 
 class _Console(Console):

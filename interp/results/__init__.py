@@ -1,1 +1,1 @@
-"""Results: what each measurement gave, and what the terminal, files, page and notebook show of it."""
+"""What each measurement gave, and what terminal, files, page and notebook show of it."""

@@ -17,7 +17,7 @@ _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
-    """Results that hold answers of models. Their page counts whole pairs alone, and shows prompts."""
+    """Results that hold answers of models; their page counts whole pairs alone."""
 
     answered: ClassVar[str] = "answers"
     """The table of the answers."""

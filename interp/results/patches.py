@@ -4,11 +4,9 @@ import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.analysis.groups import grouped
 from interp.analysis.node_sets import node_set_curves, node_set_table
@@ -18,16 +16,14 @@ from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
-from interp.report.figures.patches import (
-    layers_by_roles,
-    layers_by_tokens,
-    node_sets,
-    scores_and_effects,
-)
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
 from interp.results.notes import note_errors
 from interp.results.result import Result, chosen, figure_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the
@@ -98,7 +94,9 @@ class Patches(Result):
         """
         return self._effects
 
-    def plot(self, value: Literal["effect", "recovered"] = "effect", **which: str | int) -> Figure:
+    def plot(
+        self, value: Literal["effect", "recovered"] = "effect", **which: str | int
+    ) -> "Figure":
         """What patches do by layer and role, as a heat map.
 
         Args:
@@ -111,10 +109,10 @@ class Patches(Result):
         """
         rows = _first(self._effects, which)
         recognized = SHARED if value == "recovered" else "all"
-        drawn = layers_by_roles(rows, value=value, recognized=recognized, head=_head(rows))
-        return figure_of(drawn)
+        options = {"value": value, "recognized": recognized, "head": _head(rows)}
+        return figure_of(_draw("layers_by_roles", rows, **options))
 
-    def plot_tokens(self, pair: str | None = None, **which: str | int) -> Figure:
+    def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
         """The effects of each token of one pair by layer, of patches by position.
 
         Args:
@@ -130,7 +128,7 @@ class Patches(Result):
             raise UserError('nothing was patched token by token; give granularity="position"')
         rows = _first(rows if pair is None else chosen(rows, "pair_id", pair), which)
         rows = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
-        return figure_of(layers_by_tokens(rows, head=_head(rows)))
+        return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
 
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the method that was asked for, in parts.
@@ -182,16 +180,15 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """For each model, method, site and head: layers by roles, and layers by tokens of a pair."""
+        """Layers by roles, and layers by the tokens of one pair, of each model, site and head."""
         for rows in _each_figure(self._effects):
-            yield _figure("layers_by_roles", rows, partial(layers_by_roles, rows, head=_head(rows)))
+            yield _figure("layers_by_roles", rows)
         seen = set()
         for part in self.asked():
             alone = part["position"].notna() & (part["source"] == COUNTERPART)
             for rows in _each_figure(part[alone]):
                 first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
-                draw = partial(layers_by_tokens, first, head=_head(first))
-                item = _figure("layers_by_tokens", first, draw)
+                item = _figure("layers_by_tokens", first)
                 if item.name not in seen:
                     seen.add(item.name)
                     yield item
@@ -224,7 +221,7 @@ class Patches(Result):
         curves = node_set_curves(sets, pairs, cluster="cluster")
         for cell, rows in grouped(curves, ["model"]):
             model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
-            draw = partial(node_sets, shared if len(shared) else rows)
+            draw = partial(_draw, "node_sets", shared if len(shared) else rows)
             yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
 
     def _repr_html_(self) -> str | None:
@@ -253,7 +250,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
     yield TableItem("agreement_table", title, agreement_table(effects))
     for group, rows in grouped(effects, ["model", "site"]):
         name = _file_name("scores_and_effects", *map(str, group.values()))
-        yield FigureItem(name, title, partial(scores_and_effects, rows))
+        yield FigureItem(name, title, partial(_draw, "scores_and_effects", rows))
 
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
@@ -271,12 +268,21 @@ def _each_figure(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rows
 
 
-def _figure(kind: str, rows: pd.DataFrame, draw: "partial[Axes]") -> FigureItem:
+def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
+    """A figure of patches by its name; matplotlib is imported only to draw."""
+    from interp.report.figures import patches
+
+    drawn: Axes = getattr(patches, kind)(rows, **options)
+    return drawn
+
+
+def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
+    """A heat map of the rows of one model, method, source, site and head."""
     head = _head(rows)
     parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
     parts += [] if head is None else [f"head{head}"]
     title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
-    return FigureItem(_file_name(kind, *parts), title, draw)
+    return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
 
 
 def _file_name(*parts: str) -> str:

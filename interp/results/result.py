@@ -183,12 +183,30 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
 
 
 def write_files(run: RunFolder, result: Result) -> None:
-    """Write what a result makes into its run folder; files that hold these shards are left alone."""
+    """Write what a result makes into its run folder; further files only where shards are new."""
     write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
         if changed or run.file_problem(name):
             write_whole(inside(run.folder, name), write)
+
+
+def model_parameters(run: RunFolder) -> TableItem:
+    """What was loaded, one row per model: its size, precision and revision."""
+    rows = [
+        {
+            "model": name,
+            "parameters": record.parameters,
+            "architecture": record.architecture,
+            "vocabulary": record.vocabulary,
+            "dtype": record.dtype,
+            "quantization": record.quantization or "",
+            "chat_template": bool(record.chat.get("templated")),
+            "commit": record.source.get("commit", ""),
+        }
+        for name, record in run.models().items()
+    ]
+    return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
 
 
 def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:

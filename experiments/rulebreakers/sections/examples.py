@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.report.page import Section
-from interp.report.run_report import heat_maps
+from interp.results.attributions import Attributions
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
@@ -22,8 +22,7 @@ def example_section(results: Results) -> Section:
         tuple(
             item
             for model in results.models
-            for item in heat_maps(
-                results.example_run,
+            for item in Attributions.of(results.example_run).heat_maps(
                 example_pair(results.examples, answers[answers["model"] == model]),
                 answers[answers["model"] == model],
                 pairs=1,
