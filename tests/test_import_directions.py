@@ -18,9 +18,9 @@ LAYERS = {
 FLOORS = (
     {"cli"},
     {"api"},
-    {"frames"},
     {"doctor", "export", "jobs", "training"},
     {"studies"},
+    {"results"},
     {"report"},
     {"analysis", "runs"},
     {"measurements"},

@@ -116,7 +116,8 @@ class InFolder(Measured):
     def about(self) -> About:
         """What the run's record says."""
         run = self.run.record.run
-        decisive = run.decisive and Decisive(run.decisive.factor, tuple(run.decisive.among))
+        known = run.decisive
+        decisive = Decisive(known.factor, tuple(known.among)) if known else None
         return About(run.measurement, run.parameters, run.system, run.seed, run.compared, decisive)
 
     def names(self) -> list[str]:
