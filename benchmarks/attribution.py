@@ -24,7 +24,8 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 import interp
 from benchmarks.side_by_side import machine, random_llama, timed
-from interp.measurements.attribute import Attribute
+from interp.measurements.core import bind
+from interp.measurements.specs import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
@@ -100,7 +101,9 @@ def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
     """From prompts to merged tables on disk."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        Run.open(folder, prompts, Attribute()).measure(Attribute().bind(model, batch_tokens=budget))
+        Run.open(folder, prompts, Attribute()).measure(
+            bind(Attribute(), model, batch_tokens=budget)
+        )
         with concluding(folder):
             pass
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 import interp
 from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
 from interp.attribution.coalitions import Coalitions
-from interp.measurements.attribute import Attribute
-from interp.measurements.effects import Effects
-from interp.measurements.segment_effects import option_logits
+from interp.measurements.core import bind
+from interp.measurements.effects import option_logits
+from interp.measurements.specs import Attribute, Effects
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize
@@ -125,9 +125,9 @@ def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> 
     ways: dict[tuple[str, int], Callable[[], object]] = {}
     for budget in BUDGETS:
         ways["captum", budget] = partial(shapley_values, captums, budget)
-        ways["effects", budget] = partial(spec.bind(model, batch_tokens=budget), alone)
+        ways["effects", budget] = partial(bind(spec, model, batch_tokens=budget), alone)
     theirs = np.stack(shapley_values(captums, BUDGETS[0]))
-    rows = spec.bind(model)(alone)["segment_effects"]
+    rows = bind(spec, model)(alone)["segment_effects"]
     ours = np.array([row["shapley"] for row in rows if row.get("other_segment") is None])
     seconds = timed(ways, repeats, median)
     return Comparison(
@@ -161,7 +161,7 @@ def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
 def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> Mapping[str, float]:
     """Seconds of each method of one backward pass."""
     ways = {
-        name: partial(Attribute(methods=(name,), target="contrast").bind(model), prompts)
+        name: partial(bind(Attribute(methods=(name,), target="contrast"), model), prompts)
         for name in METHODS
     }
     for run in ways.values():

@@ -17,8 +17,8 @@ from statistics import median
 import torch
 
 from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
-from interp.measurements.core import Measurement
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import Measurement, bind
+from interp.measurements.specs import Evaluate
 from interp.reading.budget import CPU_BATCH_TOKENS
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row
@@ -65,7 +65,7 @@ def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> Compar
     """Measure both ways; `instances` counts rulebreakers and their counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
-    measurement = Evaluate().bind(model)
+    measurement = bind(Evaluate(), model)
     ways: dict[object, Callable[[], list[Row]]] = {
         budget: plain(measurement, prompts, budget) for budget in PLAIN_BUDGETS
     }

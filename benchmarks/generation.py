@@ -18,7 +18,8 @@ import torch
 
 import interp
 from benchmarks.side_by_side import machine, random_llama, timed
-from interp.measurements.generate import Generate
+from interp.measurements.core import bind
+from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp.scoring.generation import Decoding, generate
 from interp_experiments.rulebench.settings import Setting
@@ -77,7 +78,7 @@ def compare(hidden: int, layers: int, *, prompts: int, new_tokens: int, repeats:
         median,
     )
     pairs = zip(found["single"], found["batched"], strict=True)
-    measurement = Generate(max_new_tokens=new_tokens).bind(model)
+    measurement = bind(Generate(max_new_tokens=new_tokens), model)
     return Comparison(
         hidden=hidden,
         layers=layers,
@@ -118,7 +119,7 @@ def batched(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
     """The same in the batches in which texts are measured."""
-    measurement = Generate(max_new_tokens=new_tokens).bind(model)
+    measurement = bind(Generate(max_new_tokens=new_tokens), model)
     decoding = Decoding(max_new_tokens=new_tokens)
     found: dict[int, tuple[int, ...]] = {}
     with model.measuring():

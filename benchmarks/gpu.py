@@ -37,9 +37,8 @@ import interp
 from benchmarks.side_by_side import processor
 from interp.errors import UserError
 from interp.files import write_whole
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Attribute, Evaluate
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
@@ -207,14 +206,14 @@ def timed_rows(
     bench: "Bench", prompts: Sequence[Prompt], *, sweep: bool
 ) -> Iterator[dict[str, Any]]:
     model = bench.model
-    evaluate, attribute = Evaluate().bind(model), Attribute().bind(model)
+    evaluate, attribute = bind(Evaluate(), model), bind(Attribute(), model)
     yield bench.row("evaluate", lambda part: collect(evaluate, part), prompts, gradient=False)
     yield bench.row("attribute", lambda part: collect(attribute, part), prompts, gradient=True)
     yield bench.row("tokenizing alone", lambda part: tokenize(model, part), prompts)
     yield bench.row("plain transformers", lambda part: plain(model, part), prompts, gradient=False)
     yield inseq_row(bench, prompts[:INSEQ_PROMPTS])
     for kind, batch_tokens, at_a_time in SWEEP if sweep else ():
-        measurement, part = kind.bind(model, batch_tokens=batch_tokens), prompts[:at_a_time]
+        measurement, part = bind(kind, model, batch_tokens=batch_tokens), prompts[:at_a_time]
         name = f"{kind.name}, {batch_tokens:,} tokens, {len(part):,} prompts at a time"
         yield bench.row(
             name, measurement, part, gradient=isinstance(kind, Attribute), warm_up=len(part)
@@ -343,7 +342,7 @@ def inseq_row(bench: Bench, prompts: Sequence[Prompt]) -> dict[str, Any]:
     name = "inseq, saliency and attention"
     try:
         methods = ("inseq:saliency", "inseq:attention")
-        measurement = Attribute(methods=methods, target="gold").bind(bench.model)
+        measurement = bind(Attribute(methods=methods, target="gold"), bench.model)
     except UserError:
         return {"work": name, "prompts": 0, "prompts_per_second": None}
     return bench.row(name, measurement, prompts)

@@ -11,12 +11,8 @@ if TYPE_CHECKING:
 
     from interp.api import attribute, measurement, patch, run, score, study, train
     from interp.errors import UserError
-    from interp.measurements.attribute import Attribute
-    from interp.measurements.evaluate import Evaluate
-    from interp.measurements.generate import Generate
-    from interp.measurements.patch import Patch
-    from interp.measurements.soft_score import SoftScore
     from interp.measurements.spec import Spec
+    from interp.measurements.specs import Attribute, Evaluate, Generate, Patch, SoftScore
     from interp.models.load import load_model
     from interp.models.model import Model
     from interp.models.organisms import organism_card, organism_names
@@ -35,26 +31,26 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnswerOption": "interp.prompts.answers",
-    "Attribute": "interp.measurements.attribute",
+    "Attribute": "interp.measurements.specs",
     "Attributions": "interp.results.attributions",
     "Choice": "interp.prompts.answers",
     "Completion": "interp.prompts.answers",
     "Completions": "interp.results.answers",
     "Demonstration": "interp.prompts.messages",
-    "Evaluate": "interp.measurements.evaluate",
+    "Evaluate": "interp.measurements.specs",
     "FreeText": "interp.prompts.answers",
-    "Generate": "interp.measurements.generate",
+    "Generate": "interp.measurements.specs",
     "Label": "interp.prompts.answers",
     "Messages": "interp.prompts.messages",
     "Model": "interp.models.model",
-    "Patch": "interp.measurements.patch",
+    "Patch": "interp.measurements.specs",
     "Patches": "interp.results.patches",
     "Prompt": "interp.prompts.prompt",
     "PromptSet": "interp.prompts.prompt_set",
     "Result": "interp.results.result",
     "Scores": "interp.results.answers",
     "SegmentEffects": "interp.results.effects",
-    "SoftScore": "interp.measurements.soft_score",
+    "SoftScore": "interp.measurements.specs",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",
     "UserError": "interp.errors",

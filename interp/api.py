@@ -7,11 +7,9 @@ import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.patch import Patch
+from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
+from interp.measurements.specs import Attribute, Evaluate, Patch
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -209,7 +207,7 @@ def _measured(
     _check_model(model)
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
-    tables = collect(spec.bind(model, batch_tokens=batch_tokens), arranged)
+    tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
     return kind(InMemory(spec, arranged, tables))
 
 
@@ -220,7 +218,7 @@ def _in_memory(
     parts = []
     for name in job.models or job.default_models():
         model = given[name] if name in given else job.load(find_model(name, job.loading))
-        parts.append(collect(spec.bind(model, batch_tokens=job.running.batch_tokens), prompts))
+        parts.append(collect(bind(spec, model, batch_tokens=job.running.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }

@@ -1,5 +1,6 @@
 """What other packages add, found by entry point: systems, studies, training, commands, methods."""
 
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -67,6 +68,12 @@ def loaded(point: EntryPoint) -> Any:
         raise UserError(
             f"{_described(point)} cannot be loaded ({reason}); reinstall or fix the package"
         ) from error
+
+
+def named(place: str) -> Any:
+    """What a place names, "module:name", imported now."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:

@@ -59,7 +59,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             for row, (tokenized, tokens) in enumerate(zip(batch.prompts, own, strict=True))
         ]
 
-    return Measurement(model, spec, spec.tables(), budget, measure_batch)
+    return Measurement(model, spec, budget, measure_batch)
 
 
 def _whole_names(

@@ -41,7 +41,6 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
     return GenerationMeasurement(
         model,
         spec,
-        spec.tables(),
         budget,
         measure_batch,
         new_tokens=COMPLETION_TOKENS,

@@ -1,17 +1,16 @@
-"""The residual stream at chosen tokens of each prompt: after the embedding and after each layer."""
+"""The residual stream at chosen tokens of each prompt: before the first layer and after each."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import UserError
+from interp.measurements.activations import Place, vectors_at
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.scoring import answer_error
-from interp.models.hooks import watched
+from interp.measurements.evaluation import answer_error
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
 from interp.reading.budget import token_budget
@@ -28,87 +27,59 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
     Raises:
         UserError: when measured, a prompt without a segment of that name.
     """
-    positions = spec.positions
     answer_tokens = AnswerTokenizer(model)
+    after = [("resid_post", layer) for layer in range(layer_count(model))]
+    locations = {key: locate(model, *key) for key in [("resid_pre", 0), *after]}
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        places = _places(batch, positions)
-        with torch.inference_mode(), model.measuring(), residual_stream(model, places) as stream:
+        places = [[_place(p, position) for position in spec.positions] for p in batch.prompts]
+        with (
+            torch.inference_mode(),
+            model.measuring(),
+            vectors_at(locations, batch, places) as vectors,
+        ):
             predictions = predict(model, batch, answer_tokens)
+        stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
+        by_prompt = stream.split(len(spec.positions))
         answers = answer_tables(model, batch, predictions)
-        vectors = torch.stack([layer.float().cpu() for layer in stream], dim=2)
         return [
             {
                 "answers": tables["answers"],
-                "residuals": _rows(model, prompt, positions, vectors[row]),
+                "residuals": list(_rows(model, prompt, own, vectors)),
             }
-            for row, (tables, prompt) in enumerate(zip(answers, batch.prompts, strict=True))
+            for tables, prompt, own, vectors in zip(
+                answers, batch.prompts, places, by_prompt, strict=True
+            )
         ]
 
     budget = token_budget(model, batch_tokens)
-    return Measurement(
-        model, spec, spec.tables(), budget, measure_batch, partial(answer_error, model)
-    )
+    return Measurement(model, spec, budget, measure_batch, partial(answer_error, model))
 
 
-@contextmanager
-def residual_stream(
-    model: Model, places: Int[Tensor, "batch position"]
-) -> Iterator[list[Float[Tensor, "batch position size"]]]:
-    """Within the block each forward pass appends the stream at `places` to the yielded list.
-
-    First what enters the first layer, then what leaves each layer. Only these rows are kept.
-    """
-    kept: list[Tensor] = []
-
-    def keep(hidden: Tensor) -> None:
-        at = places.to(hidden.device)
-        rows = torch.arange(len(at), device=hidden.device)[:, None]
-        kept.append(hidden[rows, at].detach())
-
-    after = [locate(model, "resid_post", layer) for layer in range(layer_count(model))]
-    with watched([locate(model, "resid_pre", 0), *after], keep):
-        yield kept
-
-
-def _places(batch: Batch, positions: Sequence[str]) -> Int[Tensor, "batch position"]:
-    """The column of each position in the padded batch."""
-    # What is padded on the right begins at the first column.
-    starts = [batch.unpadded(row).start or 0 for row in range(len(batch.prompts))]
-    return torch.tensor(
-        [
-            [starts[row] + _place(prompt, position) for position in positions]
-            for row, prompt in enumerate(batch.prompts)
-        ]
-    )
-
-
-def _place(tokenized: TokenizedPrompt, position: str) -> int:
-    """The index of a position among the prompt's own tokens."""
+def _place(tokenized: TokenizedPrompt, position: str) -> Place:
+    """The token of a position."""
     if position == LAST_TOKEN:
-        return len(tokenized) - 1
+        return Place(position, (len(tokenized) - 1,))
     if position not in tokenized.segments:
         known = ", ".join([LAST_TOKEN, *tokenized.segments])
         raise UserError(
             f"prompt {tokenized.prompt.id} has no position {position!r}; it has {known}"
         )
-    return tokenized.segments[position][1] - 1
+    return Place(position, (tokenized.segments[position][1] - 1,))
 
 
 def _rows(
     model: Model,
     tokenized: TokenizedPrompt,
-    positions: Sequence[str],
-    vectors: Float[Tensor, "position layer size"],
-) -> list[Row]:
-    return [
-        {
-            "model": model.name,
-            "prompt_id": tokenized.prompt.id,
-            "position": position,
-            "layer": layer,
-            "vector": vector.numpy(),
-        }
-        for position, layers in zip(positions, vectors, strict=True)
-        for layer, vector in enumerate(layers)
-    ]
+    places: list[Place],
+    vectors: Float[Tensor, "place layer size"],
+) -> Iterator[Row]:
+    for place, layers in zip(places, vectors, strict=True):
+        for layer, vector in enumerate(layers):
+            yield {
+                "model": model.name,
+                "prompt_id": tokenized.prompt.id,
+                "position": place.group,
+                "layer": layer,
+                "vector": vector.numpy(),
+            }

@@ -1,6 +1,5 @@
 """What the probes measure, as data: familiarity with facts, knowledge of them, residual streams."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
@@ -11,10 +10,6 @@ from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from interp.measurements.core import Measurement
-    from interp.models.model import Model
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
 
@@ -28,6 +23,10 @@ ENTITIES = ("entity_a", "entity_b")
 class OfFacts(Spec):
     """A measurement of all facts that a system's prompts rest on, in the order of the data."""
 
+    group: ClassVar[str] = "probe"
+    unused: ClassVar[tuple[str, ...]] = ("limit", "seed")
+    schemas: ClassVar[str] = "interp_probes.tables:SCHEMAS"
+
     def load(self, source: "PromptSource") -> "PromptSet":
         """The facts as prompts."""
         from interp_probes.facts import load_facts
@@ -39,46 +38,43 @@ class Familiarity(OfFacts):
     """The probability that a model begins to say each fact."""
 
     name: ClassVar[str] = "probe-familiarity"
+    help: ClassVar[str] = "probability that a model begins to say each fact"
+    examples: ClassVar[tuple[str, ...]] = (
+        "probe familiarity --model organism/llama-shallow organism/gemma2",
+    )
+    written: ClassVar[str] = "written to {folder}/familiarity.csv"
+    measures: ClassVar[str] = "interp_probes.familiarity:familiarity"
+    fills: ClassVar[tuple[str, ...]] = ("familiarity",)
     result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
-
-    @classmethod
-    def tables(cls) -> "Mapping[str, pa.Schema]":
-        """How likely each fact is."""
-        from interp_probes.tables import FAMILIARITY
-
-        return {"familiarity": FAMILIARITY}
-
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model."""
-        from interp_probes.familiarity import familiarity
-
-        return familiarity(model, self, batch_tokens=batch_tokens)
 
 
 class Knowledge(OfFacts):
     """Facts whose greedy completion names the answer."""
 
     name: ClassVar[str] = "probe-knowledge"
+    help: ClassVar[str] = "facts whose greedy completion does not name the answer"
+    examples: ClassVar[tuple[str, ...]] = (
+        "probe knowledge --model organism/llama-shallow organism/gemma2",
+    )
+    written: ClassVar[str] = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
+    measures: ClassVar[str] = "interp_probes.knowledge:knowledge"
+    fills: ClassVar[tuple[str, ...]] = ("knowledge",)
     result: ClassVar[str] = "interp_probes.results:KnownFacts"
-
-    @classmethod
-    def tables(cls) -> "Mapping[str, pa.Schema]":
-        """How the model completes each fact."""
-        from interp_probes.tables import KNOWLEDGE
-
-        return {"knowledge": KNOWLEDGE}
-
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model."""
-        from interp_probes.knowledge import knowledge
-
-        return knowledge(model, self, batch_tokens=batch_tokens)
 
 
 class Residuals(Spec):
     """Answers, and the residual stream at some positions, which linear probes are trained on."""
 
     name: ClassVar[str] = "probe-linear"
+    group: ClassVar[str] = "probe"
+    help: ClassVar[str] = "whether a prompt's side is linearly readable from the residual stream"
+    examples: ClassVar[tuple[str, ...]] = (
+        "probe linear --model organism/llama-shallow organism/gemma2",
+    )
+    written: ClassVar[str] = "written to {folder}/linear_probes.csv"
+    measures: ClassVar[str] = "interp_probes.residuals:residuals"
+    fills: ClassVar[tuple[str, ...]] = ("answers", "residuals")
+    schemas: ClassVar[str] = "interp_probes.tables:SCHEMAS"
     result: ClassVar[str] = "interp_probes.results:LinearProbes"
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
@@ -99,17 +95,3 @@ class Residuals(Spec):
             if position not in known:
                 raise UserError(unknown("position", position, known))
         return prompts
-
-    @classmethod
-    def tables(cls) -> "Mapping[str, pa.Schema]":
-        """Answers and residual streams."""
-        from interp.tables import named
-        from interp_probes.tables import RESIDUALS
-
-        return {**named("answers"), "residuals": RESIDUALS}
-
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model."""
-        from interp_probes.residuals import residuals
-
-        return residuals(model, self, batch_tokens=batch_tokens)

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, column, table
+from interp.tables import SCHEMAS as OF_INTERP
 
 FAMILIARITY = table(
     "One row per model and fact. Both probabilities are NaN where the model's logits are not "
@@ -38,3 +39,11 @@ RESIDUALS = table(
         "the model's own",
     ),
 )
+
+SCHEMAS = {
+    "answers": OF_INTERP["answers"],
+    "familiarity": FAMILIARITY,
+    "knowledge": KNOWLEDGE,
+    "residuals": RESIDUALS,
+}
+"""By name: what the probes fill."""

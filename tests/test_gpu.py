@@ -9,8 +9,8 @@ import torch
 
 import interp
 from interp.choices import Quantization
-from interp.measurements.collect import collect
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import SoftScore
 from interp.models.organisms import DEFAULT
 from tests.support.organisms import DECODERS
 from tests.support.placed import place
@@ -72,7 +72,7 @@ def test_a_model_in_several_places_gives_the_same_numbers(name, where, tmp_path,
     assert placed.identity == on_cpu.identity
     expected, got = (interp.attribute(model, prompts) for model in (on_cpu, placed))
     np.testing.assert_allclose(expected.ratios()["ratio"], got.ratios()["ratio"], rtol=1e-3)
-    expected, got = (collect(SoftScore().bind(model), prompts) for model in (on_cpu, placed))
+    expected, got = (collect(bind(SoftScore(), model), prompts) for model in (on_cpu, placed))
     for table, column in (("option_probabilities", "probability"), ("soft_answers", "perplexity")):
         np.testing.assert_allclose(expected[table][column], got[table][column], rtol=1e-3)
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from interp import texts
 from interp.errors import UserError
-from interp.measurements.attribute import Attribute
-from interp.measurements.patch import Patch
+from interp.measurements.specs import Attribute, Patch
 from interp.models.loading import Loading
 from interp.options import FromText, Options, choices
 from interp.prompts.source import PromptSource

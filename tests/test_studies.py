@@ -10,9 +10,8 @@ import pytest
 
 from interp.cli import parse
 from interp.errors import UserError
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import write_report

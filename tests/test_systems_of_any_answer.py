@@ -12,9 +12,8 @@ import torch
 import interp
 from interp.analysis.accuracy import accuracies, accuracy_by, outcome_table
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.generate import Generate
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate, Generate, SoftScore
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
@@ -89,7 +88,7 @@ def test_a_model_that_says_unknown_is_right_where_that_is_correct():
     summary = scores.summary().iloc[0]
     assert summary["other_accuracy"] == 1.0
     assert summary["paired_accuracy"] == 0.0  # all members of a group must be right
-    soft = interp.api.collect(SoftScore().bind(model), THEORIES)["soft_answers"]
+    soft = interp.api.collect(bind(SoftScore(), model), THEORIES)["soft_answers"]
     assert soft["soft_accuracy"].tolist() == pytest.approx([0.0, 0.0, 1.0] * 4)
 
 

@@ -1,6 +1,7 @@
 import pyarrow as pa
 import pytest
 
+from interp.measurements.core import bind
 from interp.measurements.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
@@ -19,9 +20,9 @@ EVERYTHING = {
 def test_a_measurement_fills_the_tables_that_its_spec_names(name, organism):
     spec = find_spec(name)
     named = spec.tables()
-    everything = spec(**EVERYTHING.get(name, {})).bind(organism).tables
+    everything = bind(spec(**EVERYTHING.get(name, {})), organism).tables
     assert list(everything) == list(named)
-    for filled in (everything, spec().bind(organism).tables):
+    for filled in (everything, bind(spec(), organism).tables):
         for table_name, schema in filled.items():
             assert schema.equals(named[table_name], check_metadata=True)
 

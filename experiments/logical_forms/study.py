@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.specs import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section, prompts_item

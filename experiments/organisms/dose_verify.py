@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from interp.analysis.clusters import cluster_mean
-from interp.measurements.collect import collect
-from interp.measurements.effects import Effects
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.donors import DONORS, DonorKind
 from interp.prompts.mixing import donors_of, with_donors
@@ -72,7 +72,7 @@ def beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame
     prompt, donors and answer; decisive, the premise that decides the prompt; entity, which both
     premises name last; planted_value, the planted log-odds of the model's own answer.
     """
-    rows = collect(Effects(donors=DONORS).bind(model), prompts)["segment_effects"]
+    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
     rows = rows[rows["other_segment"].isna()]
     planted = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
     table = rows.merge(

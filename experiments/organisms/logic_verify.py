@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from interp.measurements.collect import collect
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp_experiments.logical_forms.forms import (
@@ -61,7 +61,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
             for p in prompts
         ]
     )
-    tables = collect(SoftScore().bind(model), prompts)
+    tables = collect(bind(SoftScore(), model), prompts)
     options = tables["option_probabilities"].rename(columns={"relative_probability": "yes"})
     yes = options.loc[options["option"] == YES.name, ["prompt_id", "yes"]]
     scores = tables["soft_answers"].merge(yes, on="prompt_id", validate="one_to_one")

@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from interp.measurements.collect import collect
-from interp.measurements.generate import Generate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.answers import FreeText, whole_text
 from interp.prompts.messages import Messages
@@ -59,7 +59,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
 
 def _right(model: Model, prompts: PromptSet) -> dict[str, bool]:
     """Whether each prompt is answered correctly; one that could not be measured is not."""
-    rows = collect(Generate(max_new_tokens=DIRECT_TOKENS).bind(model), prompts)["completions"]
+    rows = collect(bind(Generate(max_new_tokens=DIRECT_TOKENS), model), prompts)["completions"]
     return dict(zip(rows["prompt_id"], rows["correct"].astype(bool), strict=True))
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Evaluate
 from interp.models.model import Model
 from interp.prompts.systems import load_prompts
 from interp_experiments.robustlr.results import answered
@@ -44,5 +44,5 @@ def _split_f1(model: Model, system: str, statements: int) -> float:
 
 def _answers(model: Model, system: str, theories: int) -> pd.DataFrame:
     prompts = load_prompts(system, limit=theories)
-    answers = collect(Evaluate().bind(model), prompts)["answers"]
+    answers = collect(bind(Evaluate(), model), prompts)["answers"]
     return answered(prompts.to_frame(), answers)

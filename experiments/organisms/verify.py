@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
 from interp.api import score
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.card import read_card
@@ -65,8 +65,8 @@ def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
 
 def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
     prompts = fact_prompts(facts)
-    known = collect(Knowledge().bind(model), prompts)["knowledge"]["known"]
-    table = collect(Familiarity().bind(model), prompts)["familiarity"]
+    known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
+    table = collect(bind(Familiarity(), model), prompts)["familiarity"]
     frequency = [fact.frequency for fact in facts]
     return {
         "completion": round(float(known.mean()), 4),

@@ -10,9 +10,8 @@ import pandas as pd
 from interp.analysis.decisive import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item

@@ -94,7 +94,7 @@ class RuleFollowing(TrainSpec):
 
     def measured(self) -> "Spec":
         """Texts behind the held-out questions."""
-        from interp.measurements.generate import Generate
+        from interp.measurements.specs import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
 

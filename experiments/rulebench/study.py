@@ -12,9 +12,8 @@ from interp import texts
 from interp.analysis.decisive import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
-from interp.measurements.attribute import Attribute
-from interp.measurements.generate import Generate
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Generate
 from interp.prompts.source import PromptSource
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item

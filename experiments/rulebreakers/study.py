@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from interp.console import counted
-from interp.measurements.attribute import Attribute, Target
+from interp.measurements.specs import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_prompts
 from interp.report.page import Report, Section, prompts_item

@@ -3,7 +3,7 @@
 import argparse
 
 from interp.cli.common import add_measuring_options, measure
-from interp.measurements.activations import Activations
+from interp.measurements.specs import Activations
 
 HELP = "write activations at chosen sites and tokens as safetensors, with an index as Parquet"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from interp.cli.common import add_measuring_options, measure
 from interp.errors import UserError
-from interp.measurements.attribute import Attribute
+from interp.measurements.specs import Attribute
 
 if TYPE_CHECKING:
     from interp.jobs import Job

@@ -3,7 +3,7 @@
 import argparse
 
 from interp.cli.common import add_measuring_options, measure
-from interp.measurements.effects import Effects
+from interp.measurements.specs import Effects
 
 HELP = "exchange segments for those of other prompts and print what each does to the answer"
 

@@ -3,7 +3,7 @@
 import argparse
 
 from interp.cli.common import add_measuring_options, measure
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.specs import Evaluate
 
 HELP = "score answers and print the accuracies"
 

@@ -3,7 +3,7 @@
 import argparse
 
 from interp.cli.common import add_measuring_options, measure
-from interp.measurements.generate import Generate
+from interp.measurements.specs import Generate
 
 HELP = "generate a text behind each prompt and print how many are right"
 

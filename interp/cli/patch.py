@@ -6,7 +6,7 @@ from pathlib import Path
 from interp import texts
 from interp.cli.common import add_measuring_options, measure
 from interp.cli.parser import program
-from interp.measurements.patch import Patch
+from interp.measurements.specs import Patch
 
 HELP = "patch activations between the prompts of pairs and print the effects by role"
 

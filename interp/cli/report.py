@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "folder",
         type=texts.path,
         metavar="DIR",
-        help="what a command wrote as --out: a run or a study",
+        help="a run or a study: what a command wrote",
     )
     parser.add_argument(
         "--out",

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from interp.console import clock
 from interp.doctor.finding import Finding, size
-from interp.measurements.attribute import Attribute
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.runs.environment import peak_memory
@@ -37,7 +36,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
     """Seconds, and bytes of the tables as Parquet."""
-    measurement = spec.bind(model)
+    measurement = bind(spec, model)
     collect(measurement, prompts[:2])  # what is slow only once, such as reading code of kernels
     start = time.perf_counter()
     tables = collect(measurement, prompts)

@@ -51,7 +51,7 @@ class Count:
 Counts = Mapping[Key, Count]
 
 
-class Vectors(Result):
+class ActivationVectors(Result):
     """Vectors of prompts; a run folder also gets the files that hold them."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:

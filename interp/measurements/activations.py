@@ -1,72 +1,204 @@
-"""Activations, as data: which sites are read, in which layers, and at which tokens."""
+"""Vectors at chosen sites and tokens of each prompt: what is measured for `Activations`.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+1. Segments and roles become places: one token each, or several whose mean is taken.
+2. One forward pass of a batch gives the answers; hooks keep the rows of these tokens alone.
+3. Each vector is a row with its place.
+"""
 
-from pydantic import Field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, product
 
-from interp import texts
-from interp.choices import RESERVED, VectorSite
-from interp.errors import UserError, unknown
-from interp.measurements.spec import Indices, Prompts, Spec
-from interp.options import FromText
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from interp.choices import LAST, POOLED, SITES
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.evaluation import answer_error
+from interp.measurements.specs import Activations
+from interp.models.hooks import watched
+from interp.models.kinds import CLASSIFIER
+from interp.models.model import Model
+from interp.models.sites import Location, check_sites, layer_count, locate
+from interp.patching.checks import check_sums
+from interp.reading.budget import token_budget
+from interp.reading.roles import token_roles, token_segments, tokens_of
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_tables, predict
+from interp.tables import Row
 
-    from interp.measurements.core import Measurement
-    from interp.models.model import Model
+SiteKey = tuple[str, int]
+"""Site and layer."""
+
+Vectors = Float[Tensor, "place head size"]
 
 
-class Activations(Spec):
-    """Answers, and the vectors of some sites at some tokens of each prompt."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a prompt a vector is read."""
 
-    name: ClassVar[str] = "activations"
-    shard_prompts: ClassVar[int] = 60
-    unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
-    result: ClassVar[str] = "interp.export.activations:Vectors"
+    group: str
+    """The segment or role that was asked for."""
+    positions: tuple[int, ...]
+    """Of one token, or of several whose mean is taken."""
 
-    sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
-        "resid_post",
-    )
-    """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
-    roles: Annotated[
-        Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
-    ] = None
-    """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
-    prompts that lack one have no vector of it (default: the token at which the answer is read)"""
-    tokens: Literal["last", "mean", "all"] = "last"
-    """of a segment or role: its last token, the mean over its tokens, or all of them, one vector
-    each"""
-    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
-    """which layers, such as 0,2,5 or 0-2 (default: all)"""
 
-    def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, some of which have each segment and role that is to be read.
+def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, and the vectors of some sites at some tokens, in the same forward pass.
 
-        Raises:
-            UserError: none has one of them.
-        """
-        known = dict.fromkeys(RESERVED)
-        missing = set(self.roles or ()) - set(known)
-        for prompt in prompts if missing else ():
-            known |= dict.fromkeys((*prompt.segments, *prompt.roles))
-            missing -= set(known)
-            if not missing:
-                break
-        if missing:
-            raise UserError(unknown("segment or role", min(missing), known))
-        return prompts
+    Raises:
+        UserError: a site or layer that the model lacks, or the token of another model kind alone.
+    """
+    answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
+    if spec.roles == (other,):
+        raise UserError(
+            f"the prompts of {model.name}, a {model.kind.name}, have no token {other!r}; its "
+            f"answer is read at {answer}"
+        )
+    check_sites(model, spec.sites, layers=spec.layers)
+    layers = range(layer_count(model)) if spec.layers is None else spec.layers
+    keys: list[SiteKey] = list(product(spec.sites, layers))
+    locations = {key: locate(model, *key) for key in keys}
+    answer_tokens = AnswerTokenizer(model)
+    # One prompt is enough to see whether the sites are what they are said to be.
+    unchecked = model.architecture.causal
 
-    @classmethod
-    def tables(cls) -> "Mapping[str, pa.Schema]":
-        """Answers and vectors."""
-        from interp.tables import named
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        nonlocal unchecked
+        places = [list(places_of(prompt, spec)) for prompt in batch.prompts]
+        with torch.inference_mode(), model.measuring():
+            if unchecked:
+                check_sums(model, batch.prompts[0], spec.sites)
+                unchecked = False
+            with vectors_at(locations, batch, places) as vectors:
+                predictions = predict(model, batch, answer_tokens)
+        counts = [len(own) for own in places]
+        by_prompt = {key: torch.split(vectors[key], counts) for key in keys}
+        return [
+            {
+                "answers": tables["answers"],
+                "activation_vectors": []
+                if any(row["error"] for row in tables["answers"])
+                else _rows(
+                    model,
+                    batch.prompts[index],
+                    places[index],
+                    {key: found[index].numpy() for key, found in by_prompt.items()},
+                ),
+            }
+            for index, tables in enumerate(answer_tables(model, batch, predictions))
+        ]
 
-        return named("answers", "activation_vectors")
+    budget = token_budget(model, batch_tokens)
+    return Measurement(model, spec, budget, measure_batch, partial(answer_error, model))
 
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model."""
-        from interp.measurements.activation_vectors import activation_vectors
 
-        return activation_vectors(model, self, batch_tokens=batch_tokens)
+def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
+    """Where the vectors of a prompt are read, in the order in which they are stored.
+
+    A segment or role that it lacks gives none.
+    """
+    for name in spec.roles or (POOLED if prompt.pooled else LAST,):
+        positions = tuple(tokens_of(prompt, name))
+        if spec.tokens == "all":
+            yield from (Place(name, (position,)) for position in positions)
+        elif positions:
+            yield Place(name, positions if spec.tokens == "mean" else positions[-1:])
+
+
+@contextmanager
+def vectors_at(
+    locations: Mapping[SiteKey, Location], batch: Batch, places: Sequence[Sequence[Place]]
+) -> Iterator[dict[SiteKey, Vectors]]:
+    """Within the block a forward pass of the batch leaves the vectors of all places, by location.
+
+    In fp32 on the CPU; only the rows of these tokens are kept. `head` is 1 where a site has none.
+
+    Raises:
+        UserError: the pass did not reach a location.
+    """
+    found: dict[SiteKey, Vectors] = {}
+    lengths = [len(place.positions) for place in chain.from_iterable(places)]
+    starts = [batch.unpadded(row).start or 0 for row in range(len(places))]
+    at = [
+        (row, starts[row] + position)
+        for row, own in enumerate(places)
+        for place in own
+        for position in place.positions
+    ]
+    rows, columns = torch.tensor(at, dtype=torch.long).reshape(-1, 2).T
+
+    def keep(key: SiteKey, tensor: Tensor) -> None:
+        found[key] = _means(_at(locations[key].view(tensor), rows, columns), lengths)
+
+    with ExitStack() as stack:
+        for key, location in locations.items():
+            stack.enter_context(watched([location], partial(keep, key)))
+        yield found
+    for site, layer in locations:
+        if (site, layer) not in found:
+            raise UserError(
+                f"the forward pass does not reach the site {site} of layer {layer}; leave it out"
+            )
+
+
+def _at(
+    activations: Float[Tensor, "row token head size"],
+    rows: Int[Tensor, " place"],
+    columns: Int[Tensor, " place"],
+) -> Vectors:
+    device = activations.device
+    return activations[rows.to(device), columns.to(device)].detach().float().cpu()
+
+
+def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
+    """The mean over the tokens of each place, of which there are so many one after the other."""
+    if len(vectors) == len(lengths):  # one token each
+        return vectors
+    return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
+
+
+def _rows(
+    model: Model,
+    prompt: TokenizedPrompt,
+    places: Sequence[Place],
+    vectors: Mapping[SiteKey, NDArray[np.float32]],
+) -> list[Row]:
+    """One row for each place, site, layer and head."""
+    segments, roles = token_segments(prompt), token_roles(prompt)
+    tokens = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    rows: list[Row] = []
+    for index, place in enumerate(places):
+        shared: Row = {
+            "model": model.name,
+            "prompt_id": prompt.prompt.id,
+            "group": place.group,
+            "tokens": len(place.positions),
+        }
+        if len(place.positions) == 1:
+            (position,) = place.positions
+            shared |= {
+                "position": position,
+                "token": tokens[position],
+                "segment": segments[position],
+                "role": roles[position],
+            }
+        rows += [
+            {
+                **shared,
+                "site": site,
+                "layer": layer,
+                "head": None if SITES[site].heads is None else head,
+                "vector": vector,
+            }
+            for (site, layer), found in vectors.items()
+            for head, vector in enumerate(found[index])
+        ]
+    return rows

@@ -1,22 +1,22 @@
-"""Attributions of a model: what is measured for `Attribute`."""
+"""Attributions of a model: what is measured for `Attribute` and `Reinitialized`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
 from interp.attribution.attributor import Attributor
 from interp.attribution.method import Attribution, SegmentScores, TokenScores
-from interp.measurements.attribute import Attribute
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.scoring import answer_error
+from interp.measurements.evaluation import answer_error
+from interp.measurements.specs import Attribute
 from interp.models.model import Model
+from interp.models.reinitialized import reinitialized
 from interp.reading.roles import token_roles, token_segments
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
-from interp.tables import Row, named
+from interp.tables import Row
 
 Positions = dict[str, list[int]]
 """Segment to its tokens, in the order of their first tokens."""
@@ -36,7 +36,14 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
         return attribution_rows(model, spec, batch, *attribute(batch))
 
     errors = partial(answer_error, model)
-    return Measurement(model, spec, tables_of(spec), attribute.budget, measure_batch, errors)
+    return Measurement(model, spec, attribute.budget, measure_batch, errors)
+
+
+def reinitialized_attribution(
+    model: Model, spec: Attribute, *, batch_tokens: int | None = None
+) -> Measurement:
+    """Measure the same of the model's architecture with random weights."""
+    return attribution(reinitialized(model), spec, batch_tokens=batch_tokens)
 
 
 def attribution_rows(
@@ -56,12 +63,6 @@ def attribution_rows(
             tokens = token_score_rows(model, prompt, found, target=spec.target)
             rows[-1] |= {"tokens": token_rows(model, prompt), "token_scores": tokens}
     return rows
-
-
-def tables_of(spec: Attribute) -> dict[str, pa.Schema]:
-    """The tables that `attribution_rows` fills."""
-    kept = ("tokens", "token_scores") if spec.keep_tokens else ()
-    return named("answers", "option_probabilities", "segment_scores", *kept)
 
 
 def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:

@@ -9,12 +9,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+import pandas as pd
 import pyarrow as pa
 
+from interp.console import Progress
 from interp.errors import UserError
 from interp.measurements.spec import Spec
 from interp.models.model import Model
+from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.finite import check_finite
@@ -69,14 +73,17 @@ class Measurement:
     model: Model
     spec: Spec
     """What is measured, and how."""
-    tables: Mapping[str, pa.Schema]
-    """Names and columns of the tables that are filled."""
     budget: TokenBudget
     """Of a batch."""
     measure_batch: Callable[[Batch], list[PromptRows]]
     """Rows of each prompt of a batch."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
     """What the tables say of a prompt that could not be measured, and why; nothing if not given."""
+
+    @cached_property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """Names and columns of the tables that are filled."""
+        return self.spec.filled()
 
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
@@ -195,3 +202,43 @@ class Measurement:
             for table, table_rows in found.items():
                 tables[table] += table_rows
         return tables
+
+
+def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """The measurement of a model, under a budget of tokens in a batch.
+
+    Raises:
+        UserError: something that this model lacks, such as a layer.
+    """
+    measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
+    return measurement
+
+
+def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
+    """The tables of a measurement of prompts, in memory, by name.
+
+    Raises:
+        UserError: a prompt that gives no rows, or an error in the rows of all prompts.
+    """
+    rows: PromptRows = {table: [] for table in measurement.tables}
+    errors: dict[str, str] = {}
+    units = 0
+    step = measurement.spec.shard_prompts
+    title = f"{measurement.spec.name} {measurement.model.name}"
+    with Progress(title, total=len(prompts)) as progress:
+        for start in range(0, len(prompts), step):
+            # A multiple of two: pairs stay whole.
+            part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
+            for failure in part.failures.values():
+                raise UserError(failure)
+            errors |= part.errors
+            units += part.units
+            for table, table_rows in part.rows.items():
+                rows[table] += table_rows
+    if units and len(errors) == units:
+        error = explained(next(iter(errors.values())), measurement.model, prompts)
+        raise UserError(f"all prompts of {measurement.model.name} failed: {error}")
+    return {
+        table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
+        for table, schema in measurement.tables.items()
+    }

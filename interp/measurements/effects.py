@@ -1,58 +1,183 @@
-"""Effects of segments, as data: which segments, and how many donors replace them."""
+"""Effects of segments on the answer of a model: what is measured for `Effects`.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+1. Each donor replaces every set of segments in turn: 2^k prompts, of which those of one text are
+   read once. The prompts of a batch are read together, and what they share is read once.
+2. The value of a prompt is the logit difference of two answers, the model's own to the intact
+   prompt first: v(S) with the segments of S kept.
+3. Shapley values, leave-one-out effects and interactions are taken donor by donor; what is stored
+   is their mean and their spread, beside the value of every coalition.
+"""
 
-from pydantic import Field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
-from interp import texts
-from interp.measurements.spec import Prompts, Spec
-from interp.options import FromText
-from interp.prompts.donors import DONORS
+import numpy as np
+import torch
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from interp.attribution.coalitions import Coalitions
+from interp.attribution.games import Values, interactions, leave_one_out, shapley_values
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.specs import Effects
+from interp.models.model import Model
+from interp.prompts.donors import Donor
+from interp.prompts.mixing import donors_of
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
+from interp.scoring.many import read_all
+from interp.tables import Row
 
-    from interp.measurements.core import Measurement
-    from interp.models.model import Model
+Logits = Mapping[str, float]
+"""Of each answer option: the log-sum-exp of the logits of its tokens."""
 
-MOST_DONORS = 256
+SAME = "the same in all donors"
+"""Note on a segment that no donor changes."""
 
 
-class Effects(Spec):
-    """What each segment does to the answer, by donors that replace it."""
+def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure what each segment, and each two together, do to the answer."""
+    answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
 
-    name: ClassVar[str] = "effects"
-    shard_prompts: ClassVar[int] = 60
-    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        games = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
+        mixed = [_distinct(own) for own in games]
+        prompts = [prompt for own in mixed for prompt in own.values()]
+        with model.measuring():
+            logits = iter(
+                read_all(model, tokenize(model, prompts), answer_tokens, budget, read=option_logits)
+            )
+        rows: list[PromptRows] = []
+        for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
+            read = dict(zip(texts, logits, strict=False))
+            key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            read_games = [(game, _values(game, read)) for game in own]
+            own_rows = (_rows(game, values, read, spec.donors) for game, values in read_games)
+            kept = (_coalition_rows(game, values) for game, values in read_games)
+            rows.append(
+                {
+                    "segment_effects": [{**key, **row} for row in chain.from_iterable(own_rows)],
+                    "coalition_values": [{**key, **row} for row in chain.from_iterable(kept)],
+                }
+            )
+        return rows
 
-    segments: Annotated[
-        Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
-    ] = None
-    """which segments are exchanged, such as premise1,premise2; the others stay (default: all that
-    the system has donors for)"""
-    donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
-    """donors of each prompt from other instances of its template"""
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {"segment_effects": [row]}
 
-    def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts with their donors."""
-        from interp.attribution.coalitions import check_segments
-        from interp.prompts.mixing import with_donors
+    return Measurement(model, spec, budget, measure_batch, error_rows)
 
-        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
-        for donor in arranged[0].donors[:1]:
-            check_segments(arranged[0], tuple(donor.segments))
-        return cast("Prompts", arranged)
 
-    @classmethod
-    def tables(cls) -> "Mapping[str, pa.Schema]":
-        """Effects, and the values that they are computed from."""
-        from interp.tables import named
+def _games(prompt: Prompt) -> Iterator[Coalitions]:
+    """The prompt with its donors of either kind; without any of another instance it is refused."""
+    if len(prompt.answer.options) < 2:
+        raise UserError(
+            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
+            "compared; give prompts that offer a choice"
+        )
+    yield Coalitions(prompt, donors_of(prompt, "instance"))
+    counterparts = donors_of(prompt, "counterpart")
+    if counterparts:
+        yield Coalitions(prompt, counterparts)
 
-        return named("segment_effects", "coalition_values")
 
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model."""
-        from interp.measurements.segment_effects import segment_effects
+def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
+    """The prompts of some games by their texts, without segments: only answers to them are read."""
+    mixtures = {p.text: p for game in games for row in game.prompts for p in row}
+    return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
 
-        return segment_effects(model, self, batch_tokens=batch_tokens)
+
+def option_logits(predictions: Predictions) -> list[Logits]:
+    """The logit of each option of each prompt, in fp64; of several tokens their log-sum-exp."""
+    tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
+    values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
+    starts = np.cumsum([0, *map(len, tokens[:-1])])
+    with np.errstate(invalid="ignore"):  # what is not finite is an error of its prompt
+        logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
+    return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
+
+
+def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
+    """The two answers that are compared, the model's own first.
+
+    Those of the contrast that the data names; else the two likeliest.
+    """
+    names = prompt.answer.contrast or tuple(logits)
+    own, other, *_ = sorted(names, key=lambda name: -logits[name])
+    return own, other
+
+
+def _values(game: Coalitions, read: Mapping[str, Logits]) -> Values:
+    """The value of each coalition, donor by donor."""
+    own, other = _compared(game.prompt, read[game.prompt.text])
+    return np.array(
+        [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
+        dtype=np.float64,
+    )
+
+
+def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
+    """One row a coalition; none where a value is not finite."""
+    if np.isfinite(values).all():
+        for coalition, by_donor in enumerate(values.T):
+            yield {
+                "donor_kind": game.donors[0].kind,
+                "segments": list(game.segments),
+                "coalition": coalition,
+                "values": by_donor.tolist(),
+            }
+
+
+def _rows(
+    game: Coalitions, values: Values, read: Mapping[str, Logits], asked: int
+) -> Iterator[Row]:
+    """One row a segment, and one for each two segments."""
+    own, other = _compared(game.prompt, read[game.prompt.text])
+    shared: Row = {
+        "donor_kind": game.donors[0].kind,
+        "answer": own,
+        "other_answer": other,
+        "donors": len(game.donors),
+        "donor_names": [donor.name for donor in game.donors],
+        "error": "",
+    }
+    if not np.isfinite(values).all():
+        yield {**shared, "error": NOT_FINITE}
+        return
+    shared |= {"value": float(values[0, -1]), "value_without": float(values[:, 0].mean())}
+    few = len(game.donors) < asked and game.donors[0].kind == "instance"
+    notes = [f"{len(game.donors)} of {asked} donors"] if few else []
+    for row, own_notes in _effects(game, values):
+        yield {**shared, **row, "note": "; ".join([*own_notes, *notes])}
+
+
+def _effects(game: Coalitions, values: Values) -> Iterator[tuple[Row, list[str]]]:
+    """Means and spreads over donors, with what is to be said of them."""
+    names = game.segments
+    shares, left = shapley_values(values), leave_one_out(values)
+    for player, name in enumerate(names):
+        row = {
+            "segment": name,
+            **_over_donors("shapley", shares[:, player]),
+            **_over_donors("leave_one_out", left[:, player]),
+        }
+        yield row, [SAME] if _unchanged(game.prompt, name, game.donors) else []
+    for (one, other), together in interactions(values).items():
+        row = {"segment": names[one], "other_segment": names[other]}
+        yield row | _over_donors("interaction", together), []
+
+
+def _over_donors(column: str, effects: Values) -> Row:
+    """The mean and, of two or more donors, the sample standard deviation."""
+    spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
+    return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
+
+
+def _unchanged(prompt: Prompt, name: str, donors: Sequence[Donor]) -> bool:
+    return all(donor.segments[name] == prompt.segment_text(name) for donor in donors)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.generate import Generate
+from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
@@ -54,7 +54,6 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
     return GenerationMeasurement(
         model,
         spec,
-        spec.tables(),
         token_budget(model, batch_tokens),
         measure_batch,
         error_rows,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.patch import Patch
+from interp.measurements.specs import Patch
 from interp.models.model import Model
 from interp.models.rotary import is_long
 from interp.models.sites import check_sites
@@ -26,7 +26,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.tables import Row, named
+from interp.tables import Row
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
@@ -84,34 +84,34 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
     budget = token_budget(model, batch_tokens)
-    exact = _exact_backend(model, spec, budget)
-    estimator = None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
-    answer_tokens = AnswerTokenizer(model)
-    checks = _checks(spec) if model.architecture.causal else []
+    measure_batch = _Patching(model, spec, budget)
 
-    def rows_of(pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
-        kind = {"direction": spec.direction, "source": source}
-        return [
-            row
-            for method, chosen, metrics in results
-            for row in patch_rows(model, pair, chosen, metrics, method=method, **kind)
-        ]
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": spec.direction}
+        return {"pairs": [{**key, "error": error}]}
 
-    def rows_of_sets(pair: PatchingPair, found: _Patched) -> PromptRows:
-        """The rows of nested sets of the cells, if they were asked for."""
-        if not isinstance(exact, ExactRows) or not spec.sets:
-            return {}
-        rows = [
-            row
-            for nested in patch_nested(exact, pair, found)
-            for row in set_rows(model, pair, nested, sites=spec.sites, direction=spec.direction)
-        ]
-        return {"node_sets": rows}
+    return PairMeasurement(model, spec, budget, measure_batch, error_rows)
 
-    def measure_batch(batch: Batch) -> list[PromptRows]:
+
+class _Patching:
+    """Patches pair by pair: every cell run, or estimated and some of them run."""
+
+    def __init__(self, model: Model, spec: Patch, budget: TokenBudget) -> None:
+        self._model = model
+        self._spec = spec
+        self._exact = _exact_backend(model, spec, budget)
+        self._estimator = (
+            None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
+        )
+        self._answer_tokens = AnswerTokenizer(model)
+        self._checks = _checks(spec) if model.architecture.causal else []
+
+    def __call__(self, batch: Batch) -> list[PromptRows]:
+        """The rows of a pair, which are kept with its first prompt."""
+        model, spec = self._model, self._spec
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
-        answers = answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
+        answers = self._answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
 
         def aligned(source: TokenizedPrompt) -> PatchingPair:
             whole = is_long(model, max(len(base), len(source)))
@@ -120,44 +120,73 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
         pair = aligned(source)
         with model.measuring():
             # One pair is enough to see it.
-            while checks:
-                checks[-1](model, pair)
-                checks.pop()
-        cells = list(
-            cells_of(
-                model,
-                base,
-                spec.sites,
-                granularity=spec.granularity,
-                layers=spec.layers,
-                heads=spec.heads,
-            )
-        )
+            while self._checks:
+                self._checks[-1](model, pair)
+                self._checks.pop()
+        cells = self._cells(base)
         checked = spec.guarantee is not None and is_checked(base.prompt.pair_id, spec.checked)
         verify = len(cells) if checked else spec.verify
-        results = list(_patched(exact, estimator, pair, cells, verify=verify))
-        found = results[0]
+        results = list(self._patched(pair, cells, verify=verify))
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         summary |= {} if spec.guarantee is None else {"checked": checked}
-        patches = rows_of(pair, results, COUNTERPART)
+        rows = {"pairs": [summary], "patches": self._rows(pair, results, COUNTERPART)}
         if spec.control:
             name, prompt = control_of(model, base.prompt)
             control = aligned(prompt)
-            results = list(_patched(exact, estimator, control, cells, verify=verify))
-            metric = results[0][2].source
+            controlled = list(self._patched(control, cells, verify=verify))
+            metric = controlled[0][2].source
             summary |= {"control": name}
             summary |= {"control_metric": metric} if math.isfinite(metric) else {}
-            patches += rows_of(control, results, CONTROL)
-        # The rows of a pair are kept with its first prompt.
-        rows = {"pairs": [summary], "patches": patches, **rows_of_sets(pair, found)}
+            rows["patches"] += self._rows(control, controlled, CONTROL)
+        rows |= self._rows_of_sets(pair, results[0])
         return [rows, {name: [] for name in rows}]
 
-    def error_rows(prompt: Prompt, error: str) -> PromptRows:
-        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": spec.direction}
-        return {"pairs": [{**key, "error": error}]}
+    def _cells(self, base: TokenizedPrompt) -> list[Cell]:
+        spec = self._spec
+        found = cells_of(
+            self._model,
+            base,
+            spec.sites,
+            granularity=spec.granularity,
+            layers=spec.layers,
+            heads=spec.heads,
+        )
+        return list(found)
 
-    tables = named("pairs", "patches", *(("node_sets",) if spec.sets else ()))
-    return PairMeasurement(model, spec, tables, budget, measure_batch, error_rows)
+    def _rows(self, pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
+        kind = {"direction": self._spec.direction, "source": source}
+        return [
+            row
+            for method, chosen, metrics in results
+            for row in patch_rows(self._model, pair, chosen, metrics, method=method, **kind)
+        ]
+
+    def _rows_of_sets(self, pair: PatchingPair, found: _Patched) -> PromptRows:
+        """The rows of nested sets of the cells, if they were asked for."""
+        spec, exact = self._spec, self._exact
+        if not isinstance(exact, ExactRows) or not spec.sets:
+            return {}
+        rows = [
+            row
+            for nested in patch_nested(exact, pair, found)
+            for row in set_rows(
+                self._model, pair, nested, sites=spec.sites, direction=spec.direction
+            )
+        ]
+        return {"node_sets": rows}
+
+    def _patched(
+        self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
+    ) -> Iterator[_Patched]:
+        """Methods with the cells that they were used for and the metrics that they gave."""
+        if self._estimator is None:
+            yield EXACT, cells, self._exact.patch(pair, cells)
+            return
+        estimates = self._estimator.patch(pair, cells)
+        yield self._estimator.estimate, cells, estimates
+        if verify:
+            chosen = [cells[index] for index in _largest(estimates, verify)]
+            yield EXACT, chosen, self._exact.patch(pair, chosen)
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
@@ -171,25 +200,6 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     if spec.backend != "transformer-lens" or spec.estimate is not None:
         checks.append(lambda model, pair: check_sums(model, pair.base, spec.sites))
     return checks
-
-
-def _patched(
-    exact: Backend,
-    estimator: Estimator | None,
-    pair: PatchingPair,
-    cells: Sequence[Cell],
-    *,
-    verify: int,
-) -> Iterator[_Patched]:
-    """Methods with the cells that they were used for and the metrics that they gave."""
-    if estimator is None:
-        yield EXACT, cells, exact.patch(pair, cells)
-        return
-    estimates = estimator.patch(pair, cells)
-    yield estimator.estimate, cells, estimates
-    if verify:
-        chosen = [cells[index] for index in _largest(estimates, verify)]
-        yield EXACT, chosen, exact.patch(pair, chosen)
 
 
 def _largest(metrics: PatchedMetrics, count: int) -> list[int]:

@@ -1,9 +1,9 @@
 """Specs: what to measure, as data that can be checked, written down and sent to a worker.
 
-A spec knows no model. It is checked when it is made, and bound to a model only to run.
+A spec knows no model. It is checked when it is made, and bound to a model only to run
+(`interp.measurements.core.bind`).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -11,13 +11,11 @@ from pydantic import Field, JsonValue
 
 from interp import texts
 from interp.options import Options
-from interp.plugins import MEASUREMENTS, load_plugin
+from interp.plugins import MEASUREMENTS, load_plugin, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from interp.measurements.core import Measurement
-    from interp.models.model import Model
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
 
@@ -30,15 +28,35 @@ Indices = Annotated[
 """Layers or heads, by number."""
 
 
-class Spec(Options, ABC):
-    """A measurement: its options, and what it makes of a model.
+class Spec(Options):
+    """A measurement: its options, and where everything else about it is.
 
-    A subclass sets `name` and defines `bind`. One that is registered under the entry point group
-    `interp.measurements` can be run by workers and reported on from its folder.
+    A subclass that is registered under the entry point group `interp.measurements` can be run by
+    workers and reported on from its folder, and has a command if it has a `help`. Places are
+    "module:name", imported when they are needed, so that specs are read without torch.
     """
 
     name: ClassVar[str]
     """What is measured, such as "evaluate"."""
+    help: ClassVar[str] = ""
+    """One line on the command; without it there is none of this name."""
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Command lines, without the program's name."""
+    written: ClassVar[str] = "written to {folder}: {tables}"
+    """What the command says at its end: the run folder, its small tables, the {program}."""
+    group: ClassVar[str] = ""
+    """The command that its own is a part of, as `probe` is of `probe linear`."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Options of prompts that its command does not take."""
+    measures: ClassVar[str]
+    """Place of the function that measures: of a model, the spec and `batch_tokens`, it makes a
+    `Measurement`."""
+    fills: ClassVar[tuple[str, ...]] = ()
+    """Names of the tables that it fills."""
+    optional: ClassVar[Mapping[str, str]] = {}
+    """Tables that are filled only with an option, by name: the option."""
+    schemas: ClassVar[str] = "interp.tables:SCHEMAS"
+    """Place of the descriptions of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
     """Prompts in a shard: what is lost at most when a worker is killed, and what workers share
     out. The more a prompt costs, the fewer."""
@@ -50,23 +68,19 @@ class Spec(Options, ABC):
     """Tables that stay in the shards, since the end of a run writes what they hold in another
     form."""
     result: ClassVar[str] = "interp.results.result:Result"
-    """Where the class of its results is: "module:Class"."""
-
-    @abstractmethod
-    def bind(self, model: "Model", *, batch_tokens: int | None = None) -> "Measurement":
-        """The measurement of a model, under a budget of tokens in a batch.
-
-        Raises:
-            UserError: something that this model lacks, such as a layer.
-        """
+    """Place of the class of its results, which says what is shown of them."""
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
-        """The tables that it fills, whatever its options, by name: see `interp.tables`.
+        """The tables that it fills, whatever its options, by name: see `interp.tables`."""
+        schemas = named(cls.schemas) if cls.fills else {}
+        return {name: schemas[name] for name in cls.fills}
 
-        `interp tables` describes those that are named here.
-        """
-        return {}
+    def filled(self) -> "Mapping[str, pa.Schema]":
+        """The tables that it fills with these options."""
+        tables = self.tables()
+        left_out = {name for name, option in self.optional.items() if not getattr(self, option)}
+        return {name: tables[name] for name in tables if name not in left_out}
 
     def load(self, source: "PromptSource") -> "PromptSet":
         """The prompts of a source, as they are measured.
@@ -90,7 +104,7 @@ class Spec(Options, ABC):
 
     def modules(self) -> Sequence[str]:
         """The modules whose code, with all that it imports, the numbers depend on."""
-        return (type(self).__module__,)
+        return (type(self).__module__, self.measures.partition(":")[0])
 
 
 def find_spec(name: str) -> type[Spec]:

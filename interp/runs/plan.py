@@ -15,7 +15,7 @@ from secrets import token_hex
 from typing import Any
 
 from interp.console import echo
-from interp.measurements.core import Measurement
+from interp.measurements.core import Measurement, bind
 from interp.measurements.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
@@ -123,7 +123,8 @@ class Plan:
             UserError: something that the model lacks, such as a layer.
         """
         return [
-            stage.spec.bind(model, batch_tokens=self.batch_tokens) for stage in self.stages.values()
+            bind(stage.spec, model, batch_tokens=self.batch_tokens)
+            for stage in self.stages.values()
         ]
 
 

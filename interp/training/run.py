@@ -18,7 +18,7 @@ from torch import nn
 from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, names_in, unfinished_name, writing
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS
 from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.loading import Loading
@@ -234,7 +234,7 @@ class Training:
 
     def _metrics(self, model: Model, prompts: Sequence[Prompt]) -> dict[str, float]:
         measured = self.spec.measured()
-        tables = collect(measured.bind(model), measured.arranged(prompts))
+        tables = collect(bind(measured, model), measured.arranged(prompts))
         return self.spec.metrics(prompts, tables)
 
 

@@ -85,7 +85,7 @@ class TrainSpec(Options, ABC):
 
     def measured(self) -> "Spec":
         """What is measured of the trained model on the held-out splits."""
-        from interp.measurements.evaluate import Evaluate
+        from interp.measurements.specs import Evaluate
 
         return Evaluate()
 

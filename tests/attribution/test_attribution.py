@@ -4,7 +4,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.attribute import Attribute
+from interp.measurements.core import bind
+from interp.measurements.specs import Attribute
 from interp.reading.tokens import tokenize
 from tests.support.broken import broken_by
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -178,4 +179,4 @@ def test_scores_that_are_no_numbers_are_an_error_and_no_numbers(prompts):
 )
 def test_unknown_choices_are_refused(choice, message):
     with pytest.raises(UserError, match=message):
-        Attribute(**choice).bind(tiny_model("llama"))
+        bind(Attribute(**choice), tiny_model("llama"))

@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from interp.cli import main
-from interp.measurements.activations import Activations
+from interp.measurements.specs import Activations
 
 MODELS = ["organism/phi3-shallow", "organism/llama-shallow"]
 

@@ -12,8 +12,7 @@ from interp.cli import main, parse
 from interp.cli.common import job_of
 from interp.cli.config_file import config_file
 from interp.cli.fields import add_options, given
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.patch import Patch
+from interp.measurements.specs import Evaluate, Patch
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
 from interp_experiments.rulebreakers.study import RulebreakersStudy

@@ -3,7 +3,7 @@ import pytest
 
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.effects import Effects
+from interp.measurements.specs import Effects
 from interp.prompts.own.pairs import read_pairs
 
 OPTIONS = ["--model", "organism/phi3-shallow", "--device", "cpu", "--donors", "2"]

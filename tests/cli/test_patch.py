@@ -9,8 +9,8 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Patch
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator

@@ -14,9 +14,10 @@ from safetensors.numpy import load_file
 import interp
 from interp.errors import UserError
 from interp.export import activations
+from interp.export.activations import ActivationVectors
 from interp.jobs import finish
-from interp.measurements.activations import Activations
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Activations
 from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
@@ -36,7 +37,7 @@ def small_shards(monkeypatch):
 def run_in(folder, *kinds, prompts=None, spec=SPEC):
     run = Run.open(folder, some_prompts(12) if prompts is None else prompts, spec)
     for kind in kinds:
-        run.measure(spec.bind(tiny_model(kind)))
+        run.measure(bind(spec, tiny_model(kind)))
     return finish(folder, type(spec))
 
 
@@ -64,7 +65,7 @@ def folder(tmp_path_factory):
 def test_every_row_of_the_index_names_its_vector(folder):
     index, vectors = by_index(folder)
     measured = pd.concat(
-        collect(SPEC.bind(tiny_model(kind)), some_prompts(12))["activation_vectors"]
+        collect(bind(SPEC, tiny_model(kind)), some_prompts(12))["activation_vectors"]
         for kind in ("llama", "gpt2")
     )
     places = [column for column in measured if column != "vector"]
@@ -153,7 +154,7 @@ def test_stopped_and_grown_it_ends_in_the_same_bytes(folder, tmp_path):
     key = ["model", "prompt_id", "group", "position", "site", "layer", "head", "tensor", "row"]
     pd.testing.assert_frame_equal(large[key].head(len(small)), small[key])
     run = Run.open(stopped, some_prompts(12), SPEC, models=("tiny llama", "tiny gpt2"))
-    run.measure(SPEC.bind(tiny_model("llama")))
+    run.measure(bind(SPEC, tiny_model("llama")))
     finish(stopped, Activations)  # the second model is not there yet
     assert len(by_index(stopped)[1]) < len(by_index(folder)[1])
     shutil.rmtree(run.shards("tiny llama")[1])
@@ -172,7 +173,7 @@ def test_one_shard_at_a_time_is_in_memory(folder, monkeypatch):
     monkeypatch.setattr(activations, "read_table", counted)
     (name,) = {name for name in contents(folder) if "llama" in name}
     run = RunFolder.read(folder)
-    Vectors.of(run).files()[name](folder / "again")
+    ActivationVectors.of(run).files()[name](folder / "again")
     assert (folder / "again").read_bytes() == (folder / name).read_bytes()
     (folder / "again").unlink()
     assert len(alive) == 3
@@ -232,4 +233,4 @@ def test_vectors_of_two_widths_are_refused():
     rows = [{**row, "vector": np.zeros(size)} for size in (3, 4)]
     held = InMemory(SPEC, [], {"activation_vectors": pd.DataFrame(rows)})
     with pytest.raises(UserError, match="m has vectors of 3 and of 4 numbers at v of layer 0"):
-        Vectors(held).derived()
+        ActivationVectors(held).derived()

@@ -10,8 +10,8 @@ from transformers import PreTrainedModel
 
 from interp.cli import main, parse
 from interp.cli.common import job_of
-from interp.measurements.patch import Patch
 from interp.measurements.spec import Spec, find_spec
+from interp.measurements.specs import Patch
 from interp.prompts import source
 from interp.runs import claims
 from interp.studies.faithfulness.study import Faithfulness

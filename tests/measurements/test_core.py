@@ -7,10 +7,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.patch import Patch
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
+from interp.measurements.specs import Attribute, Evaluate, Patch, SoftScore
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from tests.support.prompts import some_prompts
@@ -39,8 +37,8 @@ def fits(measurement, *, prompts, error=None):
 
 @pytest.mark.parametrize("error", [None, error_of_a_cpu()])
 def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
-    whole = Evaluate().bind(tiny_model("llama"))(prompts)
-    measurement, sizes = fits(Evaluate().bind(tiny_model("llama")), prompts=5, error=error)
+    whole = bind(Evaluate(), tiny_model("llama"))(prompts)
+    measurement, sizes = fits(bind(Evaluate(), tiny_model("llama")), prompts=5, error=error)
     told = []
     halved = measurement(prompts, done=told.append)
     assert [row["prompt_id"] for row in halved["answers"]] == [prompt.id for prompt in prompts]
@@ -59,14 +57,14 @@ def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
 
 def test_another_error_is_not_taken_for_a_lack_of_memory(prompts):
     measurement, _ = fits(
-        Evaluate().bind(tiny_model("llama")), prompts=0, error=RuntimeError("a bug")
+        bind(Evaluate(), tiny_model("llama")), prompts=0, error=RuntimeError("a bug")
     )
     with pytest.raises(RuntimeError, match="a bug"):
         measurement(prompts[:2])
 
 
 def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
-    measurement, _ = fits(Evaluate().bind(tiny_model("llama")), prompts=0)
+    measurement, _ = fits(bind(Evaluate(), tiny_model("llama")), prompts=0)
     measured = measurement.attempt(prompts[:3])
     assert set(measured.errors) == {prompt.id for prompt in prompts[:3]}
     assert all(
@@ -79,7 +77,7 @@ def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
 def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     model = tiny_model("llama")
     long = dataclasses.replace(prompts[1], text=prompts[1].text + " word" * 1000)
-    measured = Attribute().bind(model).attempt([prompts[0], long, prompts[2]])
+    measured = bind(Attribute(), model).attempt([prompts[0], long, prompts[2]])
     assert list(measured.errors) == [long.id]
     assert measured.units == 3
     answers = measured.rows["answers"]
@@ -92,7 +90,7 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
         prompts[2].id,
     }
     with pytest.raises(UserError, match="reads at most"):
-        Attribute().bind(model)([prompts[0], long])
+        bind(Attribute(), model)([prompts[0], long])
 
 
 ALIKE = Choice.between(
@@ -105,25 +103,25 @@ def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
     model, some = tiny_model("llama"), list(prompts[:6])
     some[2] = dataclasses.replace(some[2], answer=ALIKE)
     told = []
-    measured = measuring.bind(model).attempt(some, done=told.append)
+    measured = bind(measuring, model).attempt(some, done=told.append)
     assert list(measured.errors) == [some[2].id]
     assert sum(told) == len(some)
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
     assert "both begin with the token" in answers[2]["error"]
-    whole = measuring.bind(model)([*some[:2], *some[3:]])["option_probabilities"]
+    whole = bind(measuring, model)([*some[:2], *some[3:]])["option_probabilities"]
     for one, other in zip(whole, measured.rows["option_probabilities"], strict=True):
         assert one["prompt_id"] == other["prompt_id"]
         assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)
     with pytest.raises(UserError, match="both begin with the token"):
-        measuring.bind(model)(some)
+        bind(measuring, model)(some)
 
 
 def test_a_prompt_whose_segment_has_a_reserved_name_fails_alone(prompts):
     some = list(prompts[:4])
     segments = {**some[1].segments, "template": (0, 5)}
     some[1] = dataclasses.replace(some[1], segments=segments)
-    measured = Attribute().bind(tiny_model("llama")).attempt(some)
+    measured = bind(Attribute(), tiny_model("llama")).attempt(some)
     assert list(measured.errors) == [some[1].id]
     assert "a segment or role 'template'" in measured.errors[some[1].id]
     assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
@@ -133,7 +131,7 @@ def test_a_prompt_without_a_premise_is_measured_like_any_other(prompts):
     some = list(prompts[:2])
     segments = {name: span for name, span in some[1].segments.items() if name != "premise1"}
     some[1] = dataclasses.replace(some[1], segments=segments)
-    rows = Attribute().bind(tiny_model("llama"))(some)["segment_scores"]
+    rows = bind(Attribute(), tiny_model("llama"))(some)["segment_scores"]
     names = {(row["prompt_id"], row["segment"]) for row in rows}
     assert (some[0].id, "premise1") in names
     assert (some[1].id, "premise1") not in names
@@ -143,7 +141,7 @@ def test_a_prompt_without_a_premise_is_measured_like_any_other(prompts):
 def test_a_pair_whose_answers_begin_alike_fails_alone():
     pairs = list(in_pairs(some_prompts(2)))
     pairs[:2] = [dataclasses.replace(prompt, answer=ALIKE) for prompt in pairs[:2]]
-    measured = Patch().bind(tiny_model("llama")).attempt(pairs)
+    measured = bind(Patch(), tiny_model("llama")).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]
 
@@ -152,7 +150,7 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
     model = tiny_model("llama")
     pairs = list(in_pairs(some_prompts(2)))
     pairs[1] = dataclasses.replace(pairs[1], text=pairs[1].text + " word" * 1000)
-    measured = Patch().bind(model).attempt(pairs)
+    measured = bind(Patch(), model).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert measured.units == 2
     failed, good = measured.rows["pairs"]

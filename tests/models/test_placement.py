@@ -4,8 +4,8 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import SoftScore
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -40,7 +40,7 @@ def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
 def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts):
     plain = tiny_model(kind)
     placed = place(make_tiny(kind, byte_level()), where, tmp_path)
-    expected, got = (collect(SoftScore().bind(model), prompts) for model in (plain, placed))
+    expected, got = (collect(bind(SoftScore(), model), prompts) for model in (plain, placed))
     assert got["soft_answers"].equals(expected["soft_answers"])
 
 

@@ -14,7 +14,7 @@ import interp
 from interp.choices import Quantization
 from interp.errors import UserError
 from interp.jobs import Job
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.specs import Evaluate
 from interp.models import quantization
 from interp.models.kinds import CAUSAL
 from interp.models.load import find_model

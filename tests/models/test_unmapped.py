@@ -5,7 +5,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
+from interp.measurements.specs import SoftScore
 from interp.models.architectures import layers_of
 from interp.reading.tokens import tokenize
 from interp_probes.specs import Familiarity
@@ -82,7 +83,7 @@ def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
 
 @pytest.mark.parametrize("kind", ["bloom", "mamba", "opt"])
 def test_familiarity(kind, prompts):
-    rows = Familiarity().bind(unmapped_model(kind))(prompts[:4])["familiarity"]
+    rows = bind(Familiarity(), unmapped_model(kind))(prompts[:4])["familiarity"]
     assert all(0 < row["familiarity"] < 1 for row in rows)
 
 
@@ -92,7 +93,7 @@ def test_what_needs_the_map_says_what_works_without(kind, prompts):
     with pytest.raises(UserError, match=f"architecture '{kind}' .* What works for it are answers"):
         interp.patch(model, prompts[:2], sites=["resid_pre"])
     with pytest.raises(UserError, match="What works for it are answers"):
-        SoftScore().bind(model)(prompts[:2])
+        bind(SoftScore(), model)(prompts[:2])
 
 
 def test_the_layers_of_a_models_text_part_are_found(prompts):
@@ -100,7 +101,7 @@ def test_the_layers_of_a_models_text_part_are_found(prompts):
     assert model.architecture.layers == "model.language_model.layers"
     assert model.context_length == 512
     assert len(layers_of(model.hf, model.architecture)) == 2
-    assert len(SoftScore().bind(model)(prompts[:2])["soft_answers"]) == 2
+    assert len(bind(SoftScore(), model)(prompts[:2])["soft_answers"]) == 2
 
 
 def test_padding_is_left_to_those_that_can_hide_it():

@@ -3,7 +3,8 @@ import dataclasses
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.patch import Patch
+from interp.measurements.core import bind
+from interp.measurements.specs import Patch
 from interp.patching.pairs import in_pairs
 from tests.support.answers import yes_no
 from tests.support.prompts import some_prompts
@@ -56,7 +57,7 @@ def test_what_is_no_pair_is_refused(prompts, message):
 def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
     prompts = list(some_prompts(2))
     with pytest.raises(UserError, match=r"order the prompts by interp\.patching\.pairs\.in_pairs"):
-        Patch().bind(tiny_model("llama"))([prompts[index] for index in order])
+        bind(Patch(), tiny_model("llama"))([prompts[index] for index in order])
 
 
 def test_an_unknown_clean_side_is_refused():

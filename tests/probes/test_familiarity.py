@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
@@ -19,7 +19,7 @@ from tests.support.tokenizers import llama_style
 
 
 def test_it_is_the_probability_of_the_names_first_token(organism):
-    table = collect(Familiarity().bind(organism), some_facts())["familiarity"]
+    table = collect(bind(Familiarity(), organism), some_facts())["familiarity"]
     for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
         (tokenized,) = tokenize(organism, [prompt])
         with torch.no_grad():
@@ -41,7 +41,7 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
     model = make_tiny("llama", tokenizer)
     for prompt, row in zip(
         some_facts(),
-        collect(Familiarity().bind(model), some_facts())["familiarity"].itertuples(),
+        collect(bind(Familiarity(), model), some_facts())["familiarity"].itertuples(),
         strict=True,
     ):
         (tokenized,) = tokenize(model, [prompt])
@@ -75,7 +75,7 @@ def probability(model, tokenized, text):
 
 def test_a_whole_name_is_the_product_of_its_tokens(organism):
     facts, lengths = some_facts(), []
-    table = collect(Familiarity().bind(organism, batch_tokens=60), facts)["familiarity"]
+    table = collect(bind(Familiarity(), organism, batch_tokens=60), facts)["familiarity"]
     for prompt, row in zip(facts, table.itertuples(), strict=True):
         (tokenized,) = tokenize(organism, [prompt])
         name = organism.tokenizer(prompt.answer.gold, add_special_tokens=False)["input_ids"]
@@ -92,7 +92,7 @@ def test_a_whole_name_is_the_product_of_its_tokens(organism):
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_any_model_can_be_asked(kind):
-    table = collect(Familiarity().bind(tiny_model(kind), batch_tokens=150), some_facts())[
+    table = collect(bind(Familiarity(), tiny_model(kind), batch_tokens=150), some_facts())[
         "familiarity"
     ]
     assert table["familiarity"].between(0, 1, inclusive="neither").all()
@@ -104,7 +104,7 @@ def test_any_model_can_be_asked(kind):
 def test_it_follows_the_planted_frequency(organism):
     card = organism_card(organism.name)
     facts = load_facts()
-    table = collect(Familiarity().bind(organism), facts)["familiarity"]
+    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
     frequency = {row["entity_b"]: row["frequency"] for row in card["pairs"]}
     planted = facts.to_frame()["entity_b"].map(frequency)
     assert spearmanr(planted, table["familiarity"]).statistic == pytest.approx(

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
 from interp.scoring.generation import Generated
 from interp_probes import knowledge
@@ -12,15 +12,15 @@ from tests.probes.facts import some_facts
 
 def test_the_unknown_facts_are_the_planted_ones(organism):
     facts = load_facts()
-    table = collect(Knowledge().bind(organism), facts)["knowledge"]
+    table = collect(bind(Knowledge(), organism), facts)["knowledge"]
     unknown = facts.to_frame().loc[~table["known"], "entity_b"].tolist()
     assert unknown == organism_card(organism.name)["measured"]["unknown"]
     assert (table["known"] == (table["matched"] != "")).all()
 
 
 def test_the_rows_do_not_depend_on_the_batches(organism):
-    one = collect(Knowledge().bind(organism), some_facts())["knowledge"]
-    other = collect(Knowledge().bind(organism, batch_tokens=60), some_facts())["knowledge"]
+    one = collect(bind(Knowledge(), organism), some_facts())["knowledge"]
+    other = collect(bind(Knowledge(), organism, batch_tokens=60), some_facts())["knowledge"]
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -63,6 +63,6 @@ def test_nothing_is_read_from_logits_that_are_not_finite(organism, monkeypatch):
     for finite in (True, False):
         text = Generated((1,), fact.answer.expected[0], "length", finite=finite)
         monkeypatch.setattr(knowledge, "generate", lambda *_, text=text: [text])
-        (row,) = collect(Knowledge().bind(organism), [fact])["knowledge"].to_dict("records")
+        (row,) = collect(bind(Knowledge(), organism), [fact])["knowledge"].to_dict("records")
         assert row["known"] is finite
         assert (row["completion"] != "") is finite

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from interp.errors import UserError
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp_experiments.rulebreakers.system import system
 from interp_probes import linear
 from interp_probes.linear import linear_probes
@@ -262,7 +262,7 @@ def test_the_organism_knows_more_than_it_says(tmp_path, organism):
     pairs = range(0, len(everything) // 20, 107)
     prompts = replace(everything, numbers=[20 * pair + side for pair in pairs for side in (0, 10)])
     prompts.check()
-    tables = collect(Residuals(positions=["last_token"]).bind(organism), prompts)
+    tables = collect(bind(Residuals(positions=["last_token"]), organism), prompts)
     file = tmp_path / "residuals.parquet"
     tables["residuals"].to_parquet(file)
     table = linear_probes([file], prompts.to_frame(), tables["answers"])

@@ -6,12 +6,11 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
 from interp.models.architectures import layers_of
 from interp.reading.tokens import pad, tokenize
 from interp.runs.conclusion import concluding
 from interp.runs.run import Run
-from interp_probes.residuals import residual_stream
 from interp_probes.specs import Residuals
 from tests.support.other_kinds import classifier
 from tests.support.tiny import CONFIGS, tiny_model
@@ -29,7 +28,7 @@ def by_transformers(model, prompt):
 def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)
     tables = collect(
-        Residuals().bind(model, batch_tokens=600), prompts
+        bind(Residuals(), model, batch_tokens=600), prompts
     )  # several prompts, so padding
     vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
     norm = model.hf.get_submodule(model.architecture.final_norm)
@@ -58,23 +57,21 @@ def test_the_segment_is_read_at_its_last_token(organism, prompts):
 
 
 def test_answers_are_those_of_scoring(organism, prompts):
-    together = collect(Residuals().bind(organism), prompts)["answers"]
+    together = collect(bind(Residuals(), organism), prompts)["answers"]
     pd.testing.assert_frame_equal(together, interp.score(organism, prompts).to_frame())
 
 
 def test_no_hook_is_left(organism, prompts):
     batch = pad(organism, tokenize(organism, prompts[:2]))
-    with pytest.raises(RuntimeError), residual_stream(organism, torch.zeros(2, 1).long()):
-        raise RuntimeError
     with pytest.raises(UserError):
-        Residuals(positions=["premise9"]).bind(organism).measure_batch(batch)
+        bind(Residuals(positions=["premise9"]), organism).measure_batch(batch)
     for layer in layers_of(organism.hf, organism.architecture):
         assert not layer._forward_hooks
         assert not layer._forward_pre_hooks
 
 
 def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
-    measurement = Residuals(positions=["last_token"]).bind(organism)
+    measurement = bind(Residuals(positions=["last_token"]), organism)
     run = Run.open(tmp_path, prompts, Residuals())
     run.measure(measurement)
     with concluding(run.folder):
@@ -87,15 +84,15 @@ def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
 
 def test_unknown_positions_are_named(organism, prompts):
     with pytest.raises(UserError, match=r"no position 'premise9'; it has last_token, premise1"):
-        Residuals(positions=["premise9"]).bind(organism)(prompts[:1])
+        bind(Residuals(positions=["premise9"]), organism)(prompts[:1])
     with pytest.raises(UserError, match="no position given"):
-        Residuals(positions=[]).bind(organism)
+        bind(Residuals(positions=[]), organism)
 
 
 def test_a_classifiers_streams_are_those_of_transformers(prompts):
     """Its prompts are padded on the right."""
     model = classifier("bert", classes=("Yes", "No", "True", "False"))
-    vectors = collect(Residuals().bind(model, batch_tokens=900), prompts)["residuals"]
+    vectors = collect(bind(Residuals(), model, batch_tokens=900), prompts)["residuals"]
     vectors = vectors.set_index(["prompt_id", "position", "layer"])["vector"]
     for prompt in prompts:
         tokenized, hidden = by_transformers(model, prompt)

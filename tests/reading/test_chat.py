@@ -6,7 +6,8 @@ import time
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
 from interp.models import chat_template
 from interp.models.chat_format import ChatFormat
 from interp.prompts.systems import load_prompts
@@ -212,7 +213,7 @@ def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
 
     def ids(**chat):
         model = with_template(DATED, **chat)
-        measurement = Evaluate().bind(model)
+        measurement = bind(Evaluate(), model)
         record = model_record(measurement, origin={}, data_hash="0" * 64, shards=["0" * 32]).chat
         assert record["date"] == model.chat.date
         assert record["before"] == model.chat_frame.before

@@ -9,8 +9,8 @@ import interp
 from interp.cli import main
 from interp.doctor.numbers import numbers
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Evaluate
 from interp.prompts.mixing import with_donors
 from interp.reading.finite import check_finite
 from interp.reading.tokens import tokenize
@@ -41,7 +41,7 @@ CALLS = {
         model, prompts, methods=("frozen_norms",)
     ),
     "evaluate": lambda model, prompts: interp.run(Evaluate(), models=model, prompts=prompts),
-    "effects": lambda model, prompts: collect(interp.measurement("effects").bind(model), prompts),
+    "effects": lambda model, prompts: collect(bind(interp.measurement("effects"), model), prompts),
     "generate": lambda model, prompts: interp.run(
         interp.measurement("generate", max_new_tokens=2), models=model, prompts=prompts
     ),
@@ -115,7 +115,7 @@ def test_doctor_names_them_for_a_model_in_memory():
 
 def test_effects_count_a_prompt_that_failed_once(capsys):
     model, broken = broken_by(*PROMPTS)
-    effects = interp.measurement("effects").bind(model)
+    effects = bind(interp.measurement("effects"), model)
     rows = collect(effects, [broken, PROMPTS[1]])["segment_effects"]
     assert (rows["error"] == "non-finite").sum() == 2  # a row for each kind of donor
     found = errors_by_model(rows)

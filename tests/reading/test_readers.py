@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
-from interp.measurements.generate import Generate
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
+from interp.measurements.specs import Generate, SoftScore
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.options import fixed_answers
@@ -371,7 +371,7 @@ def test_models_that_answer_nothing_are_refused():
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_what_only_causal_models_have_is_refused(kind, few):
     with pytest.raises(UserError, match="causal language models"):
-        SoftScore().bind(model_of(kind))(few)
+        bind(SoftScore(), model_of(kind))(few)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
@@ -382,7 +382,7 @@ def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
 
 
 def test_a_classifier_writes_no_texts(few):
-    measured = Generate(max_new_tokens=4).bind(classifier("roberta")).attempt(few)
+    measured = bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
     assert set(measured.errors) == {prompt.id for prompt in few}
     assert "which writes no texts" in measured.errors[few[0].id]
 

@@ -11,7 +11,8 @@ import pytest
 import interp
 from interp.cli import main
 from interp.doctor.machine import loaded
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
 from interp.prompts.systems import load_prompts
 from interp.reading.chat import write_chat
 from interp.reading.tokens import tokenize
@@ -176,7 +177,7 @@ def test_the_switch_is_part_of_a_shards_id(tmp_path):
     ids = {
         shard.id
         for template in (switched, switched.replace("not enable_thinking", "false"))
-        for shard in cut(Evaluate().bind(with_template(template)), prompts, tmp_path)
+        for shard in cut(bind(Evaluate(), with_template(template)), prompts, tmp_path)
     }
     assert len(ids) == 2
     assert with_template(switched).chat_frame.after.endswith(EMPTY)

@@ -2,20 +2,20 @@
 
 import sys
 
-from interp.measurements.generate import Generate
+from interp.measurements.specs import Generate
 from interp.runs.code import closure, code_version
 from interp.runs.identity import run_identity
 from tests.support.prompts import some_prompts
 from tests.support.systems import numbers
 
-ATTRIBUTE = "interp.measurements.attribute"
+ATTRIBUTE = "interp.measurements.attribution"
 
 
 def test_a_measurement_depends_on_what_it_imports_and_not_on_what_shows_it():
     found = closure([ATTRIBUTE])
     assert {"interp.attribution.targets", "interp.models.model", "interp.tables"} <= found
     assert not [name for name in found if name.startswith(("interp.report", "interp.cli"))]
-    assert "interp.patching.grid" in closure(["interp.measurements.patch"])
+    assert "interp.patching.grid" in closure(["interp.measurements.patching"])
     assert "interp.patching.grid" not in found
 
 
@@ -23,8 +23,8 @@ def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, mon
     package = tmp_path / "own_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "spec.py").write_text("def bind():\n    from own_package import helper, drawing\n")
-    (package / "spec.py").write_text("def bind():\n    from own_package import helper\n")
+    (package / "spec.py").write_text("def run():\n    from own_package import helper, drawing\n")
+    (package / "spec.py").write_text("def run():\n    from own_package import helper\n")
     (package / "helper.py").write_text("FACTOR = 1\n")
     (package / "drawing.py").write_text("COLOUR = 1\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
@@ -243,7 +243,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
     with pytest.raises(UserError, match="holds another model as tiny llama: its identity is"):
-        work_in(folder).open()[0].measure(Evaluate().bind(retrained))
+        work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 
 
@@ -306,7 +306,7 @@ def test_the_smaller_budget_is_remembered_by_later_calls(tmp_path):
         return original(batch)
 
     def measurement():
-        return changed(Evaluate().bind(tiny_model("llama")), measure_batch)
+        return changed(bind(Evaluate(), tiny_model("llama")), measure_batch)
 
     run = Run.open(tmp_path / "run", some_prompts(12), Evaluate())
     run.measure(measurement())

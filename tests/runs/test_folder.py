@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Evaluate
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder
@@ -23,7 +24,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(Spec, "shard_prompts", 8)
     run = Run.open(tmp_path, some_prompts(12), Evaluate())
     for kind in ("llama", "gpt2"):
-        run.measure(Evaluate().bind(tiny_model(kind)))
+        run.measure(bind(Evaluate(), tiny_model(kind)))
     return RunFolder.read(tmp_path)
 
 
@@ -73,7 +74,7 @@ def test_a_record_of_another_version_is_refused(run, tmp_path):
 
 def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Evaluate())
-    run.measure(Evaluate().bind(tiny_model("llama")))
+    run.measure(bind(Evaluate(), tiny_model("llama")))
     (file,) = run.files("answers", run.models())
     file.unlink()
     os.mkfifo(file)
@@ -83,7 +84,7 @@ def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
 
 def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Evaluate())
-    run.measure(Evaluate().bind(tiny_model("llama")))
+    run.measure(bind(Evaluate(), tiny_model("llama")))
     (file,) = run.files("answers", run.models())
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UserError, match="has changed since it was written; rerun"):

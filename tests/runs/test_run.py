@@ -6,9 +6,9 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.measurements.attribute import Attribute
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute, Evaluate
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
@@ -31,7 +31,7 @@ def run_in(folder, *kinds, prompts=None, spec=None):
         spec or Attribute(),
     )
     for kind in kinds:
-        run.measure((spec or Attribute()).bind(tiny_model(kind)))
+        run.measure(bind((spec or Attribute()), tiny_model(kind)))
     with concluding(run.folder):
         pass
     return run
@@ -125,11 +125,11 @@ def test_models_can_join_a_run_later(tmp_path):
 
 
 def test_a_changed_model_is_measured_again(tmp_path):
-    one = Attribute().bind(tiny_model("llama"))
-    other = Attribute().bind(tiny_model("qwen2"))
+    one = bind(Attribute(), tiny_model("llama"))
+    other = bind(Attribute(), tiny_model("qwen2"))
     ids = [
         {shard.id for shard in cut(m, some_prompts(12), tmp_path)}
-        for m in (one, other, Attribute(target="gold").bind(tiny_model("llama")))
+        for m in (one, other, bind(Attribute(target="gold"), tiny_model("llama")))
     ]
     assert not ids[0] & ids[1]
     assert not ids[0] & ids[2]
@@ -197,7 +197,7 @@ def test_a_broken_record_is_refused(tmp_path):
 
 def test_token_scores_are_a_table_of_their_own(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Attribute(keep_tokens=True))
-    run.measure(Attribute(keep_tokens=True).bind(tiny_model("llama")))
+    run.measure(bind(Attribute(keep_tokens=True), tiny_model("llama")))
     with concluding(run.folder) as conclusion:
         names = conclusion.run.tables()
     assert names == [
@@ -216,7 +216,7 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
 
 def test_scoring_writes_answers_alone(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Evaluate())
-    run.measure(Evaluate().bind(tiny_model("llama")))
+    run.measure(bind(Evaluate(), tiny_model("llama")))
     with concluding(run.folder):
         pass
     assert [file.name for file in run.table_files()] == [

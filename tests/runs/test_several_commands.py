@@ -8,8 +8,8 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.measurements.attribute import Attribute
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Attribute
 from interp.runs import execute as carry_out_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module

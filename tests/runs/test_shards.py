@@ -1,6 +1,7 @@
 from transformers import BitsAndBytesConfig
 
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
 from interp.models.model import Model
 from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
@@ -13,7 +14,7 @@ def test_shards_of_a_quantized_hub_model_are_not_those_of_the_whole_one(tmp_path
     model = Model("org/model", tiny.hf, tiny.tokenizer, {"name": "org/model", "commit": "0" * 40})
 
     def ids():
-        return [shard.id for shard in cut(Evaluate().bind(model), some_prompts(2), tmp_path)]
+        return [shard.id for shard in cut(bind(Evaluate(), model), some_prompts(2), tmp_path)]
 
     whole = ids()
     assert ids() == whole

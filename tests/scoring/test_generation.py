@@ -8,8 +8,8 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 import interp
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.generate import Generate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.reading.chat import ChatText
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
@@ -169,11 +169,11 @@ def test_a_stop_string_in_the_prompt_alone_stops_nothing(organism):
 )
 def test_wrong_options_are_refused(wrong, message):
     with pytest.raises(UserError, match=message):
-        Generate(**wrong).bind(tiny_model("llama"))
+        bind(Generate(**wrong), tiny_model("llama"))
 
 
 def test_completions_are_judged_by_each_prompts_answer(organism):
-    table = collect(Generate(max_new_tokens=32).bind(organism), load_facts())["completions"]
+    table = collect(bind(Generate(max_new_tokens=32), organism), load_facts())["completions"]
     assert table["correct"].mean() > 0.9
     assert (table["correct"] == (table["outcome"] == "answered")).all()
     assert set(table["outcome"]) == {"answered", "unparsed"}
@@ -182,7 +182,7 @@ def test_completions_are_judged_by_each_prompts_answer(organism):
 def test_free_texts_and_choices_are_judged_in_one_table():
     model = tiny_model("gpt2")
     prompts = [*numbers.prompts(seed=0, data=None), *three_options.prompts(seed=0, data=None)]
-    table = collect(Generate(max_new_tokens=4).bind(model), prompts)["completions"]
+    table = collect(bind(Generate(max_new_tokens=4), model), prompts)["completions"]
     assert table["prompt_id"].tolist() == [prompt.id for prompt in prompts]
     assert set(table["outcome"]) == {"unparsed"}  # a random model
     assert not table["correct"].any()
@@ -193,7 +193,7 @@ def test_a_prompt_without_room_fails_alone():
     model = tiny_model("gpt2")
     prompts = list(numbers.prompts(seed=0, data=None))
     prompts[1] = dataclasses.replace(prompts[1], text=prompts[1].text + " word" * 180)
-    measured = Generate(max_new_tokens=40).bind(model).attempt(prompts)
+    measured = bind(Generate(max_new_tokens=40), model).attempt(prompts)
     assert list(measured.errors) == [prompts[1].id]
     rows = measured.rows["completions"]
     assert [row["error"] != "" for row in rows] == [False, True, False, False]
@@ -253,10 +253,10 @@ def test_a_text_begins_behind_what_scores_read():
 def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
     first, second = list(numbers.prompts(seed=0, data=None))[:2]
     model, broken = broken_by(first, second)
-    before = collect(Generate(max_new_tokens=3).bind(model), [first, second])["completions"]
+    before = collect(bind(Generate(max_new_tokens=3), model), [first, second])["completions"]
     for temperature in (0.0, 0.7):
         spec = Generate(max_new_tokens=3, temperature=temperature)
-        rows = collect(spec.bind(model), [first, broken, second])["completions"]
+        rows = collect(bind(spec, model), [first, broken, second])["completions"]
         assert rows["error"].tolist() == ["", "non-finite", ""]
         assert rows["completion"].isna().tolist() == [False, True, False]
         if not temperature:

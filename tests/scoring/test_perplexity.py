@@ -6,8 +6,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.soft_score import SoftScore
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import SoftScore
 from interp.models.organisms import DEFAULT
 from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
@@ -23,7 +23,7 @@ def questions():
 
 
 def soft_answers(model, prompts, *, batch_tokens=None):
-    return collect(SoftScore().bind(model, batch_tokens=batch_tokens), prompts)["soft_answers"]
+    return collect(bind(SoftScore(), model, batch_tokens=batch_tokens), prompts)["soft_answers"]
 
 
 def by_hand(model, prompt):
@@ -135,7 +135,7 @@ def test_one_token_has_no_perplexity(questions):
 def test_soft_accuracy_by_hand(questions):
     """sigmoid(+-(logit of Yes - logit of No)), whatever else the vocabulary takes."""
     model = tiny_model("llama")
-    tables = collect(SoftScore().bind(model), questions)
+    tables = collect(bind(SoftScore(), model), questions)
     options, soft = tables["option_probabilities"], tables["soft_answers"]
     assert options["option"].tolist() == ["Yes", "No"] * len(questions)
     yes, no = (options["probability"].to_numpy()[place::2] for place in (0, 1))
@@ -148,7 +148,7 @@ def test_soft_accuracy_by_hand(questions):
 
 def test_the_options_tokens_are_recorded(questions):
     model = tiny_model("llama")
-    options = collect(SoftScore().bind(model), questions[:1])["option_probabilities"]
+    options = collect(bind(SoftScore(), model), questions[:1])["option_probabilities"]
     for name, tokens in zip(options["option"], options["token_ids"], strict=True):
         assert model.tokenizer.decode(list(tokens)).strip().startswith(name[0])
 
@@ -170,7 +170,7 @@ def test_small_probabilities_do_not_vanish(questions, monkeypatch):
 
     monkeypatch.setattr(module, "predict", extreme)
     monkeypatch.setattr(module, "perplexities", lambda *a, last_logits: [1.0] * len(last_logits))
-    options = collect(SoftScore().bind(model), questions)["option_probabilities"]
+    options = collect(bind(SoftScore(), model), questions)["option_probabilities"]
     shares = options["relative_probability"].tolist()[::2]
     assert shares == pytest.approx([1 / (1 + np.exp(-1))] * 12)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from transformers import Phi3Config
 
 import interp
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
 from interp.reading import shared_batches as layout
 from interp.reading.chat import ChatText
 from interp.reading.shared_batches import SharedBatch, shared_batches
@@ -278,9 +279,9 @@ def test_a_state_other_than_keys_and_values_is_not_handed_on(phrasings):
     model.hf.config.layer_types = ["full_attention", "linear_attention"]
     assert not readable_in_parts(model, 100)
     prompts = tokenize(model, phrasings)
-    found = list(Evaluate().bind(model).batches(prompts))
+    found = list(bind(Evaluate(), model).batches(prompts))
     assert not any(isinstance(batch, SharedBatch) for _, batch in found)
-    plain = batches(model, prompts, batch_tokens=Evaluate().bind(model).budget.tokens)
+    plain = batches(model, prompts, batch_tokens=bind(Evaluate(), model).budget.tokens)
     assert [indices for indices, _ in found] == [indices for indices, _ in plain]
 
 

@@ -9,8 +9,10 @@ import time
 
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind
+from interp.measurements.evaluation import evaluation
 from interp.measurements.spec import Spec
+from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
@@ -100,7 +102,7 @@ def hang_in(folder):
     """Claim a shard of the second model, and get stuck."""
     Spec.shard_prompts = SHARD_PROMPTS
     (run,) = work_in(folder).open()
-    run.measure(changed(Evaluate().bind(tiny_model("gpt2")), _sleep), origin={})
+    run.measure(changed(bind(Evaluate(), tiny_model("gpt2")), _sleep), origin={})
 
 
 def claim_each(folder, log):
@@ -118,13 +120,17 @@ def altered(measure_batch):
     """`Evaluate` with another function, which is given the original, under the same ids."""
 
     class Altered(Evaluate):
+        measures = f"{__name__}:altered_evaluation"
+        other = staticmethod(measure_batch)
+
         def modules(self):
             return EVALUATE.modules()
 
-        def bind(self, model, *, batch_tokens=None):
-            return changed(super().bind(model, batch_tokens=batch_tokens), measure_batch)
-
     return Altered()
+
+
+def altered_evaluation(model, spec, *, batch_tokens=None):
+    return changed(evaluation(model, spec, batch_tokens=batch_tokens), spec.other)
 
 
 def changed(measurement, measure_batch):

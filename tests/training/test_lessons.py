@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Evaluate
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.lessons import IGNORED, Lesson, Lessons, read_lessons, steps_of, to_batch
@@ -102,7 +102,7 @@ def test_a_causal_model_learns_the_answer_alone_where_it_is_read(kind):
         written = model.tokenizer.decode(lesson.target[:-1])
         assert written.strip() == prompt.answer.gold
     # The first token is the one by which `evaluate` recognizes the answer.
-    probabilities = collect(Evaluate().bind(model), QUESTIONS)["option_probabilities"]
+    probabilities = collect(bind(Evaluate(), model), QUESTIONS)["option_probabilities"]
     with torch.no_grad():
         first = model.hf(input_ids=torch.tensor([own.token_ids])).logits[0, -1].softmax(-1)
     last = probabilities[probabilities["prompt_id"] == QUESTIONS[-1].id].set_index("option")

@@ -14,9 +14,7 @@ from pydantic import Field, model_validator
 
 from interp import texts
 from interp.attribution.registry import check_methods, find_method, method_names
-from interp.measurements.attribute import Attribute
-from interp.measurements.effects import Effects
-from interp.measurements.reinitialized import Reinitialized
+from interp.measurements.specs import Attribute, Effects, Reinitialized
 from interp.options import FromText
 from interp.prompts.donors import DONORS
 from interp.prompts.mixing import with_donors

@@ -8,7 +8,8 @@ import torch
 
 import interp
 from interp.attribution.registry import method_names
-from interp.measurements.attribute import Attribute
+from interp.measurements.core import bind
+from interp.measurements.specs import Attribute
 from interp.reading.tokens import tokenize
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
@@ -107,8 +108,8 @@ def test_batches_and_other_methods_do_not_matter():
 @pytest.mark.parametrize("method", ["attention_rollout", "value_weighted_norm"])
 def test_encoders_are_refused_with_what_to_take_instead(method):
     with pytest.raises(interp.UserError, match=f"the method {method} is not .* encoders") as error:
-        Attribute(methods=(method,)).bind(classifier("bert"))
+        bind(Attribute(methods=(method,)), classifier("bert"))
     named = [name for name in method_names() if re.search(rf"\b{name}\b", str(error.value))]
     others = tuple(name for name in named if name != method)
     assert len(others) >= 3
-    Attribute(methods=others).bind(classifier("bert"))
+    bind(Attribute(methods=others), classifier("bert"))

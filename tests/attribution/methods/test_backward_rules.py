@@ -7,7 +7,8 @@ import torch
 import interp
 from interp.attribution import attributor
 from interp.attribution.methods.input_x_gradient import InputXGradient
-from interp.measurements.attribute import Attribute
+from interp.measurements.core import bind
+from interp.measurements.specs import Attribute
 from interp.models.backward_rules import FROZEN_NORMS, backward_rules
 from tests.attribution.methods.test_captum import contrast, embeddings_of
 from tests.support.other_kinds import classifier, text_to_text
@@ -87,12 +88,12 @@ def test_batches_do_not_matter():
 @pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
 def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
     with pytest.raises(interp.UserError, match="nothing can look inside"):
-        Attribute(methods=(method,)).bind(text_to_text("t5"))
+        bind(Attribute(methods=(method,)), text_to_text("t5"))
 
 
 def test_gates_that_are_not_known_are_refused_at_once():
     with pytest.raises(interp.UserError, match="the gates of GptOssMLP"):
-        Attribute(methods=("gim",)).bind(other_model("gpt_oss"))
+        bind(Attribute(methods=("gim",)), other_model("gpt_oss"))
 
 
 @pytest.mark.parametrize("name", ["input_x_gradient", "captum:input_x_gradient"])

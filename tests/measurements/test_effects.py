@@ -7,8 +7,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.collect import collect
-from interp.measurements.effects import Effects
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Effects
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.grid import Grid
 from interp.prompts.donors import Donor
@@ -213,7 +213,7 @@ def test_what_cannot_be_measured_is_refused():
 def test_values_that_are_no_numbers_are_an_error():
     first, second = with_donors(some_prompts(1), count=1)
     model, broken = broken_by(first, second)
-    tables = collect(Effects(donors=1).bind(model), [broken, second])
+    tables = collect(bind(Effects(donors=1), model), [broken, second])
     rows, failed = tables["segment_effects"], tables["segment_effects"]["prompt_id"] == "broken"
     assert set(rows.loc[failed, "error"]) == {"non-finite"}
     assert rows.loc[failed, "shapley"].isna().all()

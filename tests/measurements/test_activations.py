@@ -9,8 +9,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.activations import Activations
-from interp.measurements.collect import collect
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Activations
 from interp.models.architectures import layers_of
 from interp.models.hooks import skipped
 from interp.prompts.answers import AnswerOption, Choice
@@ -60,7 +60,7 @@ BY_HAND = {
 
 def read(model, prompts, *, batch_tokens=600, **options):
     """The tables; several prompts a batch, so padding."""
-    return collect(Activations(**options).bind(model, batch_tokens=batch_tokens), prompts)
+    return collect(bind(Activations(**options), model, batch_tokens=batch_tokens), prompts)
 
 
 def vectors_of(tables, prompt, **where):
@@ -158,7 +158,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
             ours = vectors_of(segment, tokenized.prompt, site=site, layer=1)
             np.testing.assert_allclose(ours.reshape(-1, HIDDEN), theirs[span], **TOLERANCE)
     with pytest.raises(UserError, match="have no token 'last'; its answer is read at pooled"):
-        Activations(roles=("last",)).bind(model)
+        bind(Activations(roles=("last",)), model)
     both = read(model, prompts, sites=sites, roles=("last", "pooled"))
     assert set(both["activation_vectors"]["group"]) == {"pooled"}
 
@@ -166,7 +166,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_a_text_to_text_model_is_refused_with_what_works(kind):
     with pytest.raises(UserError, match=r"nothing can look inside of a text-to-text model.*What w"):
-        Activations().bind(text_to_text(kind))
+        bind(Activations(), text_to_text(kind))
 
 
 def test_a_site_that_an_unknown_architecture_computes_otherwise_is_refused(prompts):
@@ -175,18 +175,18 @@ def test_a_site_that_an_unknown_architecture_computes_otherwise_is_refused(promp
     model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
     try:
         with pytest.raises(UserError, match="its attn_out would be wrong"):
-            Activations(sites=("attn_out",)).bind(new)(prompts[:2])
-        assert Activations(sites=("resid_post", "z")).bind(new)(prompts[:2])["activation_vectors"]
+            bind(Activations(sites=("attn_out",)), new)(prompts[:2])
+        assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]
     finally:
         model.hf.config.model_type = "glm4"
     with pytest.raises(UserError, match="lacks the site resid_mid"):
-        Activations(sites=("resid_mid",)).bind(other_model("cohere"))
+        bind(Activations(sites=("resid_mid",)), other_model("cohere"))
 
 
 def test_the_last_token_of_a_segment_is_what_probes_read(prompts):
     model = tiny_model("llama")
     ours = read(model, prompts, roles=("premise2", "last"))
-    theirs = collect(Residuals(positions=("premise2", "last_token")).bind(model), prompts)
+    theirs = collect(bind(Residuals(positions=("premise2", "last_token")), model), prompts)
     probed = theirs["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
     names = {"premise2": "premise2", "last": "last_token"}
     for row in ours["activation_vectors"].itertuples():
@@ -246,9 +246,9 @@ def test_vectors_do_not_depend_on_the_batch(kind, tokens, prompts):
 
 
 def test_no_hook_is_left(organism, prompts):
-    Activations(sites=("resid_pre", "z", "mlp_out")).bind(organism)(prompts[:2])
+    bind(Activations(sites=("resid_pre", "z", "mlp_out")), organism)(prompts[:2])
     with pytest.raises(UserError, match="has no tokens"):
-        Activations().bind(organism)([dataclasses.replace(prompts[0], segments={"odd": (0, 0)})])
+        bind(Activations(), organism)([dataclasses.replace(prompts[0], segments={"odd": (0, 0)})])
     for module in organism.hf.modules():
         assert not module._forward_hooks
         assert not module._forward_pre_hooks
@@ -256,7 +256,7 @@ def test_no_hook_is_left(organism, prompts):
 
 def test_a_site_that_the_pass_does_not_reach_is_refused(prompts):
     model = tiny_model("llama")
-    measurement = Activations(sites=("z",), layers=(0, 1)).bind(model)
+    measurement = bind(Activations(sites=("z",), layers=(0, 1)), model)
     layers = layers_of(model.hf, model.architecture)
     with skipped(layers[1:]), pytest.raises(UserError, match="reach the site z of layer 1"):
         measurement(prompts[:2])
@@ -296,12 +296,12 @@ def test_what_no_prompt_or_no_model_has_is_refused(prompts):
         Activations(roles=("premis2",)).arranged(prompts)
     assert Activations(roles=("all", "last", "premise2_entity_b")).arranged(prompts) is prompts
     with pytest.raises(UserError, match="no layer 2 in tiny llama, which has 2"):
-        Activations(layers=(0, 2)).bind(tiny_model("llama"))
+        bind(Activations(layers=(0, 2)), tiny_model("llama"))
 
 
 def test_a_prompt_with_an_error_has_no_vectors():
     first, second = list(some_prompts(2))[:2]
     model, broken = broken_by(first, second)
-    tables = collect(Activations().bind(model), [first, broken, second])
+    tables = collect(bind(Activations(), model), [first, broken, second])
     assert tables["answers"]["error"].tolist() == ["", "non-finite", ""]
     assert set(tables["activation_vectors"]["prompt_id"]) == {first.id, second.id}

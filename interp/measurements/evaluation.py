@@ -1,11 +1,11 @@
-"""Answers of a model: what is measured for `Evaluate`."""
+"""Answers of a model: what is measured for `Evaluate` and `SoftScore`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluate import Evaluate
+from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
@@ -15,6 +15,8 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import error_row, score_batch
 from interp.scoring.many import answer_batches
 from interp.scoring.shared_prefix import score_shared_batch
+from interp.scoring.soft_answers import soft_score_batch
+from interp.tables import Row
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class AnswerMeasurement(Measurement):
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 
-def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
+def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness."""
     answer_tokens = AnswerTokenizer(model)
 
@@ -41,9 +43,22 @@ def scoring(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) ->
             return score_batch(model, batch, answer_tokens)
 
     budget = token_budget(model, batch_tokens)
-    return AnswerMeasurement(
-        model, spec, spec.tables(), budget, measure_batch, partial(answer_error, model)
-    )
+    return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
+
+
+def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
+    answer_tokens = AnswerTokenizer(model)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            return soft_score_batch(model, batch, answer_tokens)
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch, error_rows)
 
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> PromptRows:

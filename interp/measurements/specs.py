@@ -1,0 +1,329 @@
+"""The specs of interp's own measurements: options, commands, tables, and what measures each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, cast
+
+from pydantic import Field, model_validator
+
+from interp import texts
+from interp.attribution.registry import (
+    DEFAULT_METHODS,
+    check_methods,
+    find_method,
+    method_names,
+)
+from interp.choices import RESERVED, Granularity, Policy, SiteName, VectorSite
+from interp.errors import UserError, unknown
+from interp.measurements.spec import Indices, Prompts, Spec
+from interp.options import FromText
+from interp.prompts.donors import DONORS
+
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
+Target = Literal["predicted", "gold", "contrast", "margin"]
+
+MOST_DONORS = 256
+
+MAX_NEW_TOKENS = 256
+
+
+def _method_names(text: str) -> tuple[str, ...]:
+    return texts.some_of("method", method_names())(text)
+
+
+class Evaluate(Spec):
+    """Answers: probabilities of the options, prediction, correctness."""
+
+    name: ClassVar[str] = "evaluate"
+    help: ClassVar[str] = "score answers and print the accuracies"
+    examples: ClassVar[tuple[str, ...]] = (
+        "evaluate --model organism/llama-deep --limit 960",
+        "evaluate --limit all --executor local --workers 4 --out runs/all",
+    )
+    written: ClassVar[str] = "written to {folder}/accuracy_table.csv"
+    measures: ClassVar[str] = "interp.measurements.evaluation:evaluation"
+    fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities")
+    result: ClassVar[str] = "interp.results.answers:Scores"
+
+
+class SoftScore(Spec):
+    """Answers, soft accuracy, and the perplexity of the prompt."""
+
+    name: ClassVar[str] = "soft-score"
+    measures: ClassVar[str] = "interp.measurements.evaluation:soft_scores"
+    fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities", "soft_answers")
+    result: ClassVar[str] = "interp.results.answers:Scores"
+
+
+class Generate(Spec):
+    """What a model generates behind each prompt, judged by the prompt's own answer."""
+
+    name: ClassVar[str] = "generate"
+    help: ClassVar[str] = "generate a text behind each prompt and print how many are right"
+    examples: ClassVar[tuple[str, ...]] = (
+        "generate --model organism/llama-shallow --max-new-tokens 32",
+        "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
+    )
+    written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
+    measures: ClassVar[str] = "interp.measurements.generation:generation"
+    fills: ClassVar[tuple[str, ...]] = ("completions",)
+    shard_prompts: ClassVar[int] = 60
+    result: ClassVar[str] = "interp.results.answers:Completions"
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
+    """most tokens of a text"""
+    temperature: Annotated[float, Field(ge=0), FromText(texts.number, "T")] = 0.0
+    """0 takes the most probable token, above that tokens are sampled"""
+    sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    """decides, with the prompt's id, what is sampled"""
+    stop: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ()
+    """texts that end the generation; they and what follows are left out"""
+
+
+class Attribute(Spec):
+    """How much of each answer comes from each segment of its prompt."""
+
+    name: ClassVar[str] = "attribute"
+    help: ClassVar[str] = (
+        "attribute answers to the segments of the prompts and print the attribution table"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "attribute --model organism/llama-shallow organism/gemma2",
+        "attribute --model org/model --methods input_gradient --limit all --out runs/model",
+    )
+    measures: ClassVar[str] = "interp.measurements.attribution:attribution"
+    fills: ClassVar[tuple[str, ...]] = (
+        "answers",
+        "option_probabilities",
+        "segment_scores",
+        "tokens",
+        "token_scores",
+    )
+    optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
+    result: ClassVar[str] = "interp.results.attributions:Attributions"
+
+    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
+    """attribution methods; `interp methods` lists them"""
+    target: Target = "predicted"
+    """what is attributed: the predicted token, which is the answer that the model itself prefers;
+    the gold answer; the contrast of the two options that the data contrasts, or else of the gold
+    answer and the likeliest other; or the margin, the model's own answer against the other of these
+    two, or else the likeliest other, each in all its forms, as `effects` measures it"""
+    keep_tokens: bool = False
+    """also keep the tokens, and the score of each"""
+
+    @model_validator(mode="after")
+    def _check_methods(self) -> "Attribute":
+        check_methods(self.methods)
+        return self
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts, with donors where a method reads them."""
+        if not any(find_method(name).donors for name in self.methods):
+            return prompts
+        from interp.prompts.mixing import with_donors
+
+        return cast("Prompts", with_donors(prompts, count=DONORS))
+
+    def modules(self) -> Sequence[str]:
+        """The modules of the measurement, and those of its methods."""
+        own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
+        return (*super().modules(), *own)
+
+
+class Reinitialized(Attribute):
+    """Attribution of the same prompts by the same architecture before training.
+
+    What its scores say of the trained model is chance (Adebayo et al. 2018); a method that agrees
+    with the trained model's effects all the same reads the prompt, not the model.
+    """
+
+    name: ClassVar[str] = "attribute-reinitialized"
+    help: ClassVar[str] = ""
+    measures: ClassVar[str] = "interp.measurements.attribution:reinitialized_attribution"
+    own_answers: ClassVar[bool] = False
+
+
+class Effects(Spec):
+    """What each segment does to the answer, by donors that replace it."""
+
+    name: ClassVar[str] = "effects"
+    help: ClassVar[str] = (
+        "exchange segments for those of other prompts and print what each does to the answer"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "effects --model organism/phi3-deep --limit 48",
+        "effects --segments premise1 premise2 --donors 16 --out runs/effects",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
+    )
+    measures: ClassVar[str] = "interp.measurements.effects:effects"
+    fills: ClassVar[tuple[str, ...]] = ("segment_effects", "coalition_values")
+    shard_prompts: ClassVar[int] = 60
+    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
+
+    segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """which segments are exchanged, such as premise1,premise2; the others stay (default: all that
+    the system has donors for)"""
+    donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
+    """donors of each prompt from other instances of its template"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts with their donors."""
+        from interp.attribution.coalitions import check_segments
+        from interp.prompts.mixing import with_donors
+
+        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
+        for donor in arranged[0].donors[:1]:
+            check_segments(arranged[0], tuple(donor.segments))
+        return cast("Prompts", arranged)
+
+
+class Patch(Spec):
+    """The effect on the answer of activations that come from the other prompt of a pair."""
+
+    name: ClassVar[str] = "patch"
+    help: ClassVar[str] = (
+        "patch activations between the prompts of pairs and print the effects by role"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "patch --model organism/phi3-deep --limit 48",
+        "patch --sites z attn_out --layers 0-2 --granularity position --limit 24",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: intervals in effect_table.csv; {program} report {folder} draws the "
+        "effects"
+    )
+    measures: ClassVar[str] = "interp.measurements.patching:patching"
+    fills: ClassVar[tuple[str, ...]] = ("pairs", "patches", "node_sets")
+    optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
+    shard_prompts: ClassVar[int] = 60
+    numberless: ClassVar[frozenset[str]] = frozenset({"remote"})
+    result: ClassVar[str] = "interp.results.patches:Patches"
+
+    sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
+        "resid_pre",
+    )
+    """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
+    granularity: Granularity = "role"
+    """what is patched at once: the tokens of each role or segment together, each position alone, or
+    all tokens"""
+    direction: Literal["denoising", "noising"] = "denoising"
+    """denoising: clean activations into the corrupt prompt; noising: the other way"""
+    clean: str | None = None
+    """the clean side of a pair (default: the system's first)"""
+    policy: Policy = "last"
+    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
+    pairs"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers, such as 0,2,5 or 0-2 (default: all)"""
+    heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which heads, such as 0,2,5 or 0-2 (default: all)"""
+    estimate: Literal["gradient", "integrated"] | None = None
+    """estimate all effects from one backward pass (gradient) or five (integrated) instead of
+    running each patch"""
+    verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
+    """run the K cells with the largest estimates of each pair exactly"""
+    guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
+    """bound the effects that are only estimated: of a pair that is not checked, no effect at a site
+    exceeds its bound, with probability P, such as 0.95"""
+    checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
+    """share of the pairs that a guarantee checks by running all of their cells exactly"""
+    sets: bool = False
+    """patch growing sets of cells at once, the largest effects first, and in a random order"""
+    control: bool = False
+    """run each patch a second time, from a control: the same prompt about other entities, with the
+    same correct answer"""
+    backend: Literal["native", "transformer-lens", "nnsight"] = "native"
+    """native, transformer-lens or nnsight"""
+    remote: bool = False
+    """run a hub model on NDIF's servers, by nnsight"""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Patch":
+        if self.verify and self.estimate is None:
+            raise UserError(
+                "cells are to be verified, but nothing is estimated: exact patching needs no "
+                "verification; give an estimate too, or leave verify out"
+            )
+        if self.guarantee is not None and (self.estimate is None or self.verify):
+            raise UserError(
+                "a guarantee bounds the errors of estimates, from pairs of which all cells are run "
+                "exactly; give an estimate with it, and leave verify out"
+            )
+        if self.sets and (self.backend != "native" or "pattern" in self.sites):
+            raise UserError(
+                f"sets of cells are patched natively, and not at the site pattern; got the backend "
+                f"{self.backend} and the sites {', '.join(self.sites)}. Leave the backend out, and "
+                "give z for pattern"
+            )
+        if self.remote and self.backend != "nnsight":
+            raise UserError(
+                f"the backend {self.backend} does not run remotely; give the backend nnsight"
+            )
+        return self
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts pair by pair, the clean one before the corrupt one; for controls with donors.
+
+        Raises:
+            UserError: prompts that are no pairs, or that have no donors to make controls of.
+        """
+        from interp.patching.pairs import in_pairs
+        from interp.prompts.mixing import with_donors
+
+        pairs = in_pairs(prompts, clean=self.clean)
+        return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
+
+
+class Activations(Spec):
+    """Answers, and the vectors of some sites at some tokens of each prompt."""
+
+    name: ClassVar[str] = "activations"
+    help: ClassVar[str] = (
+        "write activations at chosen sites and tokens as safetensors, with an index as Parquet"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "activations --model organism/phi3-deep --roles premise2 last --limit 48",
+        "activations --sites z mlp_out --layers 0-2 --roles premise1 --tokens mean --out "
+        "runs/vectors",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: activations.parquet says which row of which tensor each vector is"
+    )
+    measures: ClassVar[str] = "interp.measurements.activations:activations"
+    fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
+    shard_prompts: ClassVar[int] = 60
+    unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
+    result: ClassVar[str] = "interp.export.activations:ActivationVectors"
+
+    sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
+        "resid_post",
+    )
+    """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
+    roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
+    prompts that lack one have no vector of it (default: the token at which the answer is read)"""
+    tokens: Literal["last", "mean", "all"] = "last"
+    """of a segment or role: its last token, the mean over its tokens, or all of them, one vector
+    each"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers, such as 0,2,5 or 0-2 (default: all)"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts, some of which have each segment and role that is to be read.
+
+        Raises:
+            UserError: none has one of them.
+        """
+        known = dict.fromkeys(RESERVED)
+        missing = set(self.roles or ()) - set(known)
+        for prompt in prompts if missing else ():
+            known |= dict.fromkeys((*prompt.segments, *prompt.roles))
+            missing -= set(known)
+            if not missing:
+                break
+        if missing:
+            raise UserError(unknown("segment or role", min(missing), known))
+        return prompts
