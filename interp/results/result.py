@@ -7,9 +7,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
@@ -17,6 +16,7 @@ from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
+from interp.plugins import named
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.results.measured import InFolder, Measured
 from interp.runs.folder import RunFolder
@@ -24,6 +24,8 @@ from interp.runs.folder import RunFolder
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_R = TypeVar("_R", bound="Result")
 
 
 class Result:
@@ -37,7 +39,7 @@ class Result:
         self.measured = measured
 
     @classmethod
-    def of(cls, run: RunFolder) -> Self:
+    def of(cls: type[_R], run: RunFolder) -> _R:
         """The result in a run folder, finished or not, whose tables are read when asked for."""
         return cls(InFolder(run))
 
@@ -167,8 +169,7 @@ class Result:
 
 def result_class(spec: type[Spec]) -> type[Result]:
     """The class of a spec's results, which is imported when it is asked for."""
-    module, _, name = spec.result.partition(":")
-    found: type[Result] = getattr(import_module(module), name)
+    found: type[Result] = named(spec.result)
     return found
 
 
