@@ -1,3 +1,5 @@
+"""."""
+
 import base64
 import re
 from functools import partial
@@ -10,7 +12,7 @@ import pytest
 from interp.errors import UserError
 from interp.report.figures.bars import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.write import write_report
+from interp.report.write import TERMS, glossary, provenance, write_report
 from tests.report.conftest import HOSTILE
 
 TABLE = pd.DataFrame({"model": ["a", "b"], "accuracy": [1 / 3, np.nan], "n": [24, 0]})
@@ -166,3 +168,51 @@ def test_words_of_the_page_are_explained_at_its_end(tmp_path):
     assert "modus tollens" in names
     assert "share of prompts whose most probable answer" in names
     assert "familiarity" not in names
+
+
+def call(day, finished, command, version):
+    return {
+        "started": f"{day}T10:00:00+00:00",
+        "finished": finished,
+        "command": command,
+        "versions": {"interp": version},
+    }
+
+
+def test_the_provenance_of_several_calls_names_each_thing_once():
+    record = {
+        "history": [
+            call("2026-11-21", "2026-11-22T01:00:00+00:00", "interp attribute", "0.1.0"),
+            call("2026-11-20", None, "interp attribute", "0.1.0"),
+            call("2026-11-21", None, None, "0.2.0"),
+        ]
+    }
+    found = provenance(record)
+    assert found.measured == "2026-11-20 to 2026-11-22"
+    assert found.versions == ("0.1.0", "0.2.0")
+    assert found.commands == ("interp attribute",)
+    assert "version = {0.2.0}" in found.bibtex
+    assert "year = {2026}" in found.bibtex
+
+
+def test_one_day_is_named_once_and_a_record_without_calls_has_no_provenance():
+    found = provenance({"history": [call("2026-11-20", None, None, "0.1.0")]})
+    assert (found.measured, found.commands) == ("2026-11-20", ())
+    assert provenance({}) is None
+
+
+def test_only_words_of_the_page_are_explained_and_those_of_the_study():
+    table = glossary("The Paired Accuracy by side; sides aside.", {"mt": "modus tollens"})
+    assert table["name"].tolist() == ["accuracy", "mt", "paired accuracy", "side"]
+    assert table["meaning"].tolist()[1:3] == ["modus tollens", TERMS["paired accuracy"]]
+    assert glossary("Nothing.", {}).empty
+
+
+def test_no_meaning_refers_to_another_word_of_the_list():
+    assert not [word for word, meaning in TERMS.items() if "the same" in meaning]
+
+
+def test_a_part_of_a_word_is_not_the_word():
+    assert "share" not in glossary("shared, unshared", {})["name"].tolist()
+    assert "share" in glossary("The share, of all.", {})["name"].tolist()
+    assert "ratio" not in glossary("a likelihood-ratio test", {})["name"].tolist()
