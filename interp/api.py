@@ -208,7 +208,7 @@ def _measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    return kind(InMemory(spec, arranged, tables))
+    return _noted(kind(InMemory(spec, arranged, tables)))
 
 
 def _in_memory(
@@ -222,7 +222,14 @@ def _in_memory(
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return result_class(type(spec))(InMemory(spec, prompts, joined))
+    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined)))
+
+
+def _noted(result: _Kind) -> _Kind:
+    """The result, after a line on each problem that its tables do not show."""
+    if len(result.prompts):
+        result.noted()
+    return result
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:

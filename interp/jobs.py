@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, ValidationError
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
@@ -41,17 +41,37 @@ from interp.runs.running import Execution, Running
 from interp.runs.status import status_table
 from interp.studies.plan import Study, StudyPlan, find_study
 
-Kind = Literal["measurement", "study"]
+
+def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
+    """A measurement or a study as a worker is handed it."""
+    return {"kind": _kind(what), "name": what.name, "options": what.as_json()}
+
+
+def _of_data(given: object) -> object:
+    """The measurement or the study that such data names.
+
+    Raises:
+        UserError: there is none of this name, or it has no such options.
+    """
+    match given:
+        case {"kind": "measurement", "name": str(name), "options": dict(options)}:
+            return find_spec(name).model_validate(options)
+        case {"kind": "study", "name": str(name), "options": dict(options)}:
+            return find_study(name).model_validate(options)
+    return given
+
+
+def _kind(what: Spec | Study) -> str:
+    return "measurement" if isinstance(what, Spec) else "study"
 
 
 class Job(Options):
     """What is measured of which models, and how."""
 
-    kind: Kind
-    name: str
-    """Of the measurement or the study."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    """Of the measurement or the study."""
+    what: Annotated[
+        InstanceOf[Spec] | InstanceOf[Study], BeforeValidator(_of_data), PlainSerializer(_as_data)
+    ]
+    """The measurement or the study."""
     models: tuple[str, ...] = ()
     """Names of the models; the packaged organisms that fit the prompts if there are none."""
     prompts: PromptSource = PromptSource()
@@ -72,8 +92,7 @@ class Job(Options):
                 f"{source.system!r}; leave it out, or run a study of any system, such as "
                 "faithfulness"
             )
-        kind: Kind = "measurement" if isinstance(what, Spec) else "study"
-        return cls(kind=kind, name=what.name, options=what.as_json(), **rest)
+        return cls(what=what, **rest)
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
@@ -86,15 +105,6 @@ class Job(Options):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise UserError(f"{shortened(text)} is not a job: {shortened(str(error))}") from None
-
-    def what(self) -> Spec | Study:
-        """The measurement or the study.
-
-        Raises:
-            UserError: there is none of this name, or it has no such options.
-        """
-        found = find_spec(self.name) if self.kind == "measurement" else find_study(self.name)
-        return found.model_validate(self.options)
 
     def plan(
         self,
@@ -115,7 +125,7 @@ class Job(Options):
         Raises:
             UserError: models or prompts that cannot be found or loaded.
         """
-        what = self.what()
+        what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         loaded = {name: {**model.source, "files": None} for name, model in given.items()}
         folder = folder or self._default_folder()
@@ -144,9 +154,8 @@ class Job(Options):
 
     def default_models(self) -> list[str]:
         """The models that are measured if none is named."""
-        what = self.what()
-        if isinstance(what, Study):
-            return _organisms_for(what.organisms_for(self.prompts))
+        if isinstance(self.what, Study):
+            return _organisms_for(self.what.organisms_for(self.prompts))
         return [default_organism(self.prompts.system)]
 
     def _identity(self, found: FoundModel) -> dict[str, Any]:
@@ -155,11 +164,12 @@ class Job(Options):
 
     def _default_folder(self) -> Path:
         """In runs/, named after what is measured, and a hash of the options."""
-        identity = [self.kind, self.options, self.prompts.as_json()]
+        kind, name = _kind(self.what), self.what.name
+        identity = [kind, self.what.as_json(), self.prompts.as_json()]
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-        subject = f"-{self.prompts.system}" if self.kind == "measurement" else ""
+        subject = f"-{self.prompts.system}" if kind == "measurement" else ""
         pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""
-        return Path("runs") / f"{self.name}{subject}{pairs}-{digest}"
+        return Path("runs") / f"{name}{subject}{pairs}-{digest}"
 
 
 def _organisms_for(systems: Sequence[str]) -> list[str]:

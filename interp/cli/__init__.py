@@ -1,4 +1,4 @@
-"""The command line: one command a file."""
+"""The command line: commands of measurements are made from their specs, others have a file each."""
 
 import argparse
 import errno
@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
-from types import ModuleType
+from typing import Any, Protocol, runtime_checkable
 
+from interp.cli.measure import Measure
 from interp.cli.parser import Parser, program
 from interp.errors import UserError, printable, shortened
+from interp.measurements.spec import find_spec
+from interp.measurements.specs import Activations, Attribute, Effects, Evaluate, Generate
 from interp.plugins import COMMANDS as GROUP
-from interp.plugins import loaded, misfit, plugins
+from interp.plugins import MEASUREMENTS, loaded, misfit, plugins
 
 COMMANDS = (
     "attribute",
@@ -40,7 +43,10 @@ COMMANDS = (
     "completion",
     "work",
 )
-"""The toolkit's own commands, each a module of this package."""
+"""The toolkit's own commands: of `MEASURING`, or in a module of this package."""
+
+MEASURING = {spec.name: spec for spec in (Attribute, Evaluate, Generate, Effects, Activations)}
+"""Measurements whose command is made from their spec alone."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -58,6 +64,19 @@ READER_GONE = 141
 
 LONGEST_MESSAGE = 2000
 """Characters of an error message, whose middle is left out beyond that."""
+
+
+@runtime_checkable
+class Command(Protocol):
+    """A command: a module, or an object, with these names. EXAMPLES may be missing."""
+
+    HELP: str
+
+    def configure(self, parser: Parser, /) -> None:
+        """Add the options of the command."""
+
+    def run(self, arguments: argparse.Namespace, /) -> None:
+        """Run the command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """The command that arguments name, and its options; `argv` among them are the arguments.
 
     Without any arguments, the help is printed and the program ends.
@@ -107,7 +126,7 @@ def parse(arguments: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
 
 def build(
     arguments: Sequence[str], *, named: Sequence[str] | None = None
-) -> tuple[Parser, dict[str, ModuleType]]:
+) -> tuple[Parser, dict[str, Command]]:
     """The parser of all commands, and the commands by name.
 
     Args:
@@ -134,34 +153,58 @@ def build(
     return parser, known
 
 
-def find_commands() -> dict[str, ModuleType]:
-    """Every command by name: a module with HELP, EXAMPLES, configure(parser) and run(arguments)."""
-    own = {name: import_module(f"interp.cli.{name}") for name in COMMANDS}
-    return own | {name: _command(point) for name, point in plugins(GROUP).items()}
+def find_commands() -> dict[str, Command]:
+    """Every command by name, those of other packages last."""
+    own = {name: _own(name) for name in COMMANDS}
+    measurements = {
+        name: command
+        for name, point in plugins(MEASUREMENTS).items()
+        if name not in own and (command := _of_measurement(point)) is not None
+    }
+    return own | measurements | {name: _command(point) for name, point in plugins(GROUP).items()}
 
 
-def _command(point: EntryPoint) -> ModuleType:
+def _own(name: str) -> Command:
+    if name in MEASURING:
+        return Measure(MEASURING[name])
+    module: Any = import_module(f"interp.cli.{name}")
+    command: Command = getattr(module, "COMMAND", module)
+    return command
+
+
+def _of_measurement(point: EntryPoint) -> Command | None:
+    """The command of a registered measurement, if it has one of its name."""
+    try:
+        spec = find_spec(point.name)
+    except UserError as error:
+        return _Unusable(point.name, error)
+    return Measure(spec) if spec.help and not spec.group else None
+
+
+def _command(point: EntryPoint) -> Command:
     """The command of another package, or one that says what is wrong with it."""
     try:
-        found: ModuleType = loaded(point)
-        if not all(hasattr(found, name) for name in ("HELP", "configure", "run")):
+        found: Any = loaded(point)
+        if not isinstance(found, Command):
             raise misfit(point, found, "a module with HELP, configure(parser) and run(arguments)")
     except UserError as error:
-        return _unusable(point.name, error)
+        return _Unusable(point.name, error)
     return found
 
 
-def _unusable(name: str, error: UserError) -> ModuleType:
+class _Unusable:
     """A command that ends with an error, so that the others can be used."""
 
-    def configure(parser: Parser) -> None:
+    HELP = "cannot be loaded"
+
+    def __init__(self, name: str, error: UserError) -> None:
+        self._name = name
+        self._error = error
+
+    def configure(self, parser: Parser) -> None:
         # Other commands may have a word among their arguments that is this one's name.
-        if parser.given[:1] == [name]:
-            raise error
+        if parser.given[:1] == [self._name]:
+            raise self._error
 
-    def run(_arguments: argparse.Namespace) -> None:
-        raise error
-
-    command = ModuleType(name)
-    vars(command).update(HELP="cannot be loaded", configure=configure, run=run)
-    return command
+    def run(self, _arguments: argparse.Namespace) -> None:
+        raise self._error

@@ -1,12 +1,12 @@
 """Commands that begin with the name of a plugin, such as a study, and take its options."""
 
 import argparse
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from interp import texts
-from interp.cli.common import configuration
+from interp.cli.measure import configuration
+from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.options import Options
 from interp.plugins import load_plugin, plugins
@@ -34,8 +34,10 @@ class Choice:
             help=f"{', '.join(names)}; a configuration file may name it",
         )
 
-    def options(self, given: Sequence[str]) -> type[Options]:
-        """The options of the plugin that is named; no options if none is.
+    def options(self, parser: Parser) -> type[Options]:
+        """The options of the plugin that the parser's command line names; no options if none is.
+
+        A configuration file that is read for it is left for `configuration`.
 
         Raises:
             UserError: the plugin cannot be loaded.
@@ -44,10 +46,12 @@ class Choice:
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config", type=texts.path)
         # Before the flags are known, the value of one looks like the name of a plugin.
-        name = next((word for word in given if word in names), None)
+        name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
-            config = first.parse_known_args(given)[0].config
-            name = self.name(argparse.Namespace(**{self.key: name}, config=config))
+            arguments = first.parse_known_args(parser.given)[0]
+            arguments.configured = configuration(arguments)
+            parser.set_defaults(configured=arguments.configured)
+            name = self.name(argparse.Namespace(**{self.key: name}, **vars(arguments)))
         if name not in names:
             return Options
         options: type[Options] = load_plugin(self.group, self.kind, name)

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from interp.cli.choice import Choice
-from interp.cli.common import add_measuring_options, job_of, run_job
+from interp.cli.measure import add_measuring_options, asked, run_job
 from interp.cli.parser import Parser
 from interp.plugins import STUDIES
 
@@ -27,7 +27,7 @@ EXAMPLES = (
 def configure(parser: Parser) -> None:
     """Add the options of the command, which are also those of the study that is named."""
     STUDY.add_to(parser)
-    add_study_options(parser, STUDY.options(parser.given))
+    add_study_options(parser, STUDY.options(parser))
 
 
 def add_study_options(parser: argparse.ArgumentParser, study: "type[Options]") -> None:
@@ -62,11 +62,11 @@ def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     from interp.console import counted, echo
     from interp.jobs import finish_study
 
-    job = job_of(arguments, study)
+    job, execution = asked(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)
     taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
     echo(f"{study.name}: {taken}")
-    plan, runs = run_job(arguments, job)
+    plan, runs = run_job(arguments, job, execution)
     finish_study(plan, runs)
     report = write(plan.folder)
     if report.answer:

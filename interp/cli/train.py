@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from interp.cli.choice import Choice
-from interp.cli.common import add_config_option, configuration
 from interp.cli.fields import add_options, given, options_in
+from interp.cli.measure import add_config_option, configuration
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.models.loading import Loading
@@ -52,7 +52,7 @@ def configure(parser: Parser) -> None:
         "small-text-to-text or small-decoder",
     )
     add_options(models, Loading, without=SETTLED)
-    add_options(parser.add_argument_group("training"), TASK.options(parser.given))
+    add_options(parser.add_argument_group("training"), TASK.options(parser))
     add_options(parser.add_argument_group("run"), Keeping)
 
 

@@ -16,7 +16,7 @@ from interp.errors import UserError
 
 HELP = "take part, as one worker of several, in a run or a study (executors start this)"
 
-EXAMPLES = ("""work runs/all 4 --call 0123456789ab -- '{"kind": "measurement", ...}'""",)
+EXAMPLES = ("""work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from transformers import PreTrainedModel
 
 from interp.cli import main, parse
-from interp.cli.common import job_of
+from interp.cli.measure import asked
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source
@@ -83,9 +83,9 @@ class Material:
         if run == "study":
             from interp.studies.plan import find_study
 
-            return job_of(parsed, find_study(parsed.study)).model_dump_json()
+            return asked(parsed, find_study(parsed.study))[0].model_dump_json()
         probe = "probe-" if hasattr(parsed, "probe") else ""
-        return job_of(parsed, find_spec(probe + run)).model_dump_json()
+        return asked(parsed, find_spec(probe + run))[0].model_dump_json()
 
     def frame(self) -> pd.DataFrame:
         """The content of the data file."""

@@ -6,11 +6,10 @@ import pytest
 from interp.cli import parse
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT
-from interp_probes import command
 
 
 def probe(*arguments):
-    _, parsed = parse(["probe", *arguments])
+    command, parsed = parse(["probe", *arguments])
     command.run(parsed)
 
 

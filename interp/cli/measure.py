@@ -1,13 +1,17 @@
-"""What commands that measure share: flags in, a job out, and its finished run folders."""
+"""Commands that measure: made from the specs, flags in, a job out, and its finished run folders."""
 
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interp import texts
 from interp.cli.fields import add_options, given, options_in
+from interp.cli.parser import Parser, program
 from interp.errors import UserError
+from interp.measurements.spec import Spec
 from interp.models.loading import Loading
 from interp.models.names import model_name
 from interp.options import Options
@@ -15,16 +19,72 @@ from interp.prompts.source import PromptSource
 from interp.runs.running import Execution, Running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from interp.jobs import Job
-    from interp.measurements.spec import Spec
-    from interp.results.result import Result
     from interp.runs.plan import Plan
     from interp.runs.run import Run
     from interp.studies.plan import Study
 
 _SHARED = (PromptSource, Loading, Running, Execution)
+
+
+class Measure:
+    """The command of a measurement: everything but its flags stands on the spec."""
+
+    def __init__(self, spec: type[Spec]) -> None:
+        self.spec = spec
+        self.HELP = spec.help
+        self.EXAMPLES = spec.examples
+
+    def configure(self, parser: Parser) -> None:
+        """Add the options of the command."""
+        add_measuring_options(parser, self.spec, without=self.spec.unused)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Measure, write the small tables, and print them.
+
+        Raises:
+            UserError: anything that stops the work.
+        """
+        job, execution = asked(arguments, self.spec)
+        from interp.console import echo
+        from interp.jobs import finish
+        from interp.report.console import print_items
+
+        _, (run,) = run_job(arguments, job, execution)
+        result = finish(run.folder, self.spec)
+        print_items(result.shown)
+        self.conclude(arguments, run.folder)
+        tables = ", ".join(f"{name}.csv" for name in result.derived())
+        echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
+
+    def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
+        """Do what else the command does with the finished run folder."""
+
+
+class MeasureGroup:
+    """A command whose parts are measurements, such as `probe linear` and `probe knowledge`."""
+
+    def __init__(
+        self, specs: Sequence[type[Spec]], *, help_: str, examples: Sequence[str] = ()
+    ) -> None:
+        self.HELP = help_
+        self.EXAMPLES = examples
+        self._parts = {spec.name.removeprefix(f"{spec.group}-"): Measure(spec) for spec in specs}
+
+    def configure(self, parser: Parser) -> None:
+        """Add the parts, each with its options."""
+        name = next(iter(self._parts.values())).spec.group
+        parts = parser.add_subparsers(dest=name, required=True, metavar=name.upper())
+        for part, command in self._parts.items():
+            own = parts.add_parser(
+                part, help=command.HELP, description=command.HELP, examples=command.EXAMPLES
+            )
+            command.configure(own)
+            own.set_defaults(part=command)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Run one part."""
+        arguments.part.run(arguments)
 
 
 def add_measuring_options(
@@ -72,8 +132,10 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -> "Job":
-    """The job that a command line asks for.
+def asked(
+    arguments: argparse.Namespace, options: "type[Spec] | type[Study]"
+) -> "tuple[Job, Execution]":
+    """The job that a command line asks for, and how it is executed.
 
     Raises:
         UserError: an unknown option, or a value that it cannot have.
@@ -96,13 +158,13 @@ def job_of(arguments: argparse.Namespace, options: "type[Spec] | type[Study]") -
         "loading": Loading(**given(arguments, Loading, config)),
         "running": Running(**given(arguments, Running, config)),
     }
-    Execution(**given(arguments, Execution, config))
+    execution = Execution(**given(arguments, Execution, config))
     # Importing torch takes seconds; whatever is wrong with the options is known by now.
     sys.stderr.write("loading libraries and prompts ...\n")
     sys.stderr.flush()
     from interp.jobs import Job
 
-    return Job.of(what, **parts, **models)
+    return Job.of(what, **parts, **models), execution
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -113,12 +175,17 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     if arguments.config is None:
         return {}
+    read: dict[str, Any] | None = getattr(arguments, "configured", None)
+    if read is not None:
+        return read
     from interp.cli.config_file import config_file  # yaml takes a while to import
 
     return config_file(arguments.config)
 
 
-def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]]":
+def run_job(
+    arguments: argparse.Namespace, job: "Job", execution: Execution
+) -> "tuple[Plan, list[Run]]":
     """Measure everything that a job asks for, where the command line says.
 
     Raises:
@@ -126,35 +193,9 @@ def run_job(arguments: argparse.Namespace, job: "Job") -> "tuple[Plan, list[Run]
     """
     from interp import jobs
 
-    execution = Execution(**given(arguments, Execution, configuration(arguments)))
     jobs.check_execution(job, execution)
     plan = job.plan(execution.out, command=shlex.join(["interp", *arguments.argv]))
     return plan, jobs.execute_job(job, plan, execution)
-
-
-def measure(
-    arguments: argparse.Namespace,
-    spec: "type[Spec]",
-    *,
-    check: "Callable[[Job], None] | None" = None,
-) -> "tuple[Run, Result]":
-    """Measure, write the small tables and print them.
-
-    Args:
-        arguments: the command line.
-        spec: what is measured.
-        check: refuses a job that the command cannot use, before anything is measured.
-    """
-    from interp.jobs import finish
-    from interp.report.console import print_items
-
-    job = job_of(arguments, spec)
-    if check is not None:
-        check(job)
-    _, (run,) = run_job(arguments, job)
-    result = finish(run.folder, spec)
-    print_items(result.shown)
-    return run, result
 
 
 def _names(given: object) -> tuple[str, ...]:
