@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import load_prompts
     from interp.results.answers import Completions, Scores
-    from interp.results.attributions import Attributions
-    from interp.results.effects import SegmentEffects
+    from interp.results.attributions import Attributions, SegmentEffects
     from interp.results.patches import Patches
     from interp.results.result import Result
     from interp.studies.folder import StudyFolder
@@ -49,7 +48,7 @@ _HOMES = {
     "PromptSet": "interp.prompts.prompt_set",
     "Result": "interp.results.result",
     "Scores": "interp.results.answers",
-    "SegmentEffects": "interp.results.effects",
+    "SegmentEffects": "interp.results.attributions",
     "SoftScore": "interp.measurements.specs",
     "Spec": "interp.measurements.spec",
     "StudyFolder": "interp.studies.folder",

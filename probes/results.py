@@ -8,8 +8,7 @@ import pandas as pd
 from interp.console import echo
 from interp.errors import UserError
 from interp.report.page import FigureItem, TableItem
-from interp.results.notes import summarize
-from interp.results.result import Result
+from interp.results.result import Result, summarize
 from interp_probes.familiarity import flag_shared
 from interp_probes.knowledge import excluded
 from interp_probes.linear import linear_probes

@@ -21,8 +21,7 @@ from interp.errors import UserError
 from interp.export.tensors import Part, fill_tensors
 from interp.report.page import FigureItem, TableItem
 from interp.results.measured import InFolder
-from interp.results.notes import summarize
-from interp.results.result import Result
+from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.tables import PROMPTS, SCHEMAS, activations_index

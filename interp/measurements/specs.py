@@ -161,7 +161,7 @@ class Effects(Spec):
     measures: ClassVar[str] = "interp.measurements.effects:effects"
     fills: ClassVar[tuple[str, ...]] = ("segment_effects", "coalition_values")
     shard_prompts: ClassVar[int] = 60
-    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
+    result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """which segments are exchanged, such as premise1,premise2; the others stay (default: all that

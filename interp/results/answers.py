@@ -9,8 +9,7 @@ from interp.analysis.accuracy import accuracy_table, notes_without_answer, outco
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.measured import WholePairs
-from interp.results.notes import errors_by_model, summarize
-from interp.results.result import Result, chosen
+from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]

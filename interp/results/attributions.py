@@ -1,4 +1,4 @@
-"""Attributions: scores by token and segment, next to accuracy."""
+"""Attributions and effects: what segments and tokens contribute to answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.analysis.attribution_table import attribution_table
-from interp.analysis.decisive import COLUMNS, decisive_table, finds
+from interp.analysis.decisive import COLUMNS as RANKED_COLUMNS
+from interp.analysis.decisive import decisive_table, finds
 from interp.analysis.groups import grouped
+from interp.analysis.segment_effects import COLUMNS as EFFECT_COLUMNS
+from interp.analysis.segment_effects import segment_effect_table
 from interp.analysis.segments import (
     RATIO_COLUMNS,
     TABLE_COLUMNS,
@@ -23,11 +26,11 @@ from interp.report.formatting import accuracy_columns, ratio_title, segment_labe
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
-from interp.results.notes import summarize
-from interp.results.result import chosen, figure_of
+from interp.results.result import Result, chosen, errors_by_model, figure_of, summarize
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 HEAT_MAP_PAIRS = 4
 """Pairs that a page shows token by token."""
@@ -94,7 +97,7 @@ class Attributions(Answered):
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
-        prompts, parts = self.prompts, self.measured.parts("segment_scores", COLUMNS)
+        prompts, parts = self.prompts, self.measured.parts("segment_scores", RANKED_COLUMNS)
         return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
 
     def token_shares(self) -> pd.DataFrame:
@@ -267,3 +270,22 @@ def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
         shown.columns = shown.columns.map(segment_label)
         title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
         yield title, shown.reset_index()
+
+
+class SegmentEffects(Result):
+    """What each segment does to the answers of models."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Mean effects, one row per model, kind of donor and segment."""
+        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
+        alone = table[table["other_segment"] == ""].drop(columns="other_segment")
+        shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(
+            shapley=mean_with_sd(alone["shapley"], alone["shapley_sd"]),
+            leave_one_out=mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
+        )
+        title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
+        yield TableItem("segment_effect_table", title, table, narrow=[(title, shown)])
+
+    def noted(self) -> Mapping[str, object]:
+        """Errors."""
+        return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

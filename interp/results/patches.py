@@ -18,8 +18,7 @@ from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
-from interp.results.notes import note_errors
-from interp.results.result import Result, chosen, figure_of
+from interp.results.result import Result, chosen, figure_of, note_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,8 +1,8 @@
 """A result: what a measurement gave, and what is shown of it, said once.
 
-1. `items` makes small tables and figures of the measured tables.
+1. `items` makes small tables and figures from the measured tables.
 2. The terminal prints the tables (`report.console.print_items`), a run's folder gets CSV and PNG
-   files (`write_files`), `report` puts all on a page, and a notebook displays the result itself.
+   files (`write_files`), `report` puts everything on a page, and a notebook displays the result.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
-from interp.console import counted
+from interp.analysis.accuracy import notes_without_answer, without_answer
+from interp.console import counted, echo
 from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
@@ -24,6 +25,10 @@ from interp.runs.folder import RunFolder
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+ERRORS_SHOWN = 3
+"""Different errors of a model that are shown, the most frequent ones; some name their prompt."""
 
 _R = TypeVar("_R", bound="Result")
 
@@ -228,3 +233,46 @@ def figure_of(axes: "Axes") -> "Figure":
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
+    """Shares that the tables do not show, by model, and a line on each that is not zero.
+
+    Args:
+        answers: model, answer and error of each prompt.
+        failed: model, prompt_id and error of each row of any table that has an error.
+    """
+    summary: dict[str, dict[str, object]] = {}
+    for model, share in without_answer(answers).items():
+        errors = failed[failed["model"] == model]
+        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompt")
+        summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
+    for note in notes_without_answer(answers):
+        echo(note)
+    return summary
+
+
+def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
+    """The most frequent errors of each model, and a line on each."""
+    failed = rows[rows["error"] != ""].drop_duplicates(["model", "prompt_id"])
+    return {
+        str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
+        for model, rows in failed.groupby("model", sort=False)
+    }
+
+
+def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
+    """A line on each of the most frequent errors; returns how often each occurred.
+
+    Args:
+        model: name of the model.
+        errors: the error of each prompt, or pair, that has one.
+        unit: "prompt" or "pair".
+    """
+    counts = errors.value_counts()
+    for error, count in counts.head(ERRORS_SHOWN).items():
+        echo(f"{model}: {counted(count, unit)} stopped with an error: {error}")
+    if len(counts) > ERRORS_SHOWN:
+        others = counted(counts[ERRORS_SHOWN:].sum(), unit)
+        echo(f"{model}: {others} stopped with other errors, which the tables name")
+    return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}
