@@ -1,6 +1,7 @@
 """Answers of models: what they put at the next token, and the texts that they generate."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar
 
 import pandas as pd
@@ -64,12 +65,12 @@ class Answered(Result):
         yield from super().sections()
         yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
 
-    @property
+    @cached_property
     def _own_answers(self) -> pd.DataFrame:
         """What accuracies are made of."""
         return self.table(self.answered, _ANSWERS)
 
-    @property
+    @cached_property
     def _own_prompts(self) -> pd.DataFrame:
         return self.table("prompts", _PROMPTS)
 

@@ -85,6 +85,9 @@ class Result:
         Raises:
             UserError: there is no such table.
         """
+        names = self.measured.names()
+        if names and name not in (*names, "prompts"):
+            raise UserError(unknown("table", name, [*names, "prompts"]))
         return self.measured.table(name, columns)
 
     def to_frame(self) -> pd.DataFrame:
