@@ -9,7 +9,10 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: setup attribute test test-slurm fuzz lint format docs bench browser clean
+# Packages whose calls are checked against their annotations by make test-all, and the checker.
+CHECKED := interp,interp_probes,interp_experiments,beartype.beartype
+
+.PHONY: setup attribute test test-all test-slurm fuzz lint format docs bench browser clean
 
 setup: $(READY)
 
@@ -28,7 +31,11 @@ attribute: setup
 	$(BIN)/python -m interp attribute
 
 test: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
+
+# All tests, and the types and shapes of every call are checked while they run.
+test-all: setup
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope --jaxtyping-packages=$(CHECKED)
 
 # Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.
 test-slurm: setup

@@ -4,9 +4,9 @@
 
 In one process, on one CPU thread, same model, same prompts (the ten phrasings of both sides of some
 pairs), last-position logits in both: seconds from tokenized prompts to the rows of the answers
-table, by plain batches of several budgets and as `interp.score` does it. The ways take turns; the
-median counts. The bound is what the number of tokens allows: those of all prompts over those that
-are left when whatever any prompts begin with is read once.
+table, by plain batches of several budgets and as `interp.evaluate` does it. The ways take turns;
+the median counts. The bound is what the number of tokens allows: those of all prompts over those
+that are left when whatever any prompts begin with is read once.
 """
 
 import sys

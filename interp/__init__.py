@@ -1,114 +1,81 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`, `score`, `attribute`, `patch`,
-`train`, and `run`, which does all measurements and studies that the command line does.
+The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
+`attribute`, `patch`, `effects`, `generate`, `activations`; `run`, which does all measurements and
+studies that the command line does; and `train`. A name is imported when it is first used, since
+torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
 
+# The one list of public names: `_homes` reads it from here, as type checkers do.
 if TYPE_CHECKING:
     from typing import Any
 
-    from interp.api import attribute, measurement, patch, run, score, study, train
-    from interp.errors import UserError
-    from interp.measurements.spec import Spec
-    from interp.measurements.specs import Attribute, Evaluate, Generate, Patch, SoftScore
-    from interp.models.load import load_model
-    from interp.models.model import Model
-    from interp.models.organisms import organism_card, organism_names
-    from interp.prompts.answers import AnswerOption, Choice, Completion, FreeText, Label
-    from interp.prompts.messages import Demonstration, Messages
-    from interp.prompts.own.pairs import read_pairs
-    from interp.prompts.prompt import Prompt
-    from interp.prompts.prompt_set import PromptSet
-    from interp.prompts.systems import load_prompts
-    from interp.results.answers import Completions, Scores
-    from interp.results.attributions import Attributions, SegmentEffects
-    from interp.results.patches import Patches
-    from interp.results.result import Result
-    from interp.studies.folder import StudyFolder
+    from interp.api import activations as activations
+    from interp.api import attribute as attribute
+    from interp.api import effects as effects
+    from interp.api import evaluate as evaluate
+    from interp.api import generate as generate
+    from interp.api import measurement as measurement
+    from interp.api import patch as patch
+    from interp.api import run as run
+    from interp.api import study as study
+    from interp.api import train as train
+    from interp.errors import UserError as UserError
+    from interp.export.activations import ActivationVectors as ActivationVectors
+    from interp.measurements.spec import Spec as Spec
+    from interp.measurements.specs import Activations as Activations
+    from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Effects as Effects
+    from interp.measurements.specs import Evaluate as Evaluate
+    from interp.measurements.specs import Generate as Generate
+    from interp.measurements.specs import Patch as Patch
+    from interp.measurements.specs import Reinitialized as Reinitialized
+    from interp.measurements.specs import SoftScore as SoftScore
+    from interp.models.load import load_model as load_model
+    from interp.models.model import Model as Model
+    from interp.models.organisms import organism_card as organism_card
+    from interp.models.organisms import organism_names as organism_names
+    from interp.prompts.answers import AnswerOption as AnswerOption
+    from interp.prompts.answers import Choice as Choice
+    from interp.prompts.answers import Completion as Completion
+    from interp.prompts.answers import FreeText as FreeText
+    from interp.prompts.answers import Label as Label
+    from interp.prompts.messages import Demonstration as Demonstration
+    from interp.prompts.messages import Messages as Messages
+    from interp.prompts.own.pairs import read_pairs as read_pairs
+    from interp.prompts.prompt import Prompt as Prompt
+    from interp.prompts.prompt_set import PromptSet as PromptSet
+    from interp.prompts.systems import load_prompts as load_prompts
+    from interp.results.answers import Completions as Completions
+    from interp.results.answers import Scores as Scores
+    from interp.results.attributions import Attributions as Attributions
+    from interp.results.attributions import SegmentEffects as SegmentEffects
+    from interp.results.patches import Patches as Patches
+    from interp.results.result import Result as Result
+    from interp.studies.folder import StudyFolder as StudyFolder
 
-_HOMES = {
-    "AnswerOption": "interp.prompts.answers",
-    "Attribute": "interp.measurements.specs",
-    "Attributions": "interp.results.attributions",
-    "Choice": "interp.prompts.answers",
-    "Completion": "interp.prompts.answers",
-    "Completions": "interp.results.answers",
-    "Demonstration": "interp.prompts.messages",
-    "Evaluate": "interp.measurements.specs",
-    "FreeText": "interp.prompts.answers",
-    "Generate": "interp.measurements.specs",
-    "Label": "interp.prompts.answers",
-    "Messages": "interp.prompts.messages",
-    "Model": "interp.models.model",
-    "Patch": "interp.measurements.specs",
-    "Patches": "interp.results.patches",
-    "Prompt": "interp.prompts.prompt",
-    "PromptSet": "interp.prompts.prompt_set",
-    "Result": "interp.results.result",
-    "Scores": "interp.results.answers",
-    "SegmentEffects": "interp.results.attributions",
-    "SoftScore": "interp.measurements.specs",
-    "Spec": "interp.measurements.spec",
-    "StudyFolder": "interp.studies.folder",
-    "UserError": "interp.errors",
-    "attribute": "interp.api",
-    "load_model": "interp.models.load",
-    "load_prompts": "interp.prompts.systems",
-    "measurement": "interp.api",
-    "organism_card": "interp.models.organisms",
-    "organism_names": "interp.models.organisms",
-    "patch": "interp.api",
-    "read_pairs": "interp.prompts.own.pairs",
-    "run": "interp.api",
-    "score": "interp.api",
-    "study": "interp.api",
-    "train": "interp.api",
-}
 
-__all__ = [
-    "AnswerOption",
-    "Attribute",
-    "Attributions",
-    "Choice",
-    "Completion",
-    "Completions",
-    "Demonstration",
-    "Evaluate",
-    "FreeText",
-    "Generate",
-    "Label",
-    "Messages",
-    "Model",
-    "Patch",
-    "Patches",
-    "Prompt",
-    "PromptSet",
-    "Result",
-    "Scores",
-    "SegmentEffects",
-    "SoftScore",
-    "Spec",
-    "StudyFolder",
-    "UserError",
-    "attribute",
-    "load_model",
-    "load_prompts",
-    "measurement",
-    "organism_card",
-    "organism_names",
-    "patch",
-    "read_pairs",
-    "run",
-    "score",
-    "study",
-    "train",
-]
+def _homes() -> "dict[str, str]":
+    """The modules of the public names, by name, as the list above has them."""
+    import ast
+    from pathlib import Path
+
+    (names,) = (
+        node for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If)
+    )
+    homes = [node for node in names.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in homes for alias in node.names if alias.asname}
+
+
+_HOMES = _homes()
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a public name when it is first used: torch takes seconds to import."""
+    """A public name, imported now."""
     from importlib import import_module
 
     if name == "__version__":

@@ -6,10 +6,18 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
+from interp.export.activations import ActivationVectors
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
-from interp.measurements.specs import Attribute, Evaluate, Patch
+from interp.measurements.specs import (
+    Activations,
+    Attribute,
+    Effects,
+    Evaluate,
+    Generate,
+    Patch,
+)
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -17,8 +25,8 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.results.answers import Scores
-from interp.results.attributions import Attributions
+from interp.results.answers import Completions, Scores
+from interp.results.attributions import Attributions, SegmentEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
@@ -173,7 +181,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 
 
 @_measuring(Evaluate)
-def score(
+def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """Answers of a model: probabilities of the options, prediction, correctness."""
@@ -194,6 +202,30 @@ def patch(
 ) -> Patches:
     """The effect on a model's answers of activations that come from each prompt's counterpart."""
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Effects)
+def effects(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> SegmentEffects:
+    """What each segment does to a model's answers, by donors that replace it."""
+    return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Generate)
+def generate(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Completions:
+    """What a model generates after each prompt, judged by the prompt's own answer."""
+    return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Activations)
+def activations(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> ActivationVectors:
+    """Answers of a model, and its vectors at some sites and tokens of each prompt."""
+    return _measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
 def _measured(

@@ -40,7 +40,7 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
         ):
             predictions = predict(model, batch, answer_tokens)
         stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
-        by_prompt = stream.split(len(spec.positions))
+        by_prompt = torch.split(stream, len(spec.positions))
         answers = answer_tables(model, batch, predictions)
         return [
             {

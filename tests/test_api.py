@@ -13,7 +13,14 @@ def pair(prompts):
     return list(prompts[:1]) + [p for p in prompts[1:] if p.pair_id == prompts[0].pair_id]
 
 
-CALLS = [interp.score, interp.attribute, interp.patch]
+CALLS = [
+    interp.evaluate,
+    interp.attribute,
+    interp.patch,
+    interp.effects,
+    interp.generate,
+    interp.activations,
+]
 
 
 @pytest.mark.parametrize("call", CALLS)

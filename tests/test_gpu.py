@@ -41,10 +41,10 @@ def test_half_precision_on_a_gpu_gives_the_same_answers(prompts):
 def test_models_with_one_key_head_are_right_at_every_width(name):
     """Padded batches of a width of 1 modulo 32 went wrong once; see `safe_width`."""
     prompts = some_prompts(480)
-    on_cpu = interp.score(interp.load_model(name, device="cpu"), prompts).option_probabilities
+    on_cpu = interp.evaluate(interp.load_model(name, device="cpu"), prompts).option_probabilities
     on_gpu = interp.load_model(name, device="cuda", dtype="float32")
     for batch_tokens in (1024, 2048, 32768):
-        options = interp.score(on_gpu, prompts, batch_tokens=batch_tokens).option_probabilities
+        options = interp.evaluate(on_gpu, prompts, batch_tokens=batch_tokens).option_probabilities
         np.testing.assert_allclose(options["probability"], on_cpu["probability"], atol=1e-4)
 
 

@@ -97,7 +97,7 @@ def test_parts_of_interp_import_downwards_only(part):
         "def later():\n    from interp import studies",
         "from .. import studies",
         "from ..studies import Study",
-        "from interp import score",
+        "from interp import evaluate",
         "import interp",
     ],
 )

@@ -60,7 +60,7 @@ def test_three_options_from_system_to_report(tmp_path):
 
 def test_the_probabilities_of_three_options_are_those_of_the_whole_softmax():
     model = tiny_model("gpt2")
-    scores = interp.score(model, THEORIES)
+    scores = interp.evaluate(model, THEORIES)
     for prompt, (_, rows) in zip(
         THEORIES, scores.option_probabilities.groupby("prompt_id", sort=False), strict=True
     ):
@@ -82,7 +82,7 @@ def test_a_model_that_says_unknown_is_right_where_that_is_correct():
     says = torch.zeros(len(model.tokenizer))
     says[token] = 1000.0
     model.unembedding.register_forward_hook(lambda module, inputs, output: output + says)
-    scores = interp.score(model, THEORIES)
+    scores = interp.evaluate(model, THEORIES)
     assert set(scores.answers["answer"]) == {"Unknown"}
     assert scores.answers["correct"].tolist() == [False, False, True] * 4
     summary = scores.summary().iloc[0]
@@ -102,7 +102,7 @@ def test_free_texts_from_system_to_report(tmp_path):
 
 
 def test_free_texts_are_not_judged_by_their_first_token():
-    scores = interp.score(tiny_model("gpt2"), list(numbers.prompts(seed=0, data=None)))
+    scores = interp.evaluate(tiny_model("gpt2"), list(numbers.prompts(seed=0, data=None)))
     assert scores.answers["answer"].isna().all()
     assert scores.answers["correct"].isna().all()
     assert (scores.answers["error"] == "").all()

@@ -1,4 +1,4 @@
-"""The tests run with the types and shapes of every package checked."""
+"""`make test-all` checks the types and shapes of every package."""
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,8 @@ from interp_probes.linear import linear_probes
     ],
     ids=["interp", "interp_probes", "interp_experiments"],
 )
-def test_a_wrong_type_is_refused(call):
+def test_a_wrong_type_is_refused(call, request):
+    if not request.config.getoption("--jaxtyping-packages", default=None):
+        pytest.skip("types are checked by make test-all")
     with pytest.raises(TypeCheckError):
         call()

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
-from interp.api import score
+from interp.api import evaluate
 from interp.measurements.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
@@ -81,7 +81,7 @@ def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
 
 def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
     frame = prompts.to_frame()
-    answers = score(model, prompts).to_frame()
+    answers = evaluate(model, prompts).to_frame()
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
     rulebreakers = joined[joined["side"] == prompts.sides[0]]

@@ -42,8 +42,9 @@ class Spec(Options):
     """One line on the command; without it there is none of this name."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Command lines, without the program's name."""
-    written: ClassVar[str] = "written to {folder}: {tables}"
-    """What the command says at its end: the run folder, its small tables, the {program}."""
+    written: ClassVar[str] = "written to {folder}"
+    """What the command says at its end; {tables} are its small tables, {program} is how it was
+    started."""
     group: ClassVar[str] = ""
     """The command that its own is a part of, as `probe` is of `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()
@@ -62,7 +63,7 @@ class Spec(Options):
     out. The more a prompt costs, the fewer."""
     own_answers: ClassVar[bool] = True
     """Whether its answers are the model's own; those of random weights are not."""
-    numberless: ClassVar[frozenset[str]] = frozenset()
+    excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
     """Options that no number depends on, such as where something is computed."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
     """Tables that stay in the shards, since the end of a run writes what they hold in another
@@ -100,7 +101,7 @@ class Spec(Options):
 
     def identity(self) -> dict[str, JsonValue]:
         """Everything but model and prompts that the numbers depend on, defaults included."""
-        return self.model_dump(mode="json", exclude=set(self.numberless))
+        return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))
 
     def modules(self) -> Sequence[str]:
         """The modules whose code, with all that it imports, the numbers depend on."""

@@ -91,6 +91,7 @@ class Attribute(Spec):
         "attribute --model organism/llama-shallow organism/gemma2",
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
+    written: ClassVar[str] = "written to {folder}: {tables}"
     measures: ClassVar[str] = "interp.measurements.attribution:attribution"
     fills: ClassVar[tuple[str, ...]] = (
         "answers",
@@ -199,7 +200,7 @@ class Patch(Spec):
     fills: ClassVar[tuple[str, ...]] = ("pairs", "patches", "node_sets")
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts: ClassVar[int] = 60
-    numberless: ClassVar[frozenset[str]] = frozenset({"remote"})
+    excluded_from_identity: ClassVar[frozenset[str]] = frozenset({"remote"})
     result: ClassVar[str] = "interp.results.patches:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (

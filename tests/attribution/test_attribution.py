@@ -133,7 +133,7 @@ def test_a_method_gives_the_same_alone_or_together(methods, prompts):
 
 
 def test_answers_are_those_of_scoring(organism, prompts):
-    alone = interp.score(organism, prompts)
+    alone = interp.evaluate(organism, prompts)
     attributed = interp.attribute(organism, prompts)
     assert (alone.answers["answer"] == attributed.answers["answer"]).all()
     np.testing.assert_allclose(

@@ -60,7 +60,7 @@ def test_operations_are_those_that_pytorch_counts(model, prompts, gradient):
 
 def test_tokens_are_counted_as_they_are_read(model, phrasings):
     with gpu.counted(model) as read:
-        interp.score(model, phrasings)
+        interp.evaluate(model, phrasings)
     tokens, seen = torch.cat(read, 1)
     whole = sum(map(len, tokenize(model, phrasings)))
     assert 0 < tokens.sum() < 0.8 * whole

@@ -21,7 +21,7 @@ PAIRS = 12
 def expected(organism):
     """Accuracies and answers of the packaged organism, by interp."""
     prompts = interp.load_prompts(limit=PAIRS)
-    scores = interp.score(organism, prompts)
+    scores = interp.evaluate(organism, prompts)
     table = prompts.to_frame()
     values = accuracies(scores.answers, table)
     return values.drop("prompts"), scores.answers.set_index("prompt_id")["answer"].to_dict()

@@ -192,7 +192,7 @@ def test_the_last_token_of_a_segment_is_what_probes_read(prompts):
     for row in ours["activation_vectors"].itertuples():
         there = probed[row.prompt_id, names[row.group], row.layer + 1]
         np.testing.assert_allclose(row.vector, there, **TOLERANCE)
-    pd.testing.assert_frame_equal(ours["answers"], interp.score(model, prompts).to_frame())
+    pd.testing.assert_frame_equal(ours["answers"], interp.evaluate(model, prompts).to_frame())
 
 
 def test_the_mean_is_that_of_all_tokens(prompts):

@@ -58,7 +58,7 @@ def test_the_segment_is_read_at_its_last_token(organism, prompts):
 
 def test_answers_are_those_of_scoring(organism, prompts):
     together = collect(bind(Residuals(), organism), prompts)["answers"]
-    pd.testing.assert_frame_equal(together, interp.score(organism, prompts).to_frame())
+    pd.testing.assert_frame_equal(together, interp.evaluate(organism, prompts).to_frame())
 
 
 def test_no_hook_is_left(organism, prompts):

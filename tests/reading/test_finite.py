@@ -33,7 +33,7 @@ def damaged(number=math.nan):
 
 
 CALLS = {
-    "score": interp.score,
+    "interp.evaluate": interp.evaluate,
     "attribute": interp.attribute,
     "patch": interp.patch,
     "gim": lambda model, prompts: interp.attribute(model, prompts, methods=("gim",)),
@@ -61,7 +61,7 @@ def test_where_weights_are_finite_the_first_module_is_named():
         model.hf.model.layers[1].mlp.up_proj.weight.fill_(3e38)
     first = r"its weights are finite, and model\.layers\.1\.mlp\.up_proj \(Linear\) is the first"
     with pytest.raises(UserError, match=first):
-        interp.score(model, PROMPTS)
+        interp.evaluate(model, PROMPTS)
 
 
 def test_what_float16_cannot_hold_is_said_to_be_its_fault():
@@ -75,10 +75,10 @@ def test_what_float16_cannot_hold_is_said_to_be_its_fault():
 def test_a_prompt_that_fails_alone_keeps_its_row():
     first = PROMPTS[0]
     model, broken = broken_by(first)
-    answers = interp.score(model, [broken, first]).answers
+    answers = interp.evaluate(model, [broken, first]).answers
     assert answers["error"].tolist() == ["non-finite", ""]
     with pytest.raises(UserError, match=r"all prompts of tiny llama failed: .*embed_tokens"):
-        interp.score(model, [broken])
+        interp.evaluate(model, [broken])
 
 
 @pytest.mark.parametrize("method", ["gim", "frozen_norms"])

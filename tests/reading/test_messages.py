@@ -94,7 +94,7 @@ def test_the_answer_is_read_behind_the_prefix(prompt):
     text = write_chat(said, model).text
     ids = model.tokenizer(text + " " + prompt.answer.options[0].forms[0], add_special_tokens=False)
     assert answers.of[prompt.answer.options[0].name][0] == ids["input_ids"][len(tokenized)]
-    row = interp.score(model, [said]).answers.iloc[0]
+    row = interp.evaluate(model, [said]).answers.iloc[0]
     with torch.no_grad():
         logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
     assert row["predicted_token_id"] == int(logits.argmax())
@@ -159,7 +159,7 @@ def test_batches_of_prompts_behind_different_messages_change_nothing(prompt):
             (Messages(), Messages(demonstrations=SHOWN), Messages(answer_prefix="It is"))
         )
     ]
-    together = with_options(interp.score(model, prompts))["positive_probability"]
-    alone = [with_options(interp.score(model, [p]))["positive_probability"][0] for p in prompts]
+    together = with_options(interp.evaluate(model, prompts))["positive_probability"]
+    alone = [with_options(interp.evaluate(model, [p]))["positive_probability"][0] for p in prompts]
     assert together.tolist() == pytest.approx(alone, abs=1e-6)
     assert len(set(alone)) == 3

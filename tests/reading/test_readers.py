@@ -111,7 +111,7 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
     """
     model = model_of(kind)
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf).double())
-    answers = with_options(interp.score(model, questions))
+    answers = with_options(interp.evaluate(model, questions))
     assert len({len(prompt) for prompt in tokenize(model, questions)}) > 1  # so there is padding
     with torch.no_grad():
         expected = torch.cat([plain_logits(kind, model, p).softmax(-1) for p in questions]).float()
@@ -128,7 +128,7 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_change_nothing(kind, questions):
     one, other = (
-        with_options(interp.score(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
+        with_options(interp.evaluate(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
     )
     column = "positive_probability"
     np.testing.assert_allclose(one[column], other[column], rtol=0, atol=1e-5)
@@ -237,7 +237,7 @@ def test_the_answer_stands_where_generation_begins(kind, questions):
     forced = {"forced_bos_token_id": 1} if kind == "bart" else {}
     # Bart's last token is forced too.
     generated = model.hf.generate(ids, max_new_tokens=4, do_sample=False, num_beams=1, **forced)
-    answers = interp.score(model, questions[:1]).answers
+    answers = interp.evaluate(model, questions[:1]).answers
     assert int(generated[0, len(DECODER[kind])]) == answers["predicted_token_id"][0]
 
 
@@ -288,7 +288,7 @@ def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown
         AnswerOption("yes", ("yes",)), AnswerOption("no", ("no", "No")), gold=True
     )
     prompt = dataclasses.replace(questions[0], answer=answer)
-    row = interp.score(model, [prompt]).option_probabilities.iloc[0]
+    row = interp.evaluate(model, [prompt]).option_probabilities.iloc[0]
     expected = plain_logits(kind, model, prompt).detach().softmax(-1)[0]
     assert row["token_ids"].tolist() == [model.tokenizer.convert_tokens_to_ids("yes")]
     assert row["probability"] == pytest.approx(float(expected[row["token_ids"][0]]), rel=1e-5)
@@ -332,7 +332,7 @@ def test_options_of_one_class_are_refused(few):
     both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
     same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
     with pytest.raises(UserError, match="both begin with the token 'YES'"):
-        interp.score(classifier("roberta"), [same])
+        interp.evaluate(classifier("roberta"), [same])
 
 
 @pytest.mark.parametrize("kind", ["roberta", "t5", "bart"])
@@ -342,7 +342,7 @@ def test_models_are_loaded_from_a_folder_as_what_they_are(kind, tmp_path, few):
     model.tokenizer.save_pretrained(tmp_path)
     loaded = interp.load_model(str(tmp_path), device="cpu")
     assert loaded.kind is model.kind
-    one, other = (with_options(interp.score(own, few)) for own in (model, loaded))
+    one, other = (with_options(interp.evaluate(own, few)) for own in (model, loaded))
     np.testing.assert_array_equal(one["positive_probability"], other["positive_probability"])
 
 

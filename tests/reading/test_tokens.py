@@ -104,7 +104,7 @@ def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
     model = other_model("phi3")
     prompts = list(some_prompts(30))
     together, alone = (
-        with_options(interp.score(model, prompts, batch_tokens=budget)) for budget in (10_000, 1)
+        with_options(interp.evaluate(model, prompts, batch_tokens=budget)) for budget in (10_000, 1)
     )
     for name in ("positive_probability", "predicted_probability"):
         assert together[name].tolist() == pytest.approx(alone[name].tolist(), abs=1e-5)

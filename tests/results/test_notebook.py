@@ -29,7 +29,7 @@ def test_without_token_scores_there_is_the_table_alone(organism, prompts):
 
 
 def test_scores_show_their_accuracies(organism, prompts):
-    scores = interp.score(organism, prompts[:4])
+    scores = interp.evaluate(organism, prompts[:4])
     assert "rulebreaker accuracy" in scores._repr_html_()
     assert scores.summary()["prompts"].tolist() == [4]
     assert scores.prompts["prompt_id"].tolist() == [prompt.id for prompt in prompts[:4]]
@@ -37,11 +37,11 @@ def test_scores_show_their_accuracies(organism, prompts):
 
 def test_html_in_a_model_name_is_escaped(organism, prompts):
     model = interp.Model(HOSTILE, organism.hf, organism.tokenizer)
-    assert "<script" not in interp.score(model, prompts[:2])._repr_html_()
+    assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()
 
 
 def test_without_prompts_the_notebook_falls_back_to_plain_text(organism):
-    assert interp.score(organism, [])._repr_html_() is None
+    assert interp.evaluate(organism, [])._repr_html_() is None
     assert interp.attribute(organism, [], keep_tokens=True)._repr_html_() is None
 
 

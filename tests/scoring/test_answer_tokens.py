@@ -274,7 +274,7 @@ def test_a_model_that_always_says_yes_is_marked_by_it(family, legacy):
         )
         for prompt in some_prompts(3)
     ]
-    answers = with_options(interp.score(model, prompts))
+    answers = with_options(interp.evaluate(model, prompts))
     assert answers["answer"].tolist() == ["Yes"] * len(prompts)
     assert answers["correct"].tolist() == [prompt.answer.gold == "Yes" for prompt in prompts]
     assert answers["positive_probability"].min() > 0.999

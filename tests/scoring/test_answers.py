@@ -29,7 +29,7 @@ def alone(model, prompt):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_scores_equal_plain_transformers(kind, prompts):
     model = tiny_model(kind)
-    answers = with_options(interp.score(model, prompts))
+    answers = with_options(interp.evaluate(model, prompts))
     for row, prompt in zip(answers.itertuples(), prompts, strict=True):
         probabilities = alone(model, prompt)
         token = int(probabilities.argmax())
@@ -66,10 +66,10 @@ def test_shares_beyond_the_range_of_exp():
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
 def test_batch_size_and_order_do_not_matter(kind, prompts):
     model = tiny_model(kind)
-    reference = with_options(interp.score(model, prompts, batch_tokens=1)).set_index("prompt_id")
+    reference = with_options(interp.evaluate(model, prompts, batch_tokens=1)).set_index("prompt_id")
     for batch_tokens in (300, 100_000):
         reversed_prompts = list(prompts)[::-1]
-        other = with_options(interp.score(model, reversed_prompts, batch_tokens=batch_tokens))
+        other = with_options(interp.evaluate(model, reversed_prompts, batch_tokens=batch_tokens))
         assert list(other["prompt_id"]) == [prompt.id for prompt in reversed_prompts]
         other = other.set_index("prompt_id").loc[reference.index]
         assert (other[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
@@ -83,22 +83,22 @@ def test_the_tokenizers_padding_side_does_not_matter(side, prompts):
     before = tokenizer.padding_side
     try:
         tokenizer.padding_side = side
-        answers = with_options(interp.score(model, prompts))
+        answers = with_options(interp.evaluate(model, prompts))
     finally:
         tokenizer.padding_side = before
-    reference = with_options(interp.score(tiny_model("gpt2"), prompts, batch_tokens=1))
+    reference = with_options(interp.evaluate(tiny_model("gpt2"), prompts, batch_tokens=1))
     assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
 
 
 def test_an_answer_outside_the_options_counts_as_wrong(prompts):
-    answers = interp.score(tiny_model("llama"), prompts).to_frame()
+    answers = interp.evaluate(tiny_model("llama"), prompts).to_frame()
     assert (answers["answer"] == "").all()  # a random model answers neither yes nor no
     assert not answers["correct"].any()
     assert (answers["error"] == "").all()
 
 
 def test_the_organism_answers_and_is_marked(organism, prompts):
-    answers = with_options(interp.score(organism, prompts))
+    answers = with_options(interp.evaluate(organism, prompts))
     gold = [prompt.answer.gold for prompt in prompts]
     assert set(answers["answer"]) <= {"Yes", "No", "True", "False"}
     assert list(answers["correct"]) == [
@@ -111,7 +111,7 @@ def test_the_organism_answers_and_is_marked(organism, prompts):
 def test_a_prompt_with_non_finite_scores_gets_an_error_and_the_others_do_not():
     first, second = list(some_prompts(2))[:2]
     model, broken = broken_by(first, second)
-    answers = interp.score(model, [first, broken, second]).to_frame()
+    answers = interp.evaluate(model, [first, broken, second]).to_frame()
     assert list(answers["error"]) == ["", "non-finite", ""]
     assert answers["predicted_probability"].isna().tolist() == [False, True, False]
     assert not answers["correct"][1]

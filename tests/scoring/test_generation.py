@@ -277,7 +277,7 @@ def test_what_a_decoder_begins_with_is_a_token(value):
     model.hf.config.decoder_start_token_id = None
     model.hf.generation_config.decoder_start_token_id = value
     with pytest.raises(UserError, match="as decoder_start_token_id; expected the number"):
-        interp.score(model, some_prompts(1))
+        interp.evaluate(model, some_prompts(1))
 
 
 def test_what_a_decoder_begins_with_is_part_of_the_identity():

@@ -172,7 +172,7 @@ def test_no_more_than_the_budget_is_held(batch_tokens, phrasings):
 
     handle = model.hf.base_model.register_forward_hook(count, with_kwargs=True)
     try:
-        interp.score(model, phrasings, batch_tokens=batch_tokens)
+        interp.evaluate(model, phrasings, batch_tokens=batch_tokens)
     finally:
         handle.remove()
     assert levels == ({"first"} if batch_tokens == 150 else {"first", "behind"})
@@ -186,7 +186,7 @@ def test_fewer_than_half_of_the_tokens_are_read(phrasings):
         lambda module, inputs: read.append(inputs[0].numel())
     )
     try:
-        interp.score(model, phrasings)
+        interp.evaluate(model, phrasings)
     finally:
         handle.remove()
     assert sum(read) < sum(map(len, tokenize(model, phrasings))) / 2
@@ -215,9 +215,9 @@ def test_each_token_of_a_tree_of_prompts_is_read_once(monkeypatch):
 def test_rows_come_in_the_order_of_the_prompts(phrasings):
     model = tiny_model("llama")
     shuffled = random.Random(0).sample(list(phrasings), len(phrasings))
-    answers = with_options(interp.score(model, shuffled))
+    answers = with_options(interp.evaluate(model, shuffled))
     assert list(answers["prompt_id"]) == [prompt.id for prompt in shuffled]
-    reference = with_options(interp.score(model, phrasings, batch_tokens=1))
+    reference = with_options(interp.evaluate(model, phrasings, batch_tokens=1))
     reference = reference.set_index("prompt_id")
     reference = reference.loc[answers["prompt_id"]].reset_index()
     assert (answers[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-5
@@ -307,6 +307,6 @@ def test_rotary_frequencies_that_change_with_length_are_minded(phrasings, monkey
     assert readable_in_parts(model, 80)
     assert not readable_in_parts(model, 81)
     assert largest_difference(model, prompts) > 1e-3  # what the check is for
-    answers = interp.score(model, long).to_frame()
+    answers = interp.evaluate(model, long).to_frame()
     whole = read_whole(model, prompts).softmax(-1).max(-1).values.tolist()
     assert answers["predicted_probability"].tolist() == pytest.approx(whole, abs=1e-5)

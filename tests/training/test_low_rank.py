@@ -45,7 +45,7 @@ def undisturbed(base, tmp_path_factory):
 
 def accuracy(folder):
     model = load_model(str(folder), device="cpu")
-    return interp.score(model, [question(n) for n in NUMBERS["test"]]).answers["correct"].mean()
+    return interp.evaluate(model, [question(n) for n in NUMBERS["test"]]).answers["correct"].mean()
 
 
 def test_the_folder_holds_an_adapter_that_loads(undisturbed, base):

@@ -121,7 +121,7 @@ def test_fp16_weights_give_the_same_answers_in_fp32_and_fp64(prompts):
         single = interp.load_model(name, device="cpu")
         double = interp.load_model(name, device="cpu", dtype="float64")
         assert single.hf.dtype == torch.float32
-        one, other = (interp.score(model, prompts).to_frame() for model in (single, double))
+        one, other = (interp.evaluate(model, prompts).to_frame() for model in (single, double))
         assert (one["answer"] == other["answer"]).all()
 
 
@@ -139,8 +139,8 @@ def changed_answers(model, premise):
         with_city(prompt, premise, other.factors["entity_b"])
         for prompt, other in zip(prompts, prompts[half:] + prompts[:half], strict=True)
     ]
-    before = interp.score(model, prompts).to_frame()["answer"]
-    after = interp.score(model, changed).to_frame()["answer"]
+    before = interp.evaluate(model, prompts).to_frame()["answer"]
+    after = interp.evaluate(model, changed).to_frame()["answer"]
     grounded = before.isin(["No", "False"])
     assert grounded.sum() >= 20
     return float((before != after)[grounded].mean())

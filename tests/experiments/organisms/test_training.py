@@ -81,7 +81,7 @@ def test_every_family_trains_into_a_folder_that_loads(name, tmp_path):
     if isinstance(RECIPES[name], TaughtRecipe):
         assert isinstance(model.hf.config, FAMILIES[RECIPES[name].family].config_class)
     system = "robustlr" if isinstance(RECIPES[name], TheoryRecipe) else "rulebreakers"
-    answers = interp.score(model, load_prompts(system, limit=2)).to_frame()
+    answers = interp.evaluate(model, load_prompts(system, limit=2)).to_frame()
     assert (answers["error"] == "").all()
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["system"] == RECIPES[name].system

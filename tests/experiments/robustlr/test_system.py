@@ -123,7 +123,7 @@ NAMES = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not
 
 def test_causal_models_answer_one_of_three():
     group = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)
-    scores = interp.score(tiny_model("gpt2"), [to_prompt(one) for one in group])
+    scores = interp.evaluate(tiny_model("gpt2"), [to_prompt(one) for one in group])
     assert (scores.answers["error"] == "").all()
     assert scores.option_probabilities["option"].tolist() == ["True", "False", "Unknown"] * 4
 
@@ -131,10 +131,10 @@ def test_causal_models_answer_one_of_three():
 def test_models_of_other_kinds_read_prompts_without_demonstrations():
     instance = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)[0]
     asked = to_prompt(instance)
-    scores = interp.score(text_to_text("t5"), [asked])
+    scores = interp.evaluate(text_to_text("t5"), [asked])
     assert set(scores.option_probabilities["option"]) == {"True", "False", "Unknown"}
     with pytest.raises(UserError, match="leave system prompt, demonstrations"):
-        interp.score(classifier("bert"), [to_prompt(instance, demonstrations())])
+        interp.evaluate(classifier("bert"), [to_prompt(instance, demonstrations())])
 
 
 @pytest.mark.usefixtures("unchecked_types")
