@@ -1,4 +1,4 @@
-"""Measured tables: of a run folder, which are read shard by shard, or in memory."""
+"""MeasuredTables tables: of a run folder, which are read shard by shard, or in memory."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -43,7 +43,7 @@ class About:
         return dependence_factor(self.system)
 
 
-class Measured(ABC):
+class MeasuredTables(ABC):
     """The tables of a measurement; "prompts" is the prompts table."""
 
     @property
@@ -106,7 +106,7 @@ class Measured(ABC):
         return ()
 
 
-class InFolder(Measured):
+class InFolder(MeasuredTables):
     """The tables of a run folder, finished or not."""
 
     def __init__(self, run: RunFolder) -> None:
@@ -174,7 +174,7 @@ _HOLDS: Mapping[str, Callable[[pd.Series, Any], pd.Series]] = {
 }
 
 
-class InMemory(Measured):
+class InMemory(MeasuredTables):
     """Tables in memory."""
 
     def __init__(
@@ -220,10 +220,10 @@ class InMemory(Measured):
         return self._tables[name]
 
 
-class WholePairs(Measured):
-    """Measured tables, with the prompts and answers of those pairs that every model answered."""
+class WholePairs(MeasuredTables):
+    """MeasuredTables tables, with the prompts and answers of those pairs that every model answered."""
 
-    def __init__(self, measured: Measured, answers: str) -> None:
+    def __init__(self, measured: MeasuredTables, answers: str) -> None:
         """Take the answers from the table of that name."""
         self._all, self._answers = measured, answers
 

@@ -19,7 +19,7 @@ from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.results.measured import InFolder, Measured
+from interp.results.measured import InFolder, MeasuredTables
 from interp.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Result:
     A subclass, which a spec names as `result`, says in `items` what is shown of them.
     """
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: MeasuredTables) -> None:
         """Take the tables from a run folder or from memory."""
         self.measured = measured
 
