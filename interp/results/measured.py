@@ -1,4 +1,4 @@
-"""MeasuredTables tables: of a run folder, which are read shard by shard, or in memory."""
+"""Measured tables: of a run folder, which are read shard by shard, or in memory."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -221,7 +221,7 @@ class InMemory(MeasuredTables):
 
 
 class WholePairs(MeasuredTables):
-    """MeasuredTables tables, with the prompts and answers of those pairs that every model answered."""
+    """Tables whose prompts and answers are those of the pairs that every model answered."""
 
     def __init__(self, measured: MeasuredTables, answers: str) -> None:
         """Take the answers from the table of that name."""
