@@ -9,7 +9,6 @@ import pandas as pd
 from interp.analysis.accuracy import accuracy_table, notes_without_answer, outcome_table
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
-from interp.results.measured import WholePairs
 from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -52,7 +51,7 @@ class Answered(Result):
 
     def report(self) -> Report:
         """The page on the result, which counts complete pairs alone."""
-        whole = type(self)(WholePairs(self.measured, self.answered))
+        whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
     def headline(self) -> str:

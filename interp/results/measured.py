@@ -3,10 +3,12 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -18,6 +20,8 @@ from interp.prompts.prompt_set import Decisive, PromptSet
 from interp.prompts.systems import dependence_factor
 from interp.runs.folder import RunFolder
 from interp.runs.shards import Filters
+
+_Tables = TypeVar("_Tables", bound="MeasuredTables")
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class About:
 class MeasuredTables(ABC):
     """The tables of a measurement; "prompts" is the prompts table."""
 
+    _counted: Mapping[str, pd.Series] = MappingProxyType({})
+    """By table: ids of the prompts whose rows it has, if not all."""
+
     @property
     @abstractmethod
     def about(self) -> About:
@@ -60,6 +67,15 @@ class MeasuredTables(ABC):
         """Names of the models, in the order of the tables."""
 
     @abstractmethod
+    def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
+        """Where the rows of a table are: files that may be large, or the table itself."""
+
+    @abstractmethod
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        """The parts with all prompts."""
+
     def parts(
         self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
     ) -> Iterator[pd.DataFrame]:
@@ -73,10 +89,9 @@ class MeasuredTables(ABC):
         Raises:
             UserError: there is no such table, or a file of it is damaged.
         """
-
-    @abstractmethod
-    def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """Where the rows of a table are: files that may be large, or the table itself."""
+        ids = self._counted.get(name)
+        for part in self._parts(name, columns, filters):
+            yield part if ids is None else part[part["prompt_id"].isin(ids)]
 
     def table(
         self,
@@ -91,7 +106,20 @@ class MeasuredTables(ABC):
             UserError: there is no such table, or a file of it is damaged.
         """
         filters = None if prompts is None else [("prompt_id", "in", list(prompts))]
-        return pd.concat(self.parts(name, columns, filters=filters), ignore_index=True)
+        parts = list(self.parts(name, columns, filters=filters))
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+    def whole_pairs(self: _Tables, answers: str) -> _Tables:
+        """The same, with prompts and answers of those pairs alone that every model answered.
+
+        Args:
+            answers: the table of the answers.
+        """
+        prompts = self.table("prompts", ["prompt_id", "pair_id"])
+        ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
+        found = copy(self)
+        found._counted = {"prompts": ids, answers: ids}
+        return found
 
     def size(self, name: str) -> int:
         """How many rows a table has."""
@@ -128,10 +156,10 @@ class InFolder(MeasuredTables):
         """The models of the record, begun or not."""
         return list(self.run.record.models)
 
-    def parts(
-        self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """A table shard by shard."""
+        """Shard by shard."""
         return self.run.parts(name, columns, filters=filters)
 
     def rows(self, name: str) -> Sequence[Path]:
@@ -204,8 +232,8 @@ class InMemory(MeasuredTables):
         """The models of the first table."""
         return list(map(str, self.rows(self.names()[0])["model"].unique()))
 
-    def parts(
-        self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
         """The whole table as one part."""
         rows = self.rows(name)
@@ -218,51 +246,3 @@ class InMemory(MeasuredTables):
         if name not in self._tables:
             raise UserError(unknown("table", name, [*self.names(), "prompts"]))
         return self._tables[name]
-
-
-class WholePairs(MeasuredTables):
-    """Tables whose prompts and answers are those of the pairs that every model answered."""
-
-    def __init__(self, measured: MeasuredTables, answers: str) -> None:
-        """Take the answers from the table of that name."""
-        self._all, self._answers = measured, answers
-
-    @cached_property
-    def _ids(self) -> pd.Series:
-        prompts = self._all.table("prompts", ["prompt_id", "pair_id"])
-        answers = self._all.table(self._answers, ["model", "prompt_id"])
-        return whole_pairs(prompts, answers)["prompt_id"]
-
-    @property
-    def about(self) -> About:
-        """What was measured."""
-        return self._all.about
-
-    def names(self) -> list[str]:
-        """All tables."""
-        return self._all.names()
-
-    def models(self) -> list[str]:
-        """All models."""
-        return self._all.models()
-
-    def parts(
-        self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
-    ) -> Iterator[pd.DataFrame]:
-        """The parts, of prompts and answers without those of other pairs."""
-        parts = self._all.parts(name, columns, filters=filters)
-        if name not in ("prompts", self._answers):
-            return parts
-        return (part[part["prompt_id"].isin(self._ids)] for part in parts)
-
-    def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """All rows."""
-        return self._all.rows(name)
-
-    def record(self) -> Mapping[str, object]:
-        """The whole record."""
-        return self._all.record()
-
-    def problems(self) -> tuple[str, ...]:
-        """All problems."""
-        return self._all.problems()
