@@ -2,7 +2,7 @@
 
 1. One pass over the shards counts the vectors of each tensor: a site of a layer.
 2. A second one writes each shard's vectors into their place, one shard in memory at a time.
-3. The index says which row of which tensor each vector is, beside its prompt's factors and answer.
+3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
 """
 
 from collections import Counter
@@ -106,7 +106,7 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
 
 
 def _summary(counts: Counts) -> pd.DataFrame:
-    """One row per model and site, whose layers have as many vectors each."""
+    """One row per model and site; every layer of a site has the same number of vectors."""
     layers = Counter((model, site) for model, site, _ in counts)
     each = {(model, site): count for (model, site, _), count in counts.items()}
     rows = [
@@ -188,7 +188,7 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _beside(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table with what another says of its prompts, but for columns that it has itself.
+    """A table with those columns of another that it lacks, joined by prompt.
 
     Raises:
         UserError: a prompt that the other lacks.

@@ -23,7 +23,7 @@ _SHORTEST_WRAPPED = 12
 """Columns up to which texts are never wrapped."""
 
 _EDGE = 1
-"""Columns that a table takes beside those of its columns."""
+"""Columns that a table takes in addition to those of its columns."""
 
 _ROOM = 24
 """Columns that names leave for figures, at least: two or three figures."""
@@ -90,7 +90,7 @@ def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[st
 
 
 def _followed_by_figures(texts: pd.DataFrame) -> bool:
-    """Whether a table has figures behind its names; one of texts alone is wrapped instead."""
+    """Whether a table has figures after its names; one of texts alone is wrapped instead."""
     return any(_figures(texts[name]) for name in texts.columns[_names_in_front(texts) :])
 
 

@@ -18,7 +18,7 @@ UNDEFINED = "undefined"
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
-"""P-values below the first are not told apart; those below the second have a fourth decimal."""
+"""P-values below the first are shown as below it; those below the second have a fourth decimal."""
 _SMALLEST = 0.0005
 """Half of the last decimal place that is shown: smaller values would read as zero."""
 _LARGEST = 1e6
@@ -79,7 +79,7 @@ def accuracy_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with its accuracies right behind the model's name."""
+    """The table with its accuracies right after the model's name."""
     moved = accuracy_columns(frame)
     if not moved or frame.columns[0] != "model":
         return frame

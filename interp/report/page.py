@@ -62,7 +62,7 @@ class HeatMapItem:
 
 @dataclass(frozen=True)
 class PromptsItem:
-    """The prompts behind a report, from `interp.report.page.prompts_item`; one a report.
+    """The prompts that a report is about, from `prompts_item`; one per report.
 
     The page can filter them, and leads from accuracies to them.
     """
@@ -105,7 +105,7 @@ class Report:
     answer: str = ""
     """What a command that runs the study also prints; mostly nothing."""
     paper: str = ""
-    """What to cite beside interp, where the report repeats a paper's study."""
+    """What to cite along with interp, where the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Words of this report, with what they mean and what else they are called."""
 
@@ -117,7 +117,7 @@ MOST_CHARACTERS = 2_000_000
 """Characters of all prompts that a page shows, likewise."""
 
 MOST_VALUES = 300
-"""Different values of a factor by which prompts can be chosen on the page."""
+"""Most values of a factor that the page can filter prompts by."""
 
 RIGHT, WRONG = "✓", "✗"
 """What an answer ends with."""

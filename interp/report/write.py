@@ -217,7 +217,7 @@ _BIBTEX = """\
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the record of a run or study says of all of its calls."""
+    """What the record of a run or study says about all its calls."""
 
     measured: str
     """The day, or the first and the last one, in UTC."""
@@ -228,7 +228,7 @@ class Provenance:
 
     @property
     def bibtex(self) -> str:
-        """The entry by which interp is cited: its last version, and the year of measuring."""
+        """The entry to cite interp with: its last version, and the year of measuring."""
         return _BIBTEX.format(version=self.versions[-1], year=self.measured[-10:-6])
 
 

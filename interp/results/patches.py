@@ -112,7 +112,7 @@ class Patches(Result):
         return figure_of(_draw("layers_by_roles", rows, **options))
 
     def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
-        """The effects of each token of one pair by layer, of patches by position.
+        """The effects of patching each token of one pair, by layer.
 
         Args:
             pair: a `pair_id`; the first if not given.
@@ -179,7 +179,7 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Layers by roles, and layers by the tokens of one pair, of each model, site and head."""
+        """For each model, site and head: layers by roles, and layers by the tokens of one pair."""
         for rows in _each_figure(self._effects):
             yield _figure("layers_by_roles", rows)
         seen = set()
@@ -210,7 +210,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """What sets of cells carry: a table, and a figure of each model; nothing if not asked."""
+        """What sets of cells carry: a table and a figure per model; nothing if not asked for."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
@@ -346,6 +346,6 @@ def _number_text(number: float) -> str:
 
 
 def _width(column: tuple[Hashable, pd.Series]) -> int:
-    """Characters that a column takes on the terminal, with the space behind it."""
+    """Characters that a column takes on the terminal, with the space after it."""
     name, values = column
     return max(map(len, [str(name), *values.astype(str)])) + 1

@@ -242,8 +242,8 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
     """Shares that the tables do not show, by model, and a line on each that is not zero.
 
     Args:
-        answers: model, answer and error of each prompt.
-        failed: model, prompt_id and error of each row of any table that has an error.
+        answers: columns model, answer and error.
+        failed: model, prompt_id and error of the rows of any table that have an error.
     """
     summary: dict[str, dict[str, object]] = {}
     for model, share in without_answer(answers).items():
@@ -256,7 +256,7 @@ def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str
 
 
 def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
-    """The most frequent errors of each model, and a line on each."""
+    """The most frequent errors by model; prints a line on each."""
     failed = rows[rows["error"] != ""].drop_duplicates(["model", "prompt_id"])
     return {
         str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
@@ -269,7 +269,7 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
 
     Args:
         model: name of the model.
-        errors: the error of each prompt, or pair, that has one.
+        errors: one per prompt, or pair, that has an error.
         unit: "prompt" or "pair".
     """
     counts = errors.value_counts()

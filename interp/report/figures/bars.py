@@ -35,11 +35,11 @@ def grouped_bars(
     """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
 
     Args:
-        table: one row per bar; values keep the order in which they first occur.
+        table: one row per bar; values keep the order of their first occurrence.
         x: column of the clusters.
         y: column of the heights; where it is empty, "undefined" is written.
         hue: column of the bars within a cluster.
-        n: column of the counts behind each bar, written below each cluster.
+        n: column of the counts for each bar, written below each cluster.
         interval: columns of whiskers.
         ax: where to draw; a new figure if None.
     """

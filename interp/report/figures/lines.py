@@ -34,7 +34,7 @@ def lines(
         x: column of numbers.
         y: column of the values; a line has a gap where it is empty.
         hue: column of the lines.
-        n: column of the counts behind each point.
+        n: column of the counts for each point.
         interval: columns of the band.
         ax: where to draw; a new figure if None.
     """
@@ -89,11 +89,11 @@ def matrix(
     """A grid of shares from 0 to 1, each written in its cell, above its interval.
 
     Args:
-        table: one row per cell; rows and columns keep the order in which they first occur.
+        table: one row per cell; rows and columns keep the order of their first occurrence.
         x: column of the grid's columns.
         y: column of the grid's rows.
         value: column of the shares; where it is empty, the cell is blank.
-        n: column of the counts behind each cell.
+        n: column of the counts for each cell.
         interval: columns of the intervals.
         ax: where to draw; a new figure if None.
     """

@@ -33,8 +33,8 @@ def point_cloud(
     """One point per row, such as an entity pair; a density of hexagons where there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as the number of trials behind it; points are moved up or down at random, by up to
-    0.02, so that those of the same place can be told apart.
+    `size`, such as the number of its trials; points are moved up or down at random, by up to
+    0.02, so that those of the same place are distinguishable.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
@@ -172,7 +172,7 @@ def interval_points(
         x: column of the points; where it is empty, "undefined" is written.
         y: column of the rows, such as model.
         hue: column of the groups that are compared.
-        n: column of the counts behind each point, written below the row's name, or one that all
+        n: column of the counts for each point, written below the row's name, or one that all
             of a row have.
         interval: columns of whiskers.
         ax: where to draw; a new figure if None.
@@ -212,8 +212,8 @@ def cluster_points(
         x: column of the dots and means; where a mean is empty, "undefined" is written.
         y: column of the rows, such as model.
         hue: column of the groups that are compared.
-        size: column of the number of trials behind each dot, which its area represents.
-        n: column of the number of clusters behind each mean, written below the row's name.
+        size: column of the number of trials for each dot, which its area represents.
+        n: column of the number of clusters for each mean, written below the row's name.
         interval: columns of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: where to draw; a new figure if None.

@@ -102,7 +102,7 @@ def house_style() -> AbstractContextManager[None]:
 
 
 _LEGEND = 1.8
-"""Width of a legend beside a figure, in inches."""
+"""Width of a legend next to a figure, in inches."""
 
 
 def with_caption(figure: Figure, *, title: str, text: str) -> None:
@@ -133,7 +133,7 @@ Interval = tuple[str, str]
 
 
 def distinct(values: pd.Series) -> list[Any]:
-    """The different values, in the order in which they first occur."""
+    """The different values, in the order of their first occurrence."""
     return values.drop_duplicates().tolist()
 
 
@@ -143,7 +143,7 @@ def positions(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
 
 
 def n_of(counts: pd.Series) -> str:
-    """What a label says of counts: their common value, or the least and the largest."""
+    """Counts as a label shows them: their common value, or the smallest and the largest."""
     if counts.empty:
         return "n = 0"
     low, high = int(counts.min()), int(counts.max())
