@@ -6,8 +6,10 @@ import torch
 
 import interp
 from interp.errors import UserError
+from interp.measurements.activations import Place, vectors_at
 from interp.measurements.core import bind, collect
 from interp.models.architectures import layers_of
+from interp.models.sites import locate
 from interp.reading.tokens import pad, tokenize
 from interp.runs.conclusion import concluding
 from interp.runs.run import Run
@@ -63,6 +65,10 @@ def test_answers_are_those_of_scoring(organism, prompts):
 
 def test_no_hook_is_left(organism, prompts):
     batch = pad(organism, tokenize(organism, prompts[:2]))
+    locations = {("resid_post", 0): locate(organism, "resid_post", 0)}
+    places = [[Place("last_token", (0,))]] * 2
+    with pytest.raises(RuntimeError), vectors_at(locations, batch, places):
+        raise RuntimeError
     with pytest.raises(UserError):
         bind(Residuals(positions=["premise9"]), organism).measure_batch(batch)
     for layer in layers_of(organism.hf, organism.architecture):
