@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from interp.api import study as study
     from interp.api import train as train
     from interp.errors import UserError as UserError
-    from interp.frames.answers import Attributions as Attributions
-    from interp.frames.answers import Scores as Scores
-    from interp.frames.patches import Patches as Patches
-    from interp.frames.tables import Tables as Tables
+    from interp.export.activations import ActivationVectors as ActivationVectors
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
@@ -52,6 +49,12 @@ if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet as PromptSet
     from interp.prompts.systems import System as System
     from interp.prompts.systems import load_prompts as load_prompts
+    from interp.results.answers import Completions as Completions
+    from interp.results.answers import Scores as Scores
+    from interp.results.attributions import Attributions as Attributions
+    from interp.results.attributions import SegmentEffects as SegmentEffects
+    from interp.results.patches import Patches as Patches
+    from interp.results.result import Result as Result
     from interp.studies.folder import StudyFolder as StudyFolder
 
 

@@ -6,10 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, shortened, unknown
-from interp.frames.answers import Attributions, Scores
-from interp.frames.kinds import Origin, Result, result_of
-from interp.frames.patches import Patches
-from interp.frames.tables import Tables
+from interp.export.activations import ActivationVectors
 from interp.jobs import Job, check_execution, execute_job, finish, finish_study
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
@@ -31,6 +28,11 @@ from interp.prompts.source import PromptSource
 from interp.report.page import write_report
 from interp.runs.execute import load
 from interp.runs.folder import RunFolder
+from interp.results.answers import Completions, Scores
+from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.measured import InMemory
+from interp.results.patches import Patches
+from interp.results.result import Result, result_class
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, find_study
@@ -40,7 +42,7 @@ from interp.training.spec import CheckpointOptions, TrainSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_Kind = TypeVar("_Kind", Scores, Attributions, Patches, Tables)
+_Kind = TypeVar("_Kind", bound=Result)
 
 
 def run(
@@ -49,7 +51,7 @@ def run(
     models: Model | str | Sequence[Model | str],
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
-) -> "Result | StudyFolder":
+) -> Result | StudyFolder:
     """Measure some models, with every option of the command line.
 
     Args:
@@ -99,11 +101,9 @@ def run(
     plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
     runs = execute_job(job, plan, execution)
     if isinstance(what, Spec):
-        finish(plan.folder, type(what))
-        folder = RunFolder.read(plan.folder)
-        record = folder.record.run
-        origin = Origin(record.system, record.compared, record.seed)
-        return result_of(what, folder.all_tables(), origin)
+        return finish(plan.folder, type(what))
+    from interp.report.write import write_report  # matplotlib takes a while to import
+
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
     write_report(what.report(study), plan.folder)
@@ -209,25 +209,25 @@ def patch(
 @_measuring(Effects)
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Tables:
+) -> SegmentEffects:
     """What each segment does to a model's answers, by donors that replace it."""
-    return _measured(Tables, Effects(**options), model, prompts, batch_tokens)
+    return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
 @_measuring(Generate)
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Tables:
+) -> Completions:
     """What a model generates after each prompt, judged by the prompt's own answer."""
-    return _measured(Tables, Generate(**options), model, prompts, batch_tokens)
+    return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
 @_measuring(Activations)
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Tables:
+) -> ActivationVectors:
     """Answers of a model, and its vectors at some sites and tokens of each prompt."""
-    return _measured(Tables, Activations(**options), model, prompts, batch_tokens)
+    return _measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
 def _measured(
@@ -242,9 +242,7 @@ def _measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    result = result_of(spec, {"prompts": _prompts_table(arranged), **tables}, _origin(prompts))
-    assert isinstance(result, kind)
-    return result
+    return _noted(kind(InMemory(spec, arranged, tables)))
 
 
 def _in_memory(
@@ -262,7 +260,14 @@ def _in_memory(
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return result_of(spec, {"prompts": _prompts_table(prompts), **joined}, _origin(prompts))
+    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined)))
+
+
+def _noted(result: _Kind) -> _Kind:
+    """The result, after a line on each problem that its tables do not show."""
+    if len(result.prompts):
+        result.noted()
+    return result
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
@@ -285,12 +290,6 @@ def _check_known(options: Mapping[str, Any], *kinds: type[Options]) -> None:
 
 def _chosen(options: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
     return {name: options[name] for name in kind.model_fields if name in options}
-
-
-def _origin(prompts: Sequence[Prompt]) -> Origin:
-    """Where prompts come from."""
-    found = PromptSet.of(prompts)
-    return Origin(found.system, found.ratio, found.seed)
 
 
 def _check_inline(execution: Execution) -> None:
@@ -355,7 +354,3 @@ def _check_source(what: Spec | Study, source: PromptSource) -> None:
 
 def _described(value: object) -> str:
     return f"{shortened(repr(value), 100)}, a {type(value).__name__}"
-
-
-def _prompts_table(prompts: Sequence[Prompt]) -> pd.DataFrame:
-    return PromptSet.of(prompts).to_frame()

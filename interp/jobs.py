@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -21,7 +22,6 @@ from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, Va
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
-from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec, find_spec
 from interp.models.load import FoundModel, find_model, load_found, set_threads
 from interp.models.loading import Loading
@@ -31,10 +31,13 @@ from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.report.results import Results, results_of
+from interp.results.result import Result, result_class, write_files
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
 from interp.runs.folder import RunFolder, status_table
+from interp.runs.execute import execute
+from interp.runs.executors import Worker, WorkerCommand, local
+from interp.runs.plan import Plan, Stage
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
 from interp.studies.plan import Study, StudyPlan, find_study
@@ -222,17 +225,17 @@ def check_execution(job: Job, execution: Execution) -> None:
             check_device(device)
 
 
-def finish(folder: Path, spec: type[Spec]) -> Results:
+def finish(folder: Path, spec: type[Spec]) -> Result:
     """Merge the tables of a run and write its small tables and figures into its folder.
 
     Raises:
         UserError: nothing was measured, or something cannot be written.
     """
     with concluding(folder) as conclusion:
-        results = results_of(spec, conclusion.run)
-        write_results(conclusion.run, results)
-        conclusion.summary = results.summary
-    return results
+        result = result_class(spec).of(conclusion.run)
+        conclusion.summary = result.noted()
+        write_files(conclusion.run, result)
+    return result
 
 
 def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
@@ -252,21 +255,3 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
     failed = table.loc[table["failed"] > 0, ["run", "failed", "model"]]
     for name, count, model in failed.to_numpy().tolist():
         echo(f"{name}: {counted(count, 'prompt')} of {model} failed")
-
-
-def write_results(run: RunFolder, results: Results) -> None:
-    """Write small tables as CSV, figures as PNG into figures/, and further files.
-
-    Further files that hold these shards already are left alone.
-    """
-    for name, table in results.tables.items():
-        write_whole(run.folder / f"{name}.csv", partial(table.to_csv, index=False))
-    for name, draw in results.figures.items():
-        figure = draw().get_figure(root=True)
-        file = make_folder(run.folder, "figures") / f"{name}.png"
-        if figure is not None:
-            write_whole(file, partial(figure.savefig, format="png"))
-    changed = run.mergeable() != run.record.merged
-    for name, write in results.files.items():
-        if changed or run.file_problem(name):
-            write_whole(inside(run.folder, name), write)

@@ -1,55 +1,94 @@
-"""The small tables of what a probe measured."""
+"""What is shown of what a probe measured."""
 
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 
 import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.report.results import Measured, Results
-from interp.report.summary import summarize
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, summarize
 from interp_probes.familiarity import flag_shared
-from interp_probes.figures import probe_accuracy
 from interp_probes.knowledge import excluded
 from interp_probes.linear import linear_probes
 from interp_probes.specs import ENTITIES
 
+_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FACTS = ["prompt_id", "category", "entity_group", *ENTITIES]
 
 
-def of_familiarity(run: Measured) -> Results:
-    """Familiarity of each fact, and its mean by model and group of entities."""
-    facts, table = run.table("prompts", _FACTS), _measured(run, "familiarity")
-    table = flag_shared(table, facts).merge(facts, on="prompt_id")
-    groups = table.assign(shared=table["shared_with"] > 0).groupby(
-        ["model", "entity_group"], sort=False
-    )
-    summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
-    summary = summary.assign(
-        whole_name=groups["whole_name"].mean(),
-        facts=groups.size(),
-        shared_first_token=groups["shared"].sum(),
-    )
-    title = "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens)"
-    shown = [(title, summary.reset_index())]
-    return Results({"familiarity": table}, shown, _lacking(facts, table))
+class FactFamiliarity(Result):
+    """Familiarity of models with facts."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Familiarity of each fact, and its mean by model and group of entities."""
+        facts = self.table("prompts", _FACTS)
+        table = flag_shared(_measured(self, "familiarity"), facts).merge(facts, on="prompt_id")
+        groups = table.assign(shared=table["shared_with"] > 0).groupby(
+            ["model", "entity_group"], sort=False
+        )
+        summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
+        summary = summary.assign(
+            whole_name=groups["whole_name"].mean(),
+            facts=groups.size(),
+            shared_first_token=groups["shared"].sum(),
+        )
+        title = "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens)"
+        yield TableItem("familiarity", title, table, narrow=[(title, summary.reset_index())])
+
+    def noted(self) -> Mapping[str, object]:
+        """Facts without a row."""
+        return _lacking(self.table("prompts", _FACTS), _measured(self, "familiarity"))
 
 
-def of_knowledge(run: Measured) -> Results:
-    """Which facts each model knows, and those that any of them fails."""
-    facts, table = run.table("prompts", _FACTS), _measured(run, "knowledge")
-    failed = excluded(table, facts)
-    table = table.merge(facts, on="prompt_id")
-    known = table.groupby(["model", "entity_group"], sort=False)["known"]
-    summary = known.agg(known="sum", facts="size", share="mean").reset_index()
-    shown = [("Facts known, by greedy completion", summary)]
-    listed = failed[["category", *ENTITIES, "excluded", "why"]].replace(
-        {"excluded": {True: "yes", False: "no"}}
-    )
-    if len(listed):
+class KnownFacts(Result):
+    """Facts that models complete, and those that they fail."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Which facts each model knows, and those that any of them fails."""
+        facts, table = self.table("prompts", _FACTS), _measured(self, "knowledge")
+        failed = excluded(table, facts)
+        table = table.merge(facts, on="prompt_id")
+        known = table.groupby(["model", "entity_group"], sort=False)["known"]
+        summary = known.agg(known="sum", facts="size", share="mean").reset_index()
+        title = "Facts known, by greedy completion"
+        yield TableItem("knowledge", title, table, narrow=[(title, summary)])
+        listed = failed[["category", *ENTITIES, "excluded", "why"]].replace(
+            {"excluded": {True: "yes", False: "no"}}
+        )
         title = "Facts that a model fails (categorical ones: to be checked by hand)"
-        shown.append((title, listed))
-    return Results({"knowledge": table, "excluded": failed}, shown, _lacking(facts, table))
+        yield TableItem("excluded", title, failed, narrow=[(title, listed)] if len(listed) else ())
+
+    def noted(self) -> Mapping[str, object]:
+        """Facts without a row."""
+        return _lacking(self.table("prompts", _FACTS), _measured(self, "knowledge"))
+
+
+class LinearProbes(Result):
+    """Linear probes of the prompt's side, trained on residual streams."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy by model, position and layer."""
+        from interp_probes.figures import probe_accuracy
+
+        title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
+        yield TableItem("linear_probes", title, self._table, narrow=[(title, _narrow(self._table))])
+        yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
+
+    def noted(self) -> Mapping[str, object]:
+        """Shares without an answer, errors, and why probes are undefined."""
+        everything = self._table[self._table["prompts"] == "all"]
+        for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
+            echo(f"linear probes: {note}")
+        answers = self.table("answers", _ANSWERS)
+        return summarize(answers, answers[answers["error"] != ""])
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        prompts, answers = self.prompts, self.table("answers", _ANSWERS)
+        rows, seed = self.measured.rows("residuals"), self.measured.about.seed
+        return linear_probes(rows, prompts, answers, seed=seed)
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -65,26 +104,13 @@ def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, in
     return {model: {"facts_without_row": count} for model, count in lacking.items()}
 
 
-def of_residuals(run: Measured) -> Results:
-    """The accuracy of linear probes of the prompt's side, by model, position and layer."""
-    prompts = run.table("prompts")
-    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    table = linear_probes(run.files("residuals"), prompts, answers, seed=run.seed)
-    for note in table.loc[(table["prompts"] == "all") & table["accuracy"].isna(), "note"].unique():
-        echo(f"linear probes: {note}")
-    title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
-    summary = summarize(answers, answers[answers["error"] != ""])
-    figures = {"linear_probes": partial(probe_accuracy, table)}
-    return Results({"linear_probes": table}, [(title, _for_people(table))], summary, figures)
-
-
-def _measured(run: Measured, name: str) -> pd.DataFrame:
+def _measured(result: Result, name: str) -> pd.DataFrame:
     """A table that has a row for each fact that could be measured.
 
     Raises:
         UserError: it has none.
     """
-    table = run.table(name)
+    table = result.table(name)
     if table.empty:
         raise UserError(
             "no fact could be measured; models/ and workers/ in the run's folder say what was tried"
@@ -92,7 +118,7 @@ def _measured(run: Measured, name: str) -> pd.DataFrame:
     return table
 
 
-def _for_people(table: pd.DataFrame) -> pd.DataFrame:
+def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     """One row per model, position and layer: accuracy on each subset; interval and p on all."""
     key = ["model", "position", "layer"]
     shown = table.pivot(index=key, columns="prompts", values="accuracy")

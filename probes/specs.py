@@ -45,7 +45,7 @@ class Familiarity(OfFacts):
     written: ClassVar[str] = "written to {folder}/familiarity.csv"
     measures: ClassVar[str] = "interp_probes.familiarity:familiarity"
     fills: ClassVar[tuple[str, ...]] = ("familiarity",)
-    results: ClassVar[str] = "interp_probes.results:of_familiarity"
+    result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
 
 
 class Knowledge(OfFacts):
@@ -59,7 +59,7 @@ class Knowledge(OfFacts):
     written: ClassVar[str] = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
     measures: ClassVar[str] = "interp_probes.knowledge:knowledge"
     fills: ClassVar[tuple[str, ...]] = ("knowledge",)
-    results: ClassVar[str] = "interp_probes.results:of_knowledge"
+    result: ClassVar[str] = "interp_probes.results:KnownFacts"
 
 
 class Residuals(Spec):
@@ -75,7 +75,7 @@ class Residuals(Spec):
     measures: ClassVar[str] = "interp_probes.residuals:residuals"
     fills: ClassVar[tuple[str, ...]] = ("answers", "residuals")
     schemas: ClassVar[str] = "interp_probes.tables:SCHEMAS"
-    results: ClassVar[str] = "interp_probes.results:of_residuals"
+    result: ClassVar[str] = "interp_probes.results:LinearProbes"
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,

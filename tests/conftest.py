@@ -32,6 +32,12 @@ def prompts():
     return some_prompts(12)
 
 
+@pytest.fixture(scope="session")
+def attributions(organism, prompts) -> interp.Attributions:
+    """Two pairs, with token scores."""
+    return interp.attribute(organism, prompts[:4], keep_tokens=True)
+
+
 @pytest.fixture
 def unchecked_types():
     """Without the tests' type checks: wrong types arrive where they arrive for users."""

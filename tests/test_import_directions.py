@@ -19,10 +19,10 @@ LAYERS = {
 FLOORS = (
     {"cli"},
     {"api"},
-    {"frames"},
     {"doctor", "export", "jobs", "training"},
     {"faithfulness"},
     {"studies"},
+    {"results"},
     {"report"},
     {"analysis", "runs"},
     {"measurements"},

@@ -13,7 +13,8 @@ from interp.errors import UserError
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
-from interp.report.page import FigureItem, Report, Section, TableItem, write_report
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.write import write_report
 from interp.runs import run as run_module
 from interp.runs.execute import Stage, execute
 from interp.runs.folder import slug

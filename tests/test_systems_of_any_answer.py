@@ -17,7 +17,7 @@ from interp.measurements.specs import Evaluate, Generate, SoftScore
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
-from interp.report.run_report import report_of_run
+from interp.results.answers import Completions, Scores
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -52,7 +52,7 @@ def test_three_options_from_system_to_report(tmp_path):
     sums = options.groupby("prompt_id")["relative_probability"].sum()
     np.testing.assert_allclose(sums, 1.0)
     assert run.table("prompts")["gold"].tolist() == ["True", "False", "Unknown"] * 4
-    (table,) = (item.frame for item in report_of_run(run).sections[0].items)
+    (table,) = (item.frame for item in Scores.of(run).report().sections[0].items)
     assert {"paired_accuracy", "base_accuracy", "negated_accuracy", "other_accuracy"} <= {*table}
 
 
@@ -94,7 +94,7 @@ def test_free_texts_from_system_to_report(tmp_path):
     run = run_of(tmp_path / "run", numbers, Generate(max_new_tokens=4))
     completions = run.table("completions")
     assert completions["outcome"].tolist() == ["unparsed"] * 4
-    accuracy, outcomes = (item.frame for item in report_of_run(run).sections[0].items)
+    accuracy, outcomes = (item.frame for item in Completions.of(run).report().sections[0].items)
     assert accuracy["sum_accuracy"].tolist() == [0.0]
     assert outcomes[["answered", "unparsed", "refused"]].to_numpy().tolist() == [[0.0, 1.0, 0.0]]
 

@@ -10,10 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 from matplotlib.transforms import offset_copy
 
-from interp.report.figures.named_points import labelled_points
-from interp.report.figures.panels import panel_a_model
+from interp.report.figures.points import labelled_points
+from interp.report.figures.style import QUIET, house_style, look, new_axes, panel_a_model
 from interp.report.formatting import number_text
-from interp.report.style import QUIET, house_style, look, new_axes
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
 _NAMES = {

@@ -6,8 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.panels import panel_a_model
-from interp.report.style import house_style, legend_beside, look, new_axes
+from interp.report.figures.style import house_style, legend_beside, look, new_axes, panel_a_model
 from interp_experiments.robustlr.language import LABELS
 
 _F1 = "weighted F1"

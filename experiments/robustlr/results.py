@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.errors import UserError
-from interp.report.run_tables import run_finds
+from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
@@ -78,7 +78,7 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
     """How methods rank the proof, with the outcome of the answer."""
     if SHORT not in begun:
         return pd.DataFrame()
-    found = run_finds(begun[SHORT])
+    found = Attributions.of(begun[SHORT]).finds()
     if found.empty:
         return found
     judged = rows[SHORT][["model", "prompt_id", "gold", "answer"]]

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.panels import panel_a_model
-from interp.report.style import house_style, look
+from interp.report.figures.style import house_style, look, panel_a_model
 from interp_experiments.rulebench.tables import DIMENSIONS
 
 

@@ -13,7 +13,7 @@ from functools import cache
 import pandas as pd
 
 from interp.errors import UserError
-from interp.report.run_tables import run_finds
+from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
@@ -117,7 +117,7 @@ def _found(study: StudyFolder) -> pd.DataFrame:
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
-    found = run_finds(attributed)
+    found = Attributions.of(attributed).finds()
     if found.empty:
         return found
     prompts = attributed.table("prompts").set_index("prompt_id")

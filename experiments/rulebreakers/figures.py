@@ -5,11 +5,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.clouds import point_cloud
-from interp.report.figures.intervals import cluster_points, interval_points
-from interp.report.figures.matrix import matrix
-from interp.report.figures.named_points import labelled_points
-from interp.report.figures.panels import panel_a_model
+from interp.report.figures.lines import matrix
+from interp.report.figures.points import (
+    cluster_points,
+    interval_points,
+    labelled_points,
+    point_cloud,
+)
+from interp.report.figures.style import panel_a_model
 from interp.report.formatting import number_text
 from interp_experiments.rulebreakers.prompts import SIDES
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.accuracy import pairs_of, whole_pairs
 from interp.errors import UserError, shortened
-from interp.report.run_tables import run_ratios
+from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -127,7 +127,7 @@ def read_results(study: StudyFolder) -> Results:
         drawn_answers=_of(answers, drawn),
         prompts=prompts,
         answers=_of(answers, prompts),
-        ratios=_of(run_ratios(study.runs["answers"]), prompts),
+        ratios=_of(Attributions.of(study.runs["answers"]).ratios(), prompts),
         options=_of(study.runs["answers"].table("option_probabilities"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         known=_known(knowledge, facts, unknown),

@@ -1,4 +1,4 @@
-"""The run folders behind a folder that a command wrote: its own, or those of a study's stages."""
+"""The runs in a folder that a command wrote: its own, or those of a study's stages."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -48,14 +48,13 @@ class Measure:
         job, execution = asked(arguments, self.spec)
         from interp.console import echo
         from interp.jobs import finish
-        from interp.report.console import print_table
+        from interp.report.console import print_items
 
         _, (run,) = run_job(arguments, job, execution)
-        results = finish(run.folder, self.spec)
-        for title, table in results.shown:
-            print_table(table, title=title)
+        result = finish(run.folder, self.spec)
+        print_items(result.shown)
         self.conclude(arguments, run.folder)
-        tables = ", ".join(f"{name}.csv" for name in results.tables)
+        tables = ", ".join(f"{name}.csv" for name in result.derived())
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:

@@ -26,17 +26,18 @@ class PatchCommand(Measure):
         """Print effects next to attribution scores, and write the tables and figures of both."""
         if arguments.attributions is None:
             return
-        from interp.jobs import write_results
-        from interp.report.console import print_table
-        from interp.report.results_of_patches import scores_beside_effects
+        from interp.report.console import print_items
+        from interp.results.attributions import Attributions
+        from interp.results.patches import Patches, agreement_items
+        from interp.results.result import write_items
         from interp.runs.conclusion import concluding
         from interp.runs.folder import RunFolder
 
         with concluding(folder) as conclusion:
-            results = scores_beside_effects(conclusion.run, RunFolder.read(arguments.attributions))
-            write_results(conclusion.run, results)
-        for title, table in results.shown:
-            print_table(table, title=title)
+            attributed = Attributions.of(RunFolder.read(arguments.attributions))
+            items = list(agreement_items(Patches.of(conclusion.run), attributed))
+            write_items(folder, items)
+        print_items(items)
 
 
 COMMAND = PatchCommand(Patch)

@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp import texts
-from interp.errors import UserError
 
 if TYPE_CHECKING:
     from interp.report.page import Report
 
 HELP = "write tables, figures and one HTML page from a folder of results, finished or not"
-
-REPORTED = "a study, or a run of attribute, evaluate, generate or patch"
-"""What there are reports of."""
 
 EXAMPLES = (
     "report runs/study",
@@ -25,7 +21,10 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "folder", type=texts.path, metavar="DIR", help=f"what a command wrote as --out: {REPORTED}"
+        "folder",
+        type=texts.path,
+        metavar="DIR",
+        help="a run or a study: what a command wrote",
     )
     parser.add_argument(
         "--out",
@@ -51,68 +50,37 @@ def run(arguments: argparse.Namespace) -> None:
 
 def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Report":
     """Write the report on a run or a study, into its own folder by default; returns it."""
+    from interp.cli.folders import study_in
     from interp.console import echo
-    from interp.report.page import PAGE, write_report
+    from interp.report.write import PAGE, write_report
 
     page = page or folder / PAGE
     report = _report(folder)
     file = write_report(report, page.parent, page=page.name, embed=embed)
-    if page == folder / PAGE:
-        _note(folder)
+    study = study_in(folder)
+    if study is not None and page == folder / PAGE:
+        # So that `validate` notices what has changed.
+        study.note_report()
     echo(f"report written to {file}")
     return report
 
 
-def _note(folder: Path) -> None:
-    """Note the report of a study in its record, so that `validate` notices what has changed."""
-    from interp.studies import folder as studies
-
-    if (folder / studies.RECORD).exists():
-        studies.StudyFolder.read(folder).note_report()
-
-
 def _report(folder: Path) -> "Report":
-    from interp.runs import folder as runs
-    from interp.studies import folder as studies
-
-    if (folder / studies.RECORD).exists():
-        return _report_of_study(folder)
-    if (folder / runs.RECORD).exists():
-        return _report_of_run(folder)
-    raise UserError(
-        f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
-        "give a folder that a command of interp wrote"
-    )
-
-
-def _report_of_run(folder: Path) -> "Report":
-    """The report of a run, as what was measured in it makes one.
+    """The report on the study in a folder, or else on its run.
 
     Raises:
-        UserError: there is no report of such a run.
+        UserError: the folder holds neither, or nothing was measured yet.
     """
-    from interp.measurements.spec import find_spec
-    from interp.report.results import resolved
-    from interp.runs.folder import RunFolder
-
-    run = RunFolder.read(folder)
-    spec = find_spec(run.record.run.measurement)
-    if not spec.report:
-        raise UserError(
-            f"{folder} holds a run of {spec.name}, of which there is no report, as there is of "
-            f"{REPORTED}; its tables are the CSV files in it"
-        )
-    report: Report = resolved(spec.report)(run)
-    return report
-
-
-def _report_of_study(folder: Path) -> "Report":
+    from interp.cli.folders import runs_in, study_in
     from interp.console import echo
-    from interp.studies.folder import StudyFolder
+    from interp.measurements.spec import find_spec
+    from interp.results.result import result_class
     from interp.studies.plan import find_study
 
-    study_folder = StudyFolder.read(folder)
-    study = find_study(study_folder.record.study)()
-    for problem in study_folder.problems():
+    study = study_in(folder)
+    if study is None:
+        ((measurement, run),) = runs_in(folder).items()
+        return result_class(find_spec(measurement)).of(run).report()
+    for problem in study.problems():
         echo(f"unfinished: {problem}")
-    return study.report(study_folder)
+    return find_study(study.record.study)().report(study)

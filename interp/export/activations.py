@@ -4,6 +4,7 @@
 2. A second one writes each shard's vectors into their place, one shard in memory at a time.
 3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
 
+
 A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that
 names each tensor's type, shape and place; then the tensors one after the other
 (https://huggingface.co/docs/safetensors).
@@ -11,9 +12,9 @@ names each tensor's type, shape and place; then the tensors one after the other
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import cast
 
@@ -28,6 +29,10 @@ from numpy import ndarray
 from interp.errors import UserError
 from interp.report.results import Measured, Results
 from interp.report.summary import summarize
+from interp.export.tensors import Part, fill_tensors
+from interp.report.page import FigureItem, TableItem
+from interp.results.measured import InFolder
+from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.tables import PROMPTS, SCHEMAS, activations_index
@@ -62,19 +67,27 @@ class Count:
 Counts = Mapping[Key, Count]
 
 
-def of_activations(run: Measured) -> Results:
-    """How many vectors were read at each site and, for a run folder, the files that hold them."""
-    columns = [*_KEY, "prompt_id", "vector"]
-    on_disk = run if isinstance(run, RunFolder) else None
-    counts = _counts(on_disk.parts(_TABLE, columns) if on_disk else [run.table(_TABLE, columns)])
-    answers = run.table("answers", ["model", "answer", "prompt_id", "error"])
-    table = _summary(counts)
-    return Results(
-        {"activation_table": table},
-        [("Vectors of each layer, by model and site", table)],
-        summarize(answers, answers[answers["error"] != ""]),
-        files=_files(on_disk, counts) if on_disk else {},
-    )
+class ActivationVectors(Result):
+    """Vectors of prompts; a run folder also gets the files that hold them."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """How many vectors were read of each site."""
+        title = "Vectors of each layer, by model and site"
+        yield TableItem("activation_table", title, _summary(self._counts))
+
+    def noted(self) -> Mapping[str, object]:
+        """Shares without an answer, and errors."""
+        answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
+        return summarize(answers, answers[answers["error"] != ""])
+
+    def files(self) -> Mapping[str, Callable[[Path], object]]:
+        """The vectors of each model as tensors, and one index."""
+        measured = self.measured
+        return _files(measured.run, self._counts) if isinstance(measured, InFolder) else {}
+
+    @cached_property
+    def _counts(self) -> Counts:
+        return _counts(self.measured.parts(_TABLE, [*_KEY, "prompt_id", "vector"]))
 
 
 def file_name(model: str) -> str:

@@ -68,10 +68,8 @@ class Spec(Options):
     unmerged: ClassVar[frozenset[str]] = frozenset()
     """Tables that stay in the shards, since the end of a run writes what they hold in another
     form."""
-    results: ClassVar[str] = ""
-    """Place of the function that makes small tables of a finished run."""
-    report: ClassVar[str] = ""
-    """Place of the function that makes a report of a run folder."""
+    result: ClassVar[str] = "interp.results.result:Result"
+    """Place of the class of its results, which says what is shown of them."""
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":

@@ -43,8 +43,7 @@ class Evaluate(Spec):
     written: ClassVar[str] = "written to {folder}/accuracy_table.csv"
     measures: ClassVar[str] = "interp.measurements.evaluation:evaluation"
     fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities")
-    results: ClassVar[str] = "interp.report.results_of_answers:of_answers"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Scores"
 
 
 class SoftScore(Spec):
@@ -53,8 +52,7 @@ class SoftScore(Spec):
     name: ClassVar[str] = "soft-score"
     measures: ClassVar[str] = "interp.measurements.evaluation:soft_scores"
     fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities", "soft_answers")
-    results: ClassVar[str] = "interp.report.results_of_answers:of_answers"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Scores"
 
 
 class Generate(Spec):
@@ -70,8 +68,7 @@ class Generate(Spec):
     measures: ClassVar[str] = "interp.measurements.generation:generation"
     fills: ClassVar[tuple[str, ...]] = ("completions",)
     shard_prompts: ClassVar[int] = 60
-    results: ClassVar[str] = "interp.report.results_of_answers:of_completions"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """most tokens of a text"""
@@ -104,8 +101,7 @@ class Attribute(Spec):
         "token_scores",
     )
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
-    results: ClassVar[str] = "interp.report.results_of_attributions:of_attributions"
-    report: ClassVar[str] = "interp.report.run_report:report_of_run"
+    result: ClassVar[str] = "interp.results.attributions:Attributions"
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
@@ -166,7 +162,7 @@ class Effects(Spec):
     measures: ClassVar[str] = "interp.measurements.effects:effects"
     fills: ClassVar[tuple[str, ...]] = ("segment_effects", "coalition_values")
     shard_prompts: ClassVar[int] = 60
-    results: ClassVar[str] = "interp.report.results_of_effects:of_effects"
+    result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """which segments are exchanged, such as premise1,premise2; the others stay (default: all that
@@ -205,8 +201,7 @@ class Patch(Spec):
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts: ClassVar[int] = 60
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset({"remote"})
-    results: ClassVar[str] = "interp.report.results_of_patches:of_patches"
-    report: ClassVar[str] = "interp.report.patching_report:report_of_patching"
+    result: ClassVar[str] = "interp.results.patches:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_pre",
@@ -302,7 +297,7 @@ class Activations(Spec):
     fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
     shard_prompts: ClassVar[int] = 60
     unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
-    results: ClassVar[str] = "interp.export.activations:of_activations"
+    result: ClassVar[str] = "interp.export.activations:ActivationVectors"
 
     sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_post",

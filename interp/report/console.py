@@ -1,7 +1,7 @@
 """Tables on the terminal."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 import pandas as pd
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
+from interp.report.page import FigureItem, TableItem
 
 NARROWEST = 80
 """Columns that tables take at least, however narrow the terminal is."""
@@ -22,7 +23,7 @@ _SHORTEST_WRAPPED = 12
 """Columns up to which texts are never wrapped."""
 
 _EDGE = 1
-"""Columns that a table takes beside those of its columns."""
+"""Columns that a table takes in addition to those of its columns."""
 
 _ROOM = 24
 """Columns that names leave for figures, at least: two or three figures."""
@@ -44,6 +45,14 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
         console.print(_table(texts[columns]))
     for line in legend:
         console.print(line)
+
+
+def print_items(items: Iterable[TableItem | FigureItem]) -> None:
+    """Print the tables among the items as people read them."""
+    for item in items:
+        if isinstance(item, TableItem):
+            for title, table in item.shown:
+                print_table(table, title=title)
 
 
 class _Console(Console):
@@ -81,7 +90,7 @@ def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[st
 
 
 def _followed_by_figures(texts: pd.DataFrame) -> bool:
-    """Whether a table has figures behind its names; one of texts alone is wrapped instead."""
+    """Whether a table has figures after its names; one of texts alone is wrapped instead."""
     return any(_figures(texts[name]) for name in texts.columns[_names_in_front(texts) :])
 
 

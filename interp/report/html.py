@@ -1,12 +1,26 @@
-"""Templates of this package, filled in; whatever comes from data is escaped."""
+"""HTML pieces: templates filled in, tables, token heat maps, what a notebook displays."""
 
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from interp.report.formatting import UNDEFINED, accuracies_first, column
+from interp.choices import TEMPLATE
+from interp.errors import UserError
+from interp.report.formatting import (
+    UNDEFINED,
+    accuracies_first,
+    column,
+    number_text,
+    readable,
+    segment_label,
+)
+from interp.report.page import Titled
 
 
 def render(template: str, **values: object) -> Markup:
@@ -39,3 +53,161 @@ def _environment() -> Environment:
     )
     environment.globals.update(UNDEFINED=UNDEFINED, table_html=table_html, source=source)
     return environment
+
+
+_MARKED = ("premise1", "premise2")
+"""Segments that are underlined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    segment: str
+    """Empty outside all segments."""
+    score: float
+    shade: float
+    """From 0 (none) to 1 (the largest score on show)."""
+    ends_line: bool
+
+    @property
+    def shown(self) -> str:
+        return self.text.replace("\n", "↵").replace("\t", "⇥")
+
+    @property
+    def share(self) -> str:
+        return number_text(self.score)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    name: str
+    tokens: tuple[_Token, ...]
+
+    @property
+    def label(self) -> str:
+        return segment_label(self.name)
+
+    @property
+    def marked(self) -> bool:
+        return self.name in _MARKED
+
+    @property
+    def share(self) -> str:
+        return number_text(math.fsum(token.score for token in self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    name: str
+    gold: str
+    answer: str
+    segments: tuple[_Segment, ...]
+
+    @property
+    def outside(self) -> str:
+        return number_text(
+            math.fsum(t.score for s in self.segments for t in s.tokens if not s.name)
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        tokens = [token for segment in self.segments for token in segment.tokens]
+        return pd.DataFrame(
+            {
+                "position": range(len(tokens)),
+                "token": [token.shown for token in tokens],
+                "segment": [segment_label(token.segment) for token in tokens],
+                "share": [token.score for token in tokens],
+            }
+        )
+
+
+def token_heat_map(
+    shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
+) -> Markup:
+    """HTML of some prompts, one under the other, each token shaded by its share of the score.
+
+    It needs the style sheet heatmap.css, which report pages and notebook displays include.
+
+    Args:
+        shares: what `interp.analysis.segments.token_shares` gives of one model.
+        prompts: the rows of the prompts table to show, in this order: mostly the two sides of a
+            pair.
+        answers: the answers table of the same model.
+        method: the attribution method whose scores are shown.
+
+    Raises:
+        UserError: scores of several models, or a prompt that has no answer or no scores by the
+            method.
+    """
+    models = shares["model"].unique().tolist()
+    if len(models) != 1:
+        raise UserError(
+            f"a heat map shows one model; got scores of {len(models)}: {', '.join(models)}"
+        )
+    chosen = shares[shares["method"] == method]
+    scores = {id_: _scores(chosen, id_, method) for id_ in prompts["prompt_id"]}
+    largest = max((_largest(rows) for rows in scores.values()), default=0.0)
+    given = _answers(answers, prompts, model=models[0])
+    sides = [
+        _Side(row["side"], row["gold"], given[id_], _segments(scores[id_], largest))
+        for id_, row in zip(prompts["prompt_id"], prompts.to_dict("records"), strict=True)
+    ]
+    return render(
+        "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
+    )
+
+
+def _answers(answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str) -> dict[str, str]:
+    of_model = answers[answers["model"] == model]
+    given = dict(zip(of_model["prompt_id"], of_model["answer"], strict=True))
+    missing = [id_ for id_ in prompts["prompt_id"] if id_ not in given]
+    if missing:
+        raise UserError(f"{model!r} has no answer to prompt {missing[0]!r} in the answers table")
+    return given
+
+
+def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
+    rows = shares[shares["prompt_id"] == prompt_id]
+    if rows.empty:
+        raise UserError(
+            f"prompt {prompt_id!r} has no token scores by {method!r}: it failed, or its tokens "
+            "were not kept; choose another, or attribute with keep_tokens"
+        )
+    return rows.sort_values("position")
+
+
+def _largest(scores: pd.DataFrame) -> float:
+    largest = scores.loc[scores["segment"] != TEMPLATE, "share"].max()
+    return 0.0 if pd.isna(largest) else float(largest)
+
+
+def _segments(scores: pd.DataFrame, largest: float) -> tuple[_Segment, ...]:
+    runs = groupby(_tokens(scores, largest), key=lambda token: token.segment)
+    return tuple(_Segment(name, tuple(tokens)) for name, tokens in runs)
+
+
+def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
+    texts = readable(scores["token"].tolist())
+    following = [*texts[1:], ""]
+    segments = scores["segment"].replace(TEMPLATE, "")
+    rows = zip(texts, following, segments, scores["share"], strict=True)
+    for text, after, segment, score in rows:
+        shaded = bool(segment) and largest > 0 and math.isfinite(score)
+        shade = max(score, 0.0) / largest if shaded else 0.0
+        ends_line = text.endswith("\n") and not after.startswith("\n")
+        yield _Token(text, segment, float(score), float(shade), ends_line)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """HTML that a notebook shows, without scripts, in the notebook's light or dark theme."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
+    """Tables under their titles, and heat maps below them, with the styles that they need."""
+    return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from interp.analysis.node_sets import node_set_curves, node_set_table
-from interp.report.patch_figures import node_sets
+from interp.report.figures.patches import node_sets
 
 
 def sets_of(shares, ranking="exact", of=10):

@@ -15,7 +15,7 @@ import interp
 from interp.attribution.registry import method_names
 from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
 from interp.models.organisms import DEFAULT, organism_names
-from interp.report.run_tables import run_ratios
+from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from tests.analysis.test_ratios import COLUMNS
 
@@ -93,7 +93,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
     with pytest.raises(interp.UserError, match="name no two segments to compare"):
-        run_ratios(RunFolder.read(folder))
+        Attributions.of(RunFolder.read(folder)).ratios()
 
 
 def test_methods_are_listed_without_torch():

@@ -17,7 +17,7 @@ from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
-from interp.report.run_report import HEAT_MAP_PAIRS
+from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding

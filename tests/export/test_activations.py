@@ -22,6 +22,9 @@ from interp.jobs import finish
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Activations
 from interp.runs.folder import RunFolder, problems
+from interp.export.activations import ActivationVectors
+from interp.results.measured import InMemory
+from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from interp.tables import note
 from tests.support.prompts import some_prompts
@@ -174,8 +177,7 @@ def test_one_shard_at_a_time_is_in_memory(folder, monkeypatch):
     monkeypatch.setattr(activations, "read_table", counted)
     (name,) = {name for name in contents(folder) if "llama" in name}
     run = RunFolder.read(folder)
-    results = of_activations(run)
-    results.files[name](folder / "again")
+    ActivationVectors.of(run).files()[name](folder / "again")
     assert (folder / "again").read_bytes() == (folder / name).read_bytes()
     (folder / "again").unlink()
     assert len(alive) == 3
@@ -233,19 +235,9 @@ def test_in_memory_it_gives_the_vectors_and_no_files():
 def test_vectors_of_two_widths_are_refused():
     row = {"model": "m", "prompt_id": "p", "site": "v", "layer": 0}
     rows = [{**row, "vector": np.zeros(size)} for size in (3, 4)]
-    tables = {"activation_vectors": pd.DataFrame(rows)}
-
-    class Held:
-        seed = 0
-
-        def table(self, name, columns=None):
-            return tables[name]
-
-        def rows(self, name):
-            return tables[name]
-
+    held = InMemory(SPEC, [], {"activation_vectors": pd.DataFrame(rows)})
     with pytest.raises(UserError, match="m has vectors of 3 and of 4 numbers at v of layer 0"):
-        of_activations(Held())
+        ActivationVectors(held).derived()
 
 
 numbers = st.floats(width=32, allow_nan=False)

@@ -1,4 +1,7 @@
-"""What a measurement of another package costs: a spec, a file and an entry point."""
+"""What a measurement of another package costs: a spec, a file and an entry point.
+
+One result class in that file says what the terminal, files, the page and notebooks show.
+"""
 
 import sys
 
@@ -25,6 +28,7 @@ class Lengths(Spec):
     measures: ClassVar[str] = "own_lengths.measure:lengths"
     fills: ClassVar[tuple[str, ...]] = ("lengths",)
     schemas: ClassVar[str] = "own_lengths.measure:SCHEMAS"
+    result: ClassVar[str] = "own_lengths.measure:WordCounts"
 
     letters: Annotated[int, Field(ge=1, le=9)] = 1
     """count words of so many letters or more"""
@@ -33,6 +37,8 @@ class Lengths(Spec):
 MEASURE = """
 from interp.measurements.core import Measurement
 from interp.reading.budget import token_budget
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result
 from interp.tables import INTEGER, MODEL, PROMPT_ID, column, table
 
 COUNT = column("words", INTEGER, "words of enough letters", "words")
@@ -48,6 +54,14 @@ def lengths(model, spec, *, batch_tokens=None):
         return {"model": model.name, "prompt_id": prompt.id, "words": len(words)}
 
     return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
+
+
+class WordCounts(Result):
+    def items(self):
+        rows = self.table("lengths", ["model", "words"])
+        table = rows.groupby("model")["words"].agg(["min", "mean", "max"]).reset_index()
+        yield TableItem("word_table", "Words of a prompt", table)
+        yield FigureItem("words", "Words of a prompt", table.plot)
 """
 
 ENTRY_POINT = "[interp.measurements]\nlengths = own_lengths.spec:Lengths\n"
@@ -95,3 +109,47 @@ def test_its_call_gives_its_table(organism, prompts):
     spec = interp.measurement("lengths", letters=4)
     result = interp.run(spec, models=organism, prompts=prompts)
     assert result.tables["lengths"]["words"].tolist() == expected(prompts, 4)
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_items_are_on_the_terminal_in_files_on_the_page_and_in_notebooks(
+    organism, tmp_path, capsys
+):
+    folder, prompts = tmp_path / "out", interp.load_prompts(limit=3)
+    assert main(["lengths", "--limit", "3", "--device", "cpu", "--out", str(folder)]) == 0
+    mean = f"{sum(expected(prompts, 1)) / len(prompts):.3f}"
+    told = capsys.readouterr()
+    assert "Words of a prompt" in told.out
+    assert mean in told.out
+    assert f"written to {folder}" in told.err
+
+    result = interp.run(interp.measurement("lengths"), models=organism, prompts=prompts)
+    written = pd.read_csv(folder / "word_table.csv")
+    pd.testing.assert_frame_equal(written, result.derived()["word_table"])
+    pd.testing.assert_frame_equal(written, result.summary())
+    assert (folder / "figures" / "words.png").exists()
+
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert page.count(mean) == 1
+    assert "<svg" in page
+    assert (folder / "figures" / "words.svg").exists()
+
+    assert mean in result._repr_html_()
+    assert result.plot().axes
+    assert repr(result) == "WordCounts(prompts: 6 rows, lengths: 6 rows)"
+
+
+@pytest.mark.usefixtures("installed")
+def test_without_a_result_class_it_shows_nothing(organism, prompts, monkeypatch, tmp_path):
+    spec = interp.measurement("lengths")
+    monkeypatch.setattr(type(spec), "result", interp.Spec.result)
+    folder = tmp_path / "out"
+    result = interp.run(spec, models=organism, prompts=prompts, out=folder)
+    assert len(result.to_frame()) == len(prompts)
+    assert result._repr_html_() is None
+    with pytest.raises(interp.UserError, match="lengths makes no summary"):
+        result.summary()
+    with pytest.raises(interp.UserError, match="lengths has no figure"):
+        result.plot()
+    assert main(["report", str(folder)]) == 2

@@ -9,8 +9,10 @@ from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts
 from interp.reading.tokens import tokenize
+from interp.results.measured import InMemory
+from interp_probes.facts import load_facts
 from interp_probes.familiarity import flag_shared
-from interp_probes.results import of_familiarity
+from interp_probes.results import FactFamiliarity
 from interp_probes.specs import Familiarity
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -158,26 +160,15 @@ def test_sharing_is_an_overlap_of_counted_tokens(rows):
     ]
 
 
-class Measured:
-    """Three facts, of which one model lacks two."""
-
-    seed = 0
-
-    def table(self, name, columns=None):
-        facts = pd.DataFrame({"prompt_id": ["x", "y", "z"], "category": "cities"})
-        facts = facts.assign(entity_group="geographical", entity_a="A", entity_b=["1", "2", "3"])
-        rows = pd.DataFrame({"model": ["m", "m", "m", "n"], "prompt_id": ["x", "y", "z", "x"]})
-        rows = rows.assign(familiarity=0.5, whole_name=0.25, first_token="t", first_token_id=1)
-        rows["token_ids"] = [[1]] * 4
-        return facts[columns] if name == "prompts" else rows
-
-    def rows(self, name):
-        return self.table(name)
-
-
 def test_facts_without_a_row_are_counted_and_told(capsys):
-    results = of_familiarity(Measured())
-    assert results.summary == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
+    facts = pd.DataFrame({"prompt_id": ["x", "y", "z"], "category": "cities"})
+    facts = facts.assign(entity_group="geographical", entity_a="A", entity_b=["1", "2", "3"])
+    rows = pd.DataFrame({"model": ["m", "m", "m", "n"], "prompt_id": ["x", "y", "z", "x"]})
+    rows = rows.assign(familiarity=0.5, whole_name=0.25, first_token="t", first_token_id=1)
+    rows["token_ids"] = [[1]] * 4
+    held = InMemory(Familiarity(), [], {"prompts": facts, "familiarity": rows})
+    noted = FactFamiliarity(held).noted()
+    assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
     told = capsys.readouterr().err
     assert "n: 2 of 3 facts are not in the table" in told
     assert "m: " not in told

@@ -14,7 +14,7 @@ from interp.measurements.specs import Evaluate
 from interp.prompts.mixing import with_donors
 from interp.reading.readers import check_finite
 from interp.reading.tokens import tokenize
-from interp.report.summary import errors_by_model
+from interp.results.result import errors_by_model
 from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny

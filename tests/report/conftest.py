@@ -1,15 +1,7 @@
 import pandas as pd
 import pytest
 
-import interp
-
 HOSTILE = "<script>document.title = 'taken over'</script>"
-
-
-@pytest.fixture(scope="package")
-def attributions(organism, prompts) -> interp.Attributions:
-    """Two pairs, with token scores."""
-    return interp.attribute(organism, prompts[:4], keep_tokens=True)
 
 
 @pytest.fixture(scope="package")

@@ -11,18 +11,11 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.heatmap import token_heat_map
-from interp.report.page import (
-    FigureItem,
-    HeatMapItem,
-    Report,
-    Section,
-    TableItem,
-    write_report,
-)
-from interp.report.prompts_table import prompts_item
+from interp.report.html import token_heat_map
+from interp.report.page import FigureItem, HeatMapItem, Report, Section, TableItem, prompts_item
+from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
-from tests.report.test_prompts_table import ANSWERS, PROMPTS
+from tests.report.test_page import ANSWERS, PROMPTS
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

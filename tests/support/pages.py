@@ -4,8 +4,7 @@ from html import unescape
 
 import pandas as pd
 
-from interp.report.page import PromptsItem, Report
-from interp.report.prompts_table import RIGHT
+from interp.report.page import RIGHT, PromptsItem, Report
 
 
 def prompts_of(report: Report) -> PromptsItem:

@@ -1,20 +1,25 @@
-"""Bars in clusters."""
+"""Bars: in clusters, of the shares of segments, of how well methods find the deciding segments."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from interp.report.figures.axes import (
+from interp.prompts.prompt_set import Decisive
+from interp.report.figures.style import (
+    QUIET,
     Interval,
     add_legend,
     distinct,
+    house_style,
     interval_errors,
+    look,
     n_of,
+    new_axes,
+    panel_a_model,
     positions,
 )
-from interp.report.formatting import UNDEFINED, heading
-from interp.report.style import QUIET, house_style, look, new_axes
+from interp.report.formatting import UNDEFINED, heading, segment_label
 
 
 def grouped_bars(
@@ -30,11 +35,11 @@ def grouped_bars(
     """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
 
     Args:
-        table: one row per bar; values keep the order in which they first occur.
+        table: one row per bar; values keep the order of their first occurrence.
         x: column of the clusters.
         y: column of the heights; where it is empty, "undefined" is written.
         hue: column of the bars within a cluster.
-        n: column of the counts behind each bar, written below each cluster.
+        n: column of the counts for each bar, written below each cluster.
         interval: columns of whiskers.
         ax: where to draw; a new figure if None.
     """
@@ -92,3 +97,51 @@ def _bars(
             color=QUIET,
             fontsize=8,
         )
+
+
+def segment_shares(table: pd.DataFrame) -> Axes:
+    """The mean share of each segment by each method, a panel per model.
+
+    Args:
+        table: what `interp.analysis.segments.segment_table` gives.
+    """
+    named = table.assign(segment=table["segment"].map(segment_label))
+    return panel_a_model(named, _segment_bars)
+
+
+def _segment_bars(rows: pd.DataFrame, ax: Axes | None) -> Axes:
+    ax = grouped_bars(rows, x="segment", y="share", hue="method", n="prompts", ax=ax)
+    ax.set_ylabel("mean share of the prompt's scores")
+    ax.tick_params(axis="x", labelrotation=90, labelsize=8)
+    return ax
+
+
+def decisive_title(decisive: Decisive | None) -> str:
+    """What a table of these is called."""
+    what = "deciding segments" if decisive is None else segment_label(decisive.factor)
+    return f"Do attributions find the {what}?"
+
+
+def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
+    """The area under the ROC curve over segments, a panel per model; the line is chance.
+
+    Args:
+        table: `interp.analysis.decisive.decisive_table`.
+        hue: the column of the bars of a method.
+    """
+    named = table.assign(
+        method=table["method"].str.replace("control: ", ""),
+        reading=table["reading"].replace("", "control"),
+    )
+    return panel_a_model(named, lambda rows, ax: _decisive_bars(rows, ax, hue))
+
+
+def _decisive_bars(rows: pd.DataFrame, ax: Axes, hue: str) -> Axes:
+    ax = grouped_bars(
+        rows, x="method", y="auc", hue=hue, n="prompts", interval=("auc_low", "auc_high"), ax=ax
+    )
+    ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
+    ax.set_ylim(0, 1)
+    ax.set_ylabel("AUC over segments")
+    ax.tick_params(axis="x", labelsize=7, labelrotation=90)
+    return ax

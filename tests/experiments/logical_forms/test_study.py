@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
+from interp.report.write import write_report
 from interp.runs.execute import execute
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder

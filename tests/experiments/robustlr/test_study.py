@@ -8,7 +8,7 @@ from interp.analysis.segments import LENGTH, POSITION
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
+from interp.report.write import write_report
 from interp.runs.execute import execute
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder

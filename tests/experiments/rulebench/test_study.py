@@ -13,7 +13,7 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.organisms import DEFAULT
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
+from interp.report.write import write_report
 from interp.runs.execute import execute
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan

@@ -3,10 +3,13 @@ from functools import partial
 import pytest
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.clouds import point_cloud
-from interp.report.figures.intervals import cluster_points, interval_points
 from interp.report.figures.lines import lines
-from interp.report.figures.named_points import labelled_points
+from interp.report.figures.points import (
+    cluster_points,
+    interval_points,
+    labelled_points,
+    point_cloud,
+)
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
 

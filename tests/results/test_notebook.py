@@ -179,4 +179,4 @@ def test_a_measurement_without_a_figure_or_a_table_says_so(organism, prompts):
 
 def test_the_text_of_a_result_is_one_line(attributions, patches):
     assert repr(attributions).startswith("Attributions(prompts: 4 rows, answers: 4 rows, ")
-    assert repr(patches).startswith("Patches(prompts: 24 rows, patches: ")
+    assert repr(patches).startswith("Patches(prompts: 24 rows, pairs: ")

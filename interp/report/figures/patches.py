@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from interp.report.pieces import readable
-from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
+from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
+from interp.report.formatting import readable
 
 _FEW_CELLS = 150
 """Up to this many cells, their numbers are written into them."""

@@ -1,3 +1,5 @@
+"""."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,7 +7,7 @@ from matplotlib.figure import Figure
 
 import interp
 from interp.analysis.patching_effects import effect_table
-from interp.report.patch_figures import layers_by_roles, layers_by_tokens, scores_and_effects
+from interp.report.figures.patches import layers_by_roles, layers_by_tokens, scores_and_effects
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

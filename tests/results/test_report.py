@@ -10,7 +10,8 @@ from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.prompts.own.pairs import EXAMPLE
 from interp.report.page import HeatMapItem
-from interp.report.run_report import headline, report_of_run
+from interp.results.answers import Scores, headline
+from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 
 
@@ -35,7 +36,7 @@ def test_an_unfinished_run_counts_whole_pairs_only(folder):
     run = RunFolder.read(folder)
     lost = run.shards(DEFAULT)[0]
     shutil.rmtree(lost)
-    report = report_of_run(RunFolder.read(folder))
+    report = Attributions.of(RunFolder.read(folder)).report()
     assert report.problems == (f"{DEFAULT} lacks 1 of 3 shards: {lost.name}",)
     table = report.sections[0].items[0].frame
     prompts = run.table("prompts")
@@ -48,7 +49,7 @@ def test_an_unfinished_run_counts_whole_pairs_only(folder):
 def test_an_evaluation_shows_its_accuracies(tmp_path):
     folder = tmp_path / "run"
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
-    report = report_of_run(RunFolder.read(folder))
+    report = Scores.of(RunFolder.read(folder)).report()
     results, prompts = report.sections
     assert [item.name for item in results.items] == ["accuracy_table"]
     (accuracy,) = results.items[0].frame["paired_accuracy"]
@@ -116,6 +117,6 @@ def test_pairs_that_failed_have_no_heat_maps(tmp_path):
     long.to_csv(file, index=False)
     asked = ["--data", str(file), "--keep-tokens", "--fail-on-error", "0.5", "--device", "cpu"]
     assert main(["attribute", *asked, "--out", str(folder)]) == 0
-    results, _ = report_of_run(RunFolder.read(folder)).sections
+    results, _ = Attributions.of(RunFolder.read(folder)).report().sections
     maps = [item for item in results.items if isinstance(item, HeatMapItem)]
     assert [item.title.rpartition(": ")[2] for item in maps] == ["2", "2", "3", "3", "4", "4"]

@@ -1,17 +1,22 @@
-"""The house style of figures: readable in print, without colour vision and in black and white."""
+"""The house style of figures, and what they share: axes, counts, legends, a panel per model."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.container import Container
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from interp.report.formatting import UNDEFINED
 
 _INK = "#1b1f24"
 QUIET = "#57606a"
@@ -97,7 +102,7 @@ def house_style() -> AbstractContextManager[None]:
 
 
 _LEGEND = 1.8
-"""Width of a legend beside a figure, in inches."""
+"""Width of a legend next to a figure, in inches."""
 
 
 def with_caption(figure: Figure, *, title: str, text: str) -> None:
@@ -121,3 +126,96 @@ def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
     """The axes of a new figure, in inches, outside pyplot: nothing to close, nothing global."""
     return Figure(figsize=(width, height)).add_subplot()
+
+
+Interval = tuple[str, str]
+"""The columns that hold the lower and the upper end of an interval."""
+
+
+def distinct(values: pd.Series) -> list[Any]:
+    """The different values, in the order of their first occurrence."""
+    return values.drop_duplicates().tolist()
+
+
+def positions(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
+    """The index of each value in the order, (row,)."""
+    return np.array([order.index(value) for value in values], dtype=float)
+
+
+def n_of(counts: pd.Series) -> str:
+    """Counts as a label shows them: their common value, or the smallest and the largest."""
+    if counts.empty:
+        return "n = 0"
+    low, high = int(counts.min()), int(counts.max())
+    return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
+
+
+def interval_errors(
+    rows: pd.DataFrame, values: NDArray[np.float64], interval: Interval
+) -> NDArray[np.float64]:
+    """Distances from the values down and up to the ends of their intervals, (2, row)."""
+    low, high = (rows[column].astype(float).to_numpy() for column in interval)
+    return np.maximum([values - low, high - values], 0.0)
+
+
+def jitter(points: int, reach: float) -> NDArray[np.float64]:
+    """Random shifts, the same in every run."""
+    return np.random.default_rng(0).uniform(-reach, reach, points)
+
+
+def add_legend(ax: Axes, groups: Sequence[object]) -> None:
+    """A legend above the axes, in as many columns as its names leave room for."""
+    if not groups:
+        return
+    longest = max(len(str(group)) for group in groups)
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1.01),
+        borderaxespad=0,
+        ncols=max(1, min(len(groups), 90 // (longest + 7))),
+        handlelength=2,
+    )
+
+
+PANELS_A_ROW = 3
+
+
+def panel_a_model(
+    table: pd.DataFrame,
+    draw: Callable[[pd.DataFrame, Axes], Axes],
+    *,
+    share_x: bool = True,
+    handles: Sequence[Artist | Container] | None = None,
+) -> Axes:
+    """A new figure with a panel for each model and one legend; returns its first axes.
+
+    Without any rows it says that there is nothing to draw.
+
+    Args:
+        table: rows with a column model.
+        draw: draws the rows of one model.
+        share_x: whether the panels have one scale across; they always have one up.
+        handles: entries of the legend; those of the first panel's own if None.
+    """
+    models = distinct(table["model"])
+    columns = max(1, min(PANELS_A_ROW, len(models)))
+    rows = max(1, -(-len(models) // columns))
+    with house_style():
+        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.5))
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True)
+        for model, ax in zip(models, panels.flat, strict=False):
+            draw(table[table["model"] == model], ax)
+            ax.set_title(str(model), fontsize=10)
+            if ax not in panels[:, 0]:
+                ax.set_ylabel("")
+            legend = ax.get_legend()
+            if legend is not None:
+                handles = handles or ax.get_legend_handles_labels()[0]
+                legend.remove()
+        for ax in panels.flat[len(models) :]:
+            ax.set_axis_off()
+        if not len(models):
+            figure.text(0.5, 0.5, UNDEFINED, ha="center")
+        if handles:
+            legend_beside(figure, handles)
+    return figure.axes[0]

@@ -1,3 +1,5 @@
+"""."""
+
 import re
 
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from markupsafe import escape
 
 from interp.errors import UserError
-from interp.report.heatmap import token_heat_map
+from interp.report.html import token_heat_map
 from tests.report.conftest import HOSTILE
 
 PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})

@@ -1,0 +1,311 @@
+"""Figures of points: clouds, named points, estimates with intervals, means above clusters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from interp.report.figures.style import (
+    COUNTS,
+    QUIET,
+    Interval,
+    add_legend,
+    distinct,
+    house_style,
+    interval_errors,
+    jitter,
+    look,
+    new_axes,
+    positions,
+)
+from interp.report.formatting import UNDEFINED, heading, number_text
+
+_MANY_POINTS = 400
+"""From here on points hide each other, and their density is shown instead."""
+
+
+def point_cloud(
+    table: pd.DataFrame, *, x: str, y: str, size: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """One point per row, such as an entity pair; a density of hexagons where there are many.
+
+    Rows without a value are counted below the axis as undefined. The area of a point represents its
+    `size`, such as the number of its trials; points are moved up or down at random, by up to
+    0.02, so that those of the same place are distinguishable.
+    """
+    with house_style():
+        ax = ax or new_axes(width=6.0)
+        points = table[[x, y]].dropna().astype(float)
+        sizes = (
+            table.loc[points.index, size].astype(float) if size else pd.Series(1.0, points.index)
+        )
+        if len(points) < _MANY_POINTS:
+            ax.scatter(
+                points[x],
+                points[y] + jitter(len(points), 0.02),
+                s=6 + 60 * sizes / sizes.max(),
+                color=look(0).colour,
+                alpha=0.45,
+                linewidths=0,
+            )
+        else:
+            cells = ax.hexbin(points[x], points[y], gridsize=24, mincnt=1, cmap=COUNTS)
+            ax.figure.colorbar(cells, ax=ax, label="points", shrink=0.8)
+        left_out = len(table) - len(points)
+        remark = f"; {UNDEFINED}: {left_out:,}" if left_out else ""
+        ax.grid(visible=True, axis="x")
+        ax.set_xlabel(f"{heading(x)} (n = {len(points):,}{remark})")
+        ax.set_ylabel(heading(y))
+        return ax
+
+
+_LABEL_GAP = 13.0
+"""Least distance between the labels of two points, in typographic points."""
+
+_LIFT = 9.0
+"""How far a name is above a whisker to the right, in typographic points."""
+
+_LETTER = 5.5
+"""About the width of a letter of such a label, in typographic points."""
+
+
+def labelled_points(
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    label: str,
+    x_interval: Interval | None = None,
+    y_interval: Interval | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """One point per row, such as a model, with its name next to it; for up to about ten rows.
+
+    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` are
+    columns of whiskers.
+    """
+    with house_style():
+        ax = ax or new_axes()
+        shown = table[[x, y]].notna().all(axis="columns")
+        points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
+        for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
+            style = look(index)
+            # Above the boxes of the names.
+            ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
+        across, up = (
+            None
+            if ends is None
+            else interval_errors(points, points[name].to_numpy(dtype=float), ends)
+            for name, ends in ((x, x_interval), (y, y_interval))
+        )
+        ax.errorbar(
+            points[x], points[y], xerr=across, yerr=up, fmt="none", ecolor=QUIET, elinewidth=1
+        )
+        ax.margins(0.12)
+        lift = 0.0 if x_interval is None else _LIFT
+        _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
+        remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
+        ax.grid(visible=True, axis="x")
+        ax.set_xlabel(f"{heading(x)} (n = {len(points)}){remark}")
+        ax.set_ylabel(heading(y))
+        return ax
+
+
+def _point_labels(
+    ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str, lift: float
+) -> None:
+    """Names to the right of their points, moved up, and off other names and other points."""
+    points = points.sort_values(y)
+    names = points[label].astype(str).tolist()
+    width, height = _size(ax)
+    room = min(max(map(len, names), default=0) * _LETTER / width, 0.7)
+    left, right = ax.get_xlim()
+    right = left + (right - left) / (1 - room)
+    ax.set_xlim(left, right)
+    bottom, top = ax.get_ylim()
+    across = (points[x].to_numpy(float) - left) / (right - left) * width
+    up = (points[y].to_numpy(float) - bottom) / (top - bottom) * height
+    free = -np.inf
+    for index, name in enumerate(names):
+        place = max(up[index], free)
+        free = place + _LABEL_GAP
+        ahead = across - across[index]
+        hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
+        ax.annotate(
+            name,
+            (points[x].iloc[index], points[y].iloc[index]),
+            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index] + lift),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
+            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
+        )
+
+
+def _size(ax: Axes) -> tuple[float, float]:
+    """The width and height of the axes as they are laid out, in typographic points."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    box = ax.get_window_extent()
+    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
+
+
+def interval_points(
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    hue: str,
+    n: str,
+    interval: Interval,
+    ax: Axes | None = None,
+) -> Axes:
+    """Points with whiskers, a row for each value of `y` and in it a point for each of `hue`.
+
+    Args:
+        table: one row per point; the first row is drawn on top.
+        x: column of the points; where it is empty, "undefined" is written.
+        y: column of the rows, such as model.
+        hue: column of the groups that are compared.
+        n: column of the counts for each point, written below the row's name, or one that all
+            of a row have.
+        interval: columns of whiskers.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        names, groups = distinct(table[y]), distinct(table[hue])
+        ax = ax or new_axes(height=0.62 * len(names) + 1.3)
+        step = 0.5 / max(len(groups) - 1, 1)
+        for index, group in enumerate(groups):
+            rows = table[table[hue] == group]
+            places = positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
+            _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
+        _name_rows(ax, table, names, y=y, n=n)
+        ax.set_xlabel(heading(x))
+        add_legend(ax, groups)
+        return ax
+
+
+def cluster_points(
+    points: pd.DataFrame,
+    means: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    hue: str,
+    size: str,
+    n: str,
+    interval: Interval,
+    p: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A dot for each cluster, and their mean with its interval, a row for each value of `y`.
+
+    Args:
+        points: one row per dot: x, y, hue and size.
+        means: one row per mean: x, y, hue, n, its interval and p.
+        x: column of the dots and means; where a mean is empty, "undefined" is written.
+        y: column of the rows, such as model.
+        hue: column of the groups that are compared.
+        size: column of the number of trials for each dot, which its area represents.
+        n: column of the number of clusters for each mean, written below the row's name.
+        interval: columns of the means' whiskers.
+        p: column of the comparison's p-value, the same in all rows of one `y`.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        names, groups = distinct(means[y]), distinct(means[hue])
+        ax = ax or new_axes(width=8.5, height=0.85 * len(names) + 1.3)
+        step = 0.44 / max(len(groups) - 1, 1)
+        largest = max(points[size].max(), 1) if len(points) else 1
+        for index, group in enumerate(groups):
+            shift, style = (index - (len(groups) - 1) / 2) * step, look(index)
+            dots = points[points[hue] == group]
+            ax.scatter(
+                dots[x],
+                positions(dots[y], names) + shift + jitter(len(dots), 0.16),
+                s=6 + 60 * dots[size].astype(float) / largest,
+                color=style.colour,
+                marker=style.marker,
+                alpha=0.3,
+                linewidths=0,
+            )
+            rows = means[means[hue] == group]
+            places = positions(rows[y], names) + shift
+            _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
+        for line in ax.lines:
+            line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
+        _name_rows(ax, means, names, y=y, n=n)
+        ax.set_xlabel(heading(x))
+        _write_p_values(ax, means.groupby(y)[p].first()[names].tolist())
+        if len(groups) > 1:
+            add_legend(ax, groups)
+        return ax
+
+
+def _whiskers(
+    ax: Axes,
+    rows: pd.DataFrame,
+    places: NDArray[np.float64],
+    *,
+    x: str,
+    interval: Interval,
+    index: int,
+    label: object,
+) -> None:
+    values, style = np.asarray(rows[x], dtype=np.float64), look(index)
+    ax.errorbar(
+        values,
+        places,
+        xerr=interval_errors(rows, values, interval),
+        fmt=style.marker,
+        color=style.colour,
+        elinewidth=1.6,
+        label=str(label),
+    )
+    for place in places[np.isnan(values)]:
+        ax.annotate(
+            f"{label}: {UNDEFINED}",
+            (0, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            color=QUIET,
+            fontsize=8,
+        )
+
+
+def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
+    """Rows from top to bottom, each with its name and its counts."""
+    counts = [_counts(table.loc[table[y] == name, n]) for name in names]
+    ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=True, axis="x")
+    ax.grid(visible=False, axis="y")
+
+
+def _counts(counts: pd.Series) -> str:
+    """The counts in the order of the groups, or the one that all of them have."""
+    return ", ".join(f"{count:,}" for count in (counts[:1] if counts.nunique() == 1 else counts))
+
+
+def _write_p_values(ax: Axes, values: Sequence[float]) -> None:
+    for place, value in enumerate(values):
+        text = number_text(value, p_value=True)
+        p = f"p {text}" if text.startswith("<") else f"p = {text}"
+        ax.annotate(
+            "not tested" if np.isnan(value) else p,
+            (1, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )

@@ -1,0 +1,293 @@
+"""A report as files: one HTML page that needs no network, its tables and figures next to it.
+
+1. Check that no two tables and no two figures share a name.
+2. Make each table a CSV file, and each figure an SVG and a PNG file.
+3. Write them next to the page, or embed them in it, so that it can be mailed.
+4. Write the page last: it never links to a file that is missing.
+"""
+
+import base64
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import matplotlib as mpl
+import pandas as pd
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from interp.errors import UserError
+from interp.files import make_folder, reason_of, write_whole
+from interp.report.figures.style import house_style, with_caption
+from interp.report.formatting import heading
+from interp.report.html import render
+from interp.report.page import FigureItem, HeatMapItem, Item, PromptsItem, Report, TableItem
+
+PAGE = "report.html"
+
+_T = TypeVar("_T", TableItem, FigureItem)
+
+
+def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
+    """Write the page, tables/ and figures/ into the folder; returns the page's path.
+
+    Args:
+        report: what the page shows.
+        folder: where the page goes; it is made if it is not there.
+        page: name of the page's file.
+        embed: write the page alone, which then holds the files of its tables and figures.
+
+    Raises:
+        UserError: two tables or two figures of one name, a name that makes no file name, or a
+            folder that cannot be written to.
+    """
+    _check_names(_items(report, TableItem))
+    _check_names(_items(report, FigureItem))
+    _make_folder(folder)
+    drawn = {figure.name: _draw(figure) for figure in _items(report, FigureItem)}
+    files = {f"tables/{item.name}.csv": _csv(item) for item in _items(report, TableItem)}
+    files |= {file: content for figure in drawn.values() for file, content in figure.files.items()}
+    if not embed:
+        _write_files(files, folder)
+    links = {file: _data_uri(file, content) if embed else file for file, content in files.items()}
+    html = _html(report, {name: figure.svg for name, figure in drawn.items()}, links)
+    write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
+    return folder / page
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A figure as an element of a page, and its files by their paths."""
+
+    svg: Markup
+    files: Mapping[str, bytes]
+
+
+def _html(report: Report, svgs: Mapping[str, Markup], links: Mapping[str, str]) -> str:
+    """The page; what leads to a file is in `links`."""
+    return render(
+        "page.html.jinja",
+        report=report,
+        svgs=svgs,
+        links=links,
+        record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
+        provenance=provenance(report.record),
+        names=glossary(" ".join(_words(report)), report.names),
+        kind=_kind,
+    )
+
+
+def _words(report: Report) -> Iterator[str]:
+    """The texts of a report and the headings of its tables."""
+    yield report.text
+    for section in report.sections:
+        yield from (section.title, section.text)
+        for item in section.items:
+            yield from (item.title, item.note)
+            if isinstance(item, TableItem | PromptsItem):
+                yield from (heading(str(name)) for name in item.frame.columns)
+
+
+def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    for name in ("tables", "figures"):
+        _make_within(folder, name)
+    for file, content in files.items():
+        write_whole(folder / file, partial(Path.write_bytes, data=content))
+
+
+_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".png": "image/png"}
+
+
+def _data_uri(file: str, content: bytes) -> str:
+    kind = _TYPES[Path(file).suffix]
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
+        ) from error
+
+
+def _make_within(folder: Path, name: str) -> Path:
+    """A folder within that of the report, and no link out of it: others may be able to write there.
+
+    Raises:
+        UserError: it cannot be made, or something else is in its place.
+    """
+    try:
+        return make_folder(folder, name)
+    except UserError as error:
+        raise UserError(f"cannot make the folder {folder / name}: {error}; {_ELSEWHERE}") from error
+
+
+_ELSEWHERE = "have the report written elsewhere by interp report DIR --out FILE"
+
+
+def _items(report: Report, kind: type[_T]) -> Iterator[_T]:
+    for section in report.sections:
+        yield from (item for item in section.items if isinstance(item, kind))
+
+
+def _check_names(items: Iterator[TableItem] | Iterator[FigureItem]) -> None:
+    for name, times in Counter(item.name for item in items).items():
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+            raise UserError(f"{name!r} is no file name; expected letters, digits, '_' and '-'")
+        if times > 1:
+            raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
+
+
+def _csv(table: TableItem) -> bytes:
+    text: str = table.frame.to_csv(index=False)
+    return text.encode("utf-8")
+
+
+def _draw(item: FigureItem) -> _Drawn:
+    with house_style():
+        figure = item.draw().get_figure(root=True)
+        assert isinstance(figure, Figure)
+        shown = figure_svg(figure, name=item.name)
+        with_caption(figure, title=item.title, text=item.note)
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        files = {
+            f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
+            f"figures/{item.name}.png": png.getvalue(),
+        }
+    return _Drawn(inline_svg(shown, name=item.name, label=item.title), files)
+
+
+def _kind(item: Item) -> str:
+    return _KINDS[type(item)]
+
+
+_KINDS = {
+    TableItem: "table",
+    FigureItem: "figure",
+    HeatMapItem: "heat-map",
+    PromptsItem: "prompts",
+}
+
+
+# Letters are drawn as outlines: the figure looks the same wherever it is opened, whatever fonts
+# are there.
+_FONTTYPE = "path"
+
+
+def figure_svg(figure: Figure, *, name: str) -> str:
+    """An SVG file's text, the same bytes for the same figure; `name` seeds its ids."""
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": _FONTTYPE, "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def inline_svg(svg: str, *, name: str, label: str) -> Markup:
+    """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
+
+    Matplotlib numbers its ids from one in each file; on one page, clip paths and markers of one
+    figure would be taken for those of another. Its style sheet would apply to the whole page.
+    """
+    element = svg[svg.index("<svg") :]
+    element = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", element, flags=re.S
+    )
+    element = re.sub(r'((?:\bid="|href="#|url\(#))', rf"\g<1>{name}-", element)
+    labelled = f'<svg role="img" aria-label="{escape(label)}" '
+    return Markup(element.replace("<svg ", labelled, 1))
+
+
+_BIBTEX = """\
+@software{{interp,
+  title = {{interp: attribution and mechanistic interpretability on reasoning prompts in pairs}},
+  author = {{{{The interp developers}}}},
+  version = {{{version}}},
+  year = {{{year}}}
+}}"""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the record of a run or study says about all its calls."""
+
+    measured: str
+    """The day, or the first and the last one, in UTC."""
+    versions: tuple[str, ...]
+    """Of interp."""
+    commands: tuple[str, ...]
+    """Command lines, without repetition; none for calls from Python."""
+
+    @property
+    def bibtex(self) -> str:
+        """The entry to cite interp with: its last version, and the year of measuring."""
+        return _BIBTEX.format(version=self.versions[-1], year=self.measured[-10:-6])
+
+
+def provenance(record: Mapping[str, Any]) -> Provenance | None:
+    """The provenance of what a record is about; None where it names no call.
+
+    Args:
+        record: run.json or study.json.
+    """
+    calls = record.get("history", [])
+    if not calls:
+        return None
+    days = sorted(
+        time[:10] for call in calls for time in (call["started"], call["finished"]) if time
+    )
+    return Provenance(
+        " to ".join(dict.fromkeys((days[0], days[-1]))),
+        tuple(dict.fromkeys(call["versions"].get("interp", "unknown") for call in calls)),
+        tuple(dict.fromkeys(call["command"] for call in calls if call["command"])),
+    )
+
+
+TERMS: Mapping[str, str] = {
+    "accuracy": "share of prompts whose most probable answer is the correct one",
+    "paired accuracy": "share of pairs, or groups, of which every prompt is answered correctly",
+    "side": "which member of its pair a prompt is, such as rulebreaker and non_rulebreaker",
+    "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
+    "score": "what an attribution method gives a token or a segment, raw and with its sign",
+    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1",
+    "ratio": "mean score of a token of one segment over that of another; 1 where they are equal",
+    "unnormalized": "summed score of one segment over that of another, where a ratio compares "
+    "means of tokens; it grows with length",
+    "effect": "how much a patch or a replaced segment changes the difference of two answers, in "
+    "logits",
+    "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "
+    "exceed 1",
+    "familiarity": "the probability that a model gives a fact when it is asked for it alone",
+    "perplexity": "exponential of the mean negative log probability of a token of the prompt",
+    "cluster": "prompts that share what they are about, and are one observation of a test",
+    "low": "lower end of the 95% interval; the upper end is high",
+    "p holm": "p corrected by Holm's method over the tests that were made together; where a table "
+    "has a column family, within each of its families",
+    "organism": "a small packaged model that was trained to have a known cause of its answers",
+    "undefined": "a statistic without a value; the note of its row or table says why",
+}
+"""What each word means, and what else the page calls it."""
+
+
+def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
+    """The words that a page uses, with their meanings, in alphabetical order.
+
+    Args:
+        text: the page's texts and headings.
+        own: words of the study, with their meanings, which are all on its page.
+    """
+    words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
+    used = sorted(words, key=str.lower)
+    return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)
+
+
+def _occurs(word: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, re.IGNORECASE) is not None

@@ -1,0 +1,1 @@
+"""What each measurement gave, and what terminal, files, page and notebook show of it."""

@@ -1,0 +1,139 @@
+"""Answers of models: what they put at the next token, and the texts that they generate."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+import pandas as pd
+
+from interp.analysis.accuracy import accuracy_table, notes_without_answer, outcome_table
+from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
+from interp.results.result import Result, chosen, errors_by_model, summarize
+
+_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
+_PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
+
+
+class Answered(Result):
+    """Results that hold answers of models; their page counts whole pairs alone."""
+
+    answered: ClassVar[str] = "answers"
+    """The table of the answers."""
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The answers table (`interp.tables`): one row per prompt."""
+        return self.table(self.answered)
+
+    def compare(self, a: str, b: str) -> pd.DataFrame:
+        """Two models on the same prompts: one row for each side of a pair, and for whole pairs.
+
+        Columns are those of `interp compare`: both accuracies; their difference a - b, its 95%
+        interval and p with clusters as the unit, and the differences below and above which all are
+        excluded; pairs that one alone has right, and McNemar's exact test, which takes pairs as
+        independent.
+
+        Args:
+            a: name of a model.
+            b: name of another one.
+
+        Raises:
+            UserError: there is no such model, or none of its answers was judged.
+        """
+        cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
+        pairs = [
+            judged_pairs(chosen(answers, "model", name), prompts, model=name, cluster=cluster)
+            for name in (a, b)
+        ]
+        measures = measures_of(pairs[0], cluster=cluster)
+        return comparison_table(*pairs, measures=measures, cluster=cluster)
+
+    def report(self) -> Report:
+        """The page on the result, which counts complete pairs alone."""
+        whole = type(self)(self.measured.whole_pairs(self.answered))
+        return super(Answered, whole).report()
+
+    def headline(self) -> str:
+        """How much was measured, with the highest and the lowest paired accuracy."""
+        accuracies = accuracy_table(self._own_answers, self._own_prompts)
+        return f"{super().headline()} {headline(accuracies)}"
+
+    def sections(self) -> Iterator[Section]:
+        """The items with the heat maps, and the prompts with all answers."""
+        yield from super().sections()
+        yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
+
+    @cached_property
+    def _own_answers(self) -> pd.DataFrame:
+        """What accuracies are made of."""
+        return self.table(self.answered, _ANSWERS)
+
+    @cached_property
+    def _own_prompts(self) -> pd.DataFrame:
+        return self.table("prompts", _PROMPTS)
+
+    def _accuracy_item(self) -> TableItem:
+        """Accuracy, one row per model."""
+        table = accuracy_table(self._own_answers, self._own_prompts)
+        return TableItem("accuracy_table", "Accuracy", table, self._note())
+
+    def _note(self) -> str:
+        """A remark on models whose next token is often no answer at all."""
+        return "; ".join(notes_without_answer(self._own_answers))
+
+
+class Scores(Answered):
+    """Answers of models to prompts, from the probabilities of the next token."""
+
+    @property
+    def option_probabilities(self) -> pd.DataFrame:
+        """The option_probabilities table: one row per prompt and option."""
+        return self.table("option_probabilities")
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy, one row per model."""
+        yield self._accuracy_item()
+
+    def noted(self) -> Mapping[str, object]:
+        """Shares without an answer, and errors."""
+        answers = self._own_answers
+        return summarize(answers, answers[answers["error"] != ""])
+
+
+class Completions(Answered):
+    """Texts that models generate after prompts, as the prompts' own answers judge them."""
+
+    answered: ClassVar[str] = "completions"
+
+    @property
+    def completions(self) -> pd.DataFrame:
+        """The completions table: one row per prompt."""
+        return self.table("completions")
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy of the texts, and what they answer, one row per model."""
+        yield self._accuracy_item()
+        yield TableItem("outcome_table", "What the texts answer", outcome_table(self.completions))
+
+    def noted(self) -> Mapping[str, object]:
+        """Errors."""
+        return errors_by_model(self.completions)
+
+    def _note(self) -> str:
+        return ""
+
+
+def headline(accuracies: pd.DataFrame) -> str:
+    """What came out, in one sentence: the highest and the lowest paired accuracy.
+
+    Args:
+        accuracies: from `accuracy_table`.
+    """
+    judged = accuracies.dropna(subset="paired_accuracy").sort_values("paired_accuracy")
+    if judged.empty:
+        return "No answer was judged."
+    texts = [f"{row.paired_accuracy:.3f} ({row.model})" for row in judged.itertuples()]
+    if len(texts) == 1:
+        return f"Paired accuracy is {texts[0]}."
+    return f"Paired accuracy is highest at {texts[-1]} and lowest at {texts[0]}."

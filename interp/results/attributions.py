@@ -1,0 +1,291 @@
+"""Attributions and effects: what segments and tokens contribute to answers."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.analysis.attribution_table import attribution_table
+from interp.analysis.decisive import COLUMNS as RANKED_COLUMNS
+from interp.analysis.decisive import decisive_table, finds
+from interp.analysis.groups import grouped
+from interp.analysis.segment_effects import COLUMNS as EFFECT_COLUMNS
+from interp.analysis.segment_effects import segment_effect_table
+from interp.analysis.segments import (
+    RATIO_COLUMNS,
+    TABLE_COLUMNS,
+    segment_ratios,
+    segment_table,
+    token_shares,
+)
+from interp.errors import UserError
+from interp.report.console import mean_with_sd
+from interp.report.formatting import accuracy_columns, ratio_title, segment_label
+from interp.report.html import Display, notebook_html, token_heat_map
+from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
+from interp.results.answers import Answered
+from interp.results.result import Result, chosen, errors_by_model, figure_of, summarize
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+HEAT_MAP_PAIRS = 4
+"""Pairs that a page shows token by token."""
+
+
+class Attributions(Answered):
+    """Answers of models to prompts, and what they are attributed to."""
+
+    @property
+    def option_probabilities(self) -> pd.DataFrame:
+        """The option_probabilities table: one row per prompt and option."""
+        return self.table("option_probabilities")
+
+    @property
+    def segment_scores(self) -> pd.DataFrame:
+        """The segment_scores table: one row per prompt, method and segment."""
+        return self.table("segment_scores")
+
+    @property
+    def tokens(self) -> pd.DataFrame | None:
+        """The tokens table: one row per prompt and token; None if not asked for."""
+        return self.table("tokens") if self._keeps_tokens else None
+
+    @property
+    def token_scores(self) -> pd.DataFrame | None:
+        """The token_scores table: one row per prompt, method and token; None if not asked for."""
+        return self.table("token_scores") if self._keeps_tokens else None
+
+    @property
+    def ratio(self) -> tuple[str, str] | None:
+        """The two segments that the prompts' system compares, the first over the second."""
+        return self.measured.about.ratio
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per prompt, method and segment."""
+        return self.segment_scores
+
+    def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
+        """One row per prompt and method: the share of one segment over that of another.
+
+        Args:
+            above: the segment above the line; that of the prompts' system if not given.
+            below: the segment below the line, likewise.
+
+        Raises:
+            UserError: no segments are given, and the system compares none.
+        """
+        named = self.ratio or (above, below)
+        above, below = above or named[0], below or named[1]
+        if above is None or below is None:
+            known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
+            raise UserError(
+                f"the prompts name no two segments to compare; name two of {known}, such as "
+                "ratios(above, below)"
+            )
+        parts = self.measured.parts("segment_scores", RATIO_COLUMNS)
+        return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
+
+    def finds(self) -> pd.DataFrame:
+        """How methods rank the segments that decide, prompt by prompt.
+
+        Empty where the prompts' system does not know them, or nothing is attributed to others.
+        """
+        decisive = self.measured.about.decisive
+        if decisive is None or "segment_scores" not in self.measured.names():
+            return pd.DataFrame()
+        prompts, parts = self.prompts, self.measured.parts("segment_scores", RANKED_COLUMNS)
+        return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
+
+    def token_shares(self) -> pd.DataFrame:
+        """The token scores with each token's text, segment and share of the prompt's scores.
+
+        Raises:
+            UserError: the tokens were not kept.
+        """
+        if self.tokens is None or self.token_scores is None:
+            raise UserError("the tokens were not kept; call attribute(..., keep_tokens=True)")
+        return token_shares(self.token_scores, self.tokens)
+
+    def summary(self) -> pd.DataFrame:
+        """Means and standard deviations over the prompts.
+
+        One row with each method's ratio next to the accuracies, where the prompts' system compares
+        two segments; else one row per method and segment.
+        """
+        return self.segments() if self.ratio is None else self._by_model().frame
+
+    def segments(self) -> pd.DataFrame:
+        """One row per model, method and segment: mean score and share, over the prompts."""
+        return segment_table(self.table("segment_scores", TABLE_COLUMNS))
+
+    def plot(self) -> "Figure":
+        """The mean share of each segment by each method, as bars, a panel for each model."""
+        from interp.report.figures.bars import segment_shares
+
+        return figure_of(segment_shares(self.segments()))
+
+    def heat_map(
+        self, pair: str | None = None, *, model: str | None = None, method: str | None = None
+    ) -> Display:
+        """The prompts of a pair as running text, each token shaded by its share of the scores.
+
+        Args:
+            pair: a `pair_id` of the prompts table; the first if not given.
+            model: one of the models; all if not given.
+            method: one of the attribution methods; all if not given.
+
+        Raises:
+            UserError: the tokens were not kept, or there is no such pair, model or method.
+        """
+        shares = self.token_shares()
+        for name, value in (("model", model), ("method", method)):
+            if value is not None:
+                shares = chosen(shares, name, value)
+        prompts, answers = self.prompts, self.answers
+        prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
+        maps = [
+            token_heat_map(rows, prompts=prompts, answers=answers, method=str(group["method"]))
+            for group, rows in grouped(shares, ["model", "method"])
+        ]
+        return Display(notebook_html([], maps))
+
+    def heat_maps(
+        self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
+    ) -> list[HeatMapItem]:
+        """Token heat maps of the first pairs, by model that has answers, and method.
+
+        Without pairs that failed: those of no model are passed over.
+        """
+        measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
+        lacking = prompts.loc[~measured, "pair_id"]
+        whole = prompts[~prompts["pair_id"].isin(lacking)]
+        first = list(islice(whole.groupby("pair_id", sort=False), pairs))
+        ids = [id_ for _, rows in first for id_ in rows["prompt_id"]]
+        scores, tokens = (
+            self.measured.table(name, prompts=ids) for name in ("token_scores", "tokens")
+        )
+        shares = token_shares(scores, tokens)
+        shares = shares[shares["model"].isin(answers["model"])]
+        return [
+            HeatMapItem(
+                f"{model}, {method}: {pair_id}",
+                token_heat_map(own, prompts=rows, answers=answers, method=method),
+            )
+            for pair_id, rows in first
+            for model, own in shares.groupby("model", sort=False)
+            if set(rows["prompt_id"]) <= set(own["prompt_id"])
+            for method in own["method"].unique()
+        ]
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy with ratios where segments are compared, scores by segment, who finds what."""
+        yield self._by_model()
+        table = self.segments()
+        narrow = [] if self.ratio else list(_mean_shares(table))
+        title = "Scores by segment: means over prompts"
+        yield TableItem("segment_table", title, table, narrow=narrow)
+        found = self.finds()
+        if len(found):
+            from interp.report.figures.bars import decisive_segments, decisive_title
+
+            table, title = decisive_table(found), decisive_title(self.measured.about.decisive)
+            yield FigureItem("decisive_segments", title, partial(decisive_segments, table))
+            yield TableItem("decisive_table", title, table)
+
+    def sections(self) -> Iterator[Section]:
+        """The items with the heat maps, and the prompts with all answers."""
+        results, *others = super().sections()
+        maps = []
+        if self._keeps_tokens:
+            maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS)
+        yield Section(results.title, items=(*results.items, *maps))
+        yield from others
+
+    def noted(self) -> Mapping[str, object]:
+        """Shares without an answer, and errors of answers and scores."""
+        answers = self._own_answers
+        failed = [answers[answers["error"] != ""]]
+        if self.ratio is None:
+            columns, filters = ["model", "prompt_id", "error"], [("error", "!=", "")]
+            failed += self.measured.parts("segment_scores", columns, filters=filters)
+        else:
+            failed.append(self._ratios[self._ratios["error"] != ""])
+        return summarize(answers, pd.concat(failed))
+
+    @property
+    def _keeps_tokens(self) -> bool:
+        return "token_scores" in self.measured.names()
+
+    @cached_property
+    def _ratios(self) -> pd.DataFrame:
+        return self.ratios()
+
+    def _by_model(self) -> TableItem:
+        """One row per model: accuracies, and ratios where segments are compared."""
+        if self.ratio is None:
+            item = self._accuracy_item()
+            name, title, table, scores = item.name, item.title, item.frame, []
+        else:
+            table = attribution_table(self._ratios, self._own_answers, self._own_prompts)
+            name, title = "attribution_table", ratio_title(self.ratio)
+            scores = list(_mean_ratios(table, self.ratio))
+        accuracy = table.loc[:, ["model", *accuracy_columns(table)]]
+        return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
+
+    def _repr_html_(self) -> str | None:
+        if not self.measured.size("answers"):
+            return None
+        compared = "Scores by segment" if self.ratio is None else ratio_title(self.ratio)
+        title = f"{compared}: mean and standard deviation over prompts"
+        table = notebook_html([(title, self.summary())])
+        return table + self.heat_map().html if self._keeps_tokens else table
+
+
+def _mean_ratios(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
+    """The ratios of means and of sums, one column per method."""
+    above, below = map(segment_label, ratio)
+    titles = {
+        "ratio": f"Mean score of a token of {above} over one of {below}",
+        "ratio_unnormalized": f"Summed score of {above} over {below}",
+    }
+    for kind, title in titles.items():
+        shown = table[["model"]].copy()
+        for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
+            method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
+            if table[name].notna().any():
+                shown[method] = mean_with_sd(table[name], table[deviations])
+        yield f"{title}: mean (sd) over prompts", shown
+
+
+def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
+    """The share of each segment, one table per method and one column per segment."""
+    texts = table.assign(text=mean_with_sd(table["share"], table["share_sd"]))
+    for method, rows in texts.groupby("method", sort=False):
+        shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
+        shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
+        shown.columns = shown.columns.map(segment_label)
+        title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
+        yield title, shown.reset_index()
+
+
+class SegmentEffects(Result):
+    """What each segment does to the answers of models."""
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Mean effects, one row per model, kind of donor and segment."""
+        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
+        alone = table[table["other_segment"] == ""].drop(columns="other_segment")
+        shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(
+            shapley=mean_with_sd(alone["shapley"], alone["shapley_sd"]),
+            leave_one_out=mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
+        )
+        title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
+        yield TableItem("segment_effect_table", title, table, narrow=[(title, shown)])
+
+    def noted(self) -> Mapping[str, object]:
+        """Errors."""
+        return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

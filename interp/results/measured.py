@@ -1,0 +1,248 @@
+"""Measured tables: of a run folder, which are read shard by shard, or in memory."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from interp.analysis.accuracy import whole_pairs
+from interp.errors import UserError, unknown
+from interp.measurements.spec import Spec
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import Decisive, PromptSet
+from interp.prompts.systems import dependence_factor
+from interp.runs.folder import RunFolder
+from interp.runs.shards import Filters
+
+_Tables = TypeVar("_Tables", bound="MeasuredTables")
+
+
+@dataclass(frozen=True)
+class About:
+    """What was measured, and on which prompts."""
+
+    measurement: str
+    """Its name, such as "attribute"."""
+    parameters: Mapping[str, Any]
+    """Its options, as far as they are on record; what is missing has its default."""
+    system: str
+    """The prompts' system."""
+    seed: int = 0
+    """What the prompts were generated with."""
+    ratio: tuple[str, str] | None = None
+    """The two segments that the system compares, the first over the second."""
+    decisive: Decisive | None = None
+    """Where the prompts say which segments decide the answer."""
+
+    @cached_property
+    def cluster(self) -> str | None:
+        """The factor whose prompts depend on each other, such as their entity, if there is one."""
+        return dependence_factor(self.system)
+
+
+class MeasuredTables(ABC):
+    """The tables of a measurement; "prompts" is the prompts table."""
+
+    _counted: Mapping[str, pd.Series] = MappingProxyType({})
+    """By table: ids of the prompts whose rows it has, if not all."""
+
+    @property
+    @abstractmethod
+    def about(self) -> About:
+        """What was measured."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The measured tables, without the prompts table."""
+
+    @abstractmethod
+    def models(self) -> list[str]:
+        """Names of the models, in the order of the tables."""
+
+    @abstractmethod
+    def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
+        """Where the rows of a table are: files that may be large, or the table itself."""
+
+    @abstractmethod
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        """The parts with all prompts."""
+
+    def parts(
+        self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """A table in parts that each fit into memory; pairs are whole in each.
+
+        Args:
+            name: of the table.
+            columns: those to read; all if not given.
+            filters: column, operator ("==", "!=" or "in") and value of the rows to read.
+
+        Raises:
+            UserError: there is no such table, or a file of it is damaged.
+        """
+        ids = self._counted.get(name)
+        for part in self._parts(name, columns, filters):
+            yield part if ids is None else part[part["prompt_id"].isin(ids)]
+
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        prompts: Iterable[str] | None = None,
+    ) -> pd.DataFrame:
+        """A whole table, or some of its columns, or its rows of some prompts.
+
+        Raises:
+            UserError: there is no such table, or a file of it is damaged.
+        """
+        filters = None if prompts is None else [("prompt_id", "in", list(prompts))]
+        parts = list(self.parts(name, columns, filters=filters))
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+    def whole_pairs(self: _Tables, answers: str) -> _Tables:
+        """The same, with prompts and answers of those pairs alone that every model answered.
+
+        Args:
+            answers: the table of the answers.
+        """
+        prompts = self.table("prompts", ["prompt_id", "pair_id"])
+        ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
+        found = copy(self)
+        found._counted = {"prompts": ids, answers: ids}
+        return found
+
+    def size(self, name: str) -> int:
+        """How many rows a table has."""
+        return sum(map(len, self.parts(name)))
+
+    def record(self) -> Mapping[str, object]:
+        """What the page shows of the run's records."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """A line on each model that is not measured completely."""
+        return ()
+
+
+class InFolder(MeasuredTables):
+    """The tables of a run folder, finished or not."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self.run = run
+
+    @cached_property
+    def about(self) -> About:
+        """What the run's record says."""
+        run = self.run.record.run
+        known = run.decisive
+        decisive = Decisive(known.factor, tuple(known.among)) if known else None
+        return About(run.measurement, run.parameters, run.system, run.seed, run.compared, decisive)
+
+    def names(self) -> list[str]:
+        """The tables that the shards hold."""
+        return self.run.tables()
+
+    def models(self) -> list[str]:
+        """The models of the record, begun or not."""
+        return list(self.run.record.models)
+
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        """Shard by shard."""
+        return self.run.parts(name, columns, filters=filters)
+
+    def rows(self, name: str) -> Sequence[Path]:
+        """The files of the shards."""
+        return self.run.rows(name)
+
+    def size(self, name: str) -> int:
+        """How many rows the shards hold, from one column of them."""
+        tables = {"prompts": {"prompt_id": ""}}
+        for record in self.run.models().values():
+            tables |= record.tables
+        return sum(map(len, self.parts(name, [next(iter(tables[name]))])))
+
+    def record(self) -> Mapping[str, object]:
+        """The run's record, with those of its models."""
+        models = {
+            name: record.model_dump(mode="json") for name, record in self.run.models().items()
+        }
+        return {**self.run.record.model_dump(mode="json"), "models": models}
+
+    def problems(self) -> tuple[str, ...]:
+        """Models that nobody has begun, and shards that are missing."""
+        run = self.run
+        return (
+            *(
+                f"{name} was not begun, or was measured on other prompts"
+                for name in run.not_begun()
+            ),
+            *(
+                f"{name} lacks {len(ids)} of {len(run.shards(name))} shards: {', '.join(ids)}"
+                for name, ids in run.missing().items()
+            ),
+        )
+
+
+_HOLDS: Mapping[str, Callable[[pd.Series, Any], pd.Series]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": pd.Series.isin,
+}
+
+
+class InMemory(MeasuredTables):
+    """Tables in memory."""
+
+    def __init__(
+        self, spec: Spec, prompts: Sequence[Prompt], tables: Mapping[str, pd.DataFrame]
+    ) -> None:
+        self._spec, self._prompts = spec, PromptSet.of(prompts)
+        self._tables = {"prompts": self._prompts.to_frame(), **tables}
+
+    @cached_property
+    def about(self) -> About:
+        """What the spec and the prompts say."""
+        origin = self._prompts
+        return About(
+            self._spec.name,
+            self._spec.as_json(),
+            origin.system,
+            origin.seed,
+            origin.ratio,
+            origin.decisive,
+        )
+
+    def names(self) -> list[str]:
+        """All tables but that of the prompts."""
+        return [name for name in self._tables if name != "prompts"]
+
+    def models(self) -> list[str]:
+        """The models of the first table."""
+        return list(map(str, self.rows(self.names()[0])["model"].unique()))
+
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        """The whole table as one part."""
+        rows = self.rows(name)
+        for column, holds, value in filters or ():
+            rows = rows[_HOLDS[holds](rows[column], value)]
+        yield rows if columns is None else rows[list(columns)]
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """The table itself."""
+        if name not in self._tables:
+            raise UserError(unknown("table", name, [*self.names(), "prompts"]))
+        return self._tables[name]

@@ -1,0 +1,351 @@
+"""Patches: what activations of another prompt do to answers, by role and by token."""
+
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from interp.analysis.groups import grouped
+from interp.analysis.node_sets import node_set_curves, node_set_table
+from interp.analysis.patching_attribution import agreement_table, premise_effects
+from interp.analysis.patching_effects import SHARED, effect_table, verification_table
+from interp.analysis.patching_guarantee import guarantee_tables
+from interp.choices import COUNTERPART
+from interp.console import counted
+from interp.errors import UserError, unknown
+from interp.report.page import FigureItem, TableItem, Titled
+from interp.results.attributions import Attributions
+from interp.results.result import Result, chosen, figure_of, note_errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
+recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the
+metric of the counterpart. p_holm: corrected over the cells of a model, source and group of pairs.
+Patches from a control, the same prompt about other entities with the same correct answer, have the
+effect of a prompt whose parts disagree; beyond control is what the counterpart does more."""
+
+
+_GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were run as
+well. In a pair that was not checked no effect at the site is larger than its own estimate plus
+margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of the
+unchecked pairs of this run, it holds for at least the share covered_low, in 95% of all draws.
+bound: the margin on top of the largest estimate. effect_limit: the bound that checked pairs give
+without any estimate; where it is the lower one, estimates are of no use."""
+
+_BOUNDS = """The same for the cells of one layer, head and role alone: a pair holds each of these
+bounds with a probability of {level:g}, and all of them at once less often."""
+
+_SETS = """Cells are ranked by the size of their effect, or at random, and the first ones are
+patched from the counterpart at once; what is not in the set is computed from them. NS is the share
+of the way from the base prompt's metric to its counterpart's. cpr: area under NS over the share of
+the cells, high is good; cmd: area of |1 - NS|, low is good. Means over pairs, 95% intervals by a
+bootstrap over clusters. left_out: pairs whose prompts differ by less than 0.1 logits."""
+
+_CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
+bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
+counterpart."""
+
+
+_ONE = ("model", "direction", "method", "source", "site", "head")
+"""What a heat map shows one of: columns of patches."""
+
+_TERMINAL = 79
+_NUMBER = 8
+"""Characters of a line, and of a column of numbers such as "-10.123"."""
+
+
+class Patches(Result):
+    """What patches did to the answers of models."""
+
+    @property
+    def patches(self) -> pd.DataFrame:
+        """The patches table: one row per pair, method and cell."""
+        return self.table("patches")
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    @property
+    def node_sets(self) -> pd.DataFrame | None:
+        """The node_sets table: one row per pair, ranking and set; None if not asked for."""
+        return self.table("node_sets") if "node_sets" in self.measured.names() else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per pair, method and cell."""
+        return self.patches
+
+    def summary(self) -> pd.DataFrame:
+        """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
+
+        One row per model, direction, method, source, site, layer, head, role and group of pairs:
+        `recognized` is "yes" for those that the model answers correctly on both sides, "no" for the
+        others, and "all". effect is in logits of the answers that the data contrasts, such as Yes
+        minus No. recovered is the mean effect over the mean difference between both prompts, of
+        recognized pairs: 1 where the patch gives the answer of the prompt that it comes from.
+        """
+        return self._effects
+
+    def plot(
+        self, value: Literal["effect", "recovered"] = "effect", **which: str | int
+    ) -> "Figure":
+        """What patches do by layer and role, as a heat map.
+
+        Args:
+            value: effect, of all pairs, or recovered, of those that the model recognizes.
+            which: of the summary's columns model, method, source, site and head, where it has more
+                than one value; the first if not given.
+
+        Raises:
+            UserError: there is no such value.
+        """
+        rows = _first(self._effects, which)
+        recognized = SHARED if value == "recovered" else "all"
+        options = {"value": value, "recognized": recognized, "head": _head(rows)}
+        return figure_of(_draw("layers_by_roles", rows, **options))
+
+    def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
+        """The effects of patching each token of one pair, by layer.
+
+        Args:
+            pair: a `pair_id`; the first if not given.
+            which: as in `plot`.
+
+        Raises:
+            UserError: the pair was not patched token by token, or there is no such value.
+        """
+        rows = pd.concat(self.asked(), ignore_index=True)
+        rows = rows[rows["position"].notna()]
+        if rows.empty:
+            raise UserError('nothing was patched token by token; give granularity="position"')
+        rows = _first(rows if pair is None else chosen(rows, "pair_id", pair), which)
+        rows = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+        return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
+
+    def asked(self) -> Iterator[pd.DataFrame]:
+        """The patches of every cell, by the method that was asked for, in parts.
+
+        The cells that were verified after an estimate are the largest ones and not representative.
+        """
+        # A study, or Python, may have measured with the defaults, which are not recorded.
+        method = str(self._parameters.get("estimate") or "exact")
+        return self.measured.parts("patches", filters=[("method", "==", method)])
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Heat maps, effects by role, what exact effects say of estimates, sets of cells."""
+        yield from self._heat_maps()
+        cluster = self.cluster
+        note = _EFFECTS.format(clusters=f" of one {cluster}" if cluster else "")
+        narrow = list(_by_layer(self._effects))
+        yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
+        yield from self._estimates()
+        yield from self._sets()
+
+    def noted(self) -> Mapping[str, object]:
+        """Pairs, recognized ones and errors."""
+        summary: dict[str, object] = {}
+        for model, rows in self.pairs.groupby("model", sort=False):
+            errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
+            recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
+            summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
+        return summary
+
+    def headline(self) -> str:
+        """How much was measured."""
+        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
+        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    @property
+    def _parameters(self) -> Mapping[str, object]:
+        return self.measured.about.parameters
+
+    @cached_property
+    def _effects(self) -> pd.DataFrame:
+        return effect_table(self.asked(), self._clustered(), cluster="cluster")
+
+    def _clustered(self) -> pd.DataFrame:
+        """The pairs with the column cluster: the system's factor, or each pair for itself."""
+        pairs, factor = self.pairs, self.cluster
+        if factor is None:
+            return pairs.assign(cluster=pairs["pair_id"])
+        of_pair = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
+        return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
+
+    def _heat_maps(self) -> Iterator[FigureItem]:
+        """For each model, site and head: layers by roles, and layers by the tokens of one pair."""
+        for rows in _each_figure(self._effects):
+            yield _figure("layers_by_roles", rows)
+        seen = set()
+        for part in self.asked():
+            alone = part["position"].notna() & (part["source"] == COUNTERPART)
+            for rows in _each_figure(part[alone]):
+                first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+                item = _figure("layers_by_tokens", first)
+                if item.name not in seen:
+                    seen.add(item.name)
+                    yield item
+
+    def _estimates(self) -> Iterator[TableItem]:
+        """What exact effects say of the estimates of a run; nothing where none were estimated."""
+        level = self._parameters.get("guarantee")
+        if self._parameters.get("verify") or level is not None:
+            table = verification_table(self.measured.parts("patches"))
+            title = "Estimates against exact effects, in logits"
+            yield _table("verification_table", title, table)
+        if isinstance(level, float):
+            parts = self.measured.parts("patches")
+            sites, strata = guarantee_tables(parts, self.pairs, level=level)
+            title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such"
+            yield _table(
+                "guarantee_table", f"{title} pairs", sites, _GUARANTEED.format(level=level)
+            )
+            title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
+            yield TableItem("bound_table", title, strata, note, narrow=())
+
+    def _sets(self) -> Iterator[TableItem | FigureItem]:
+        """What sets of cells carry: a table and a figure per model; nothing if not asked for."""
+        if not self._parameters.get("sets"):
+            return
+        sets, pairs = self.table("node_sets"), self._clustered()
+        table = node_set_table(sets, pairs, cluster="cluster")
+        title = "Sets of cells patched at once"
+        yield _table("node_set_table", title, table, _SETS)
+        curves = node_set_curves(sets, pairs, cluster="cluster")
+        for cell, rows in grouped(curves, ["model"]):
+            model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
+            draw = partial(_draw, "node_sets", shared if len(shared) else rows)
+            yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
+
+    def _repr_html_(self) -> str | None:
+        if not self.measured.size("patches"):
+            return None
+        from interp.report.html import notebook_html
+
+        return notebook_html(list(_by_layer(self._effects)))
+
+
+def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
+    """Effects of patching the premises next to their attribution scores, prompt by prompt.
+
+    Raises:
+        UserError: the attributions compare no two segments.
+    """
+    if attributed.ratio is None:
+        raise UserError(
+            f"the prompts of {attributed.measured.about.system} name no two segments to compare, "
+            "so that their attributions have no score ratios; give a run of a system that does, "
+            "such as rulebreakers"
+        )
+    effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
+    yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
+    title = "Does the premise with the higher score carry the larger effect?"
+    yield TableItem("agreement_table", title, agreement_table(effects))
+    for group, rows in grouped(effects, ["model", "site"]):
+        name = _file_name("scores_and_effects", *map(str, group.values()))
+        yield FigureItem(name, title, partial(_draw, "scores_and_effects", rows))
+
+
+def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
+    """A table that the terminal shows without what the command line says, and without no notes."""
+    asked = ("direction", "source", "sites", "level")
+    said = [column for column in asked if column in table and table[column].nunique() == 1]
+    if "note" in table and (table["note"] == "").all():
+        said.append("note")
+    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
+
+
+def _each_figure(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each figure."""
+    for _, rows in grouped(table, ["model", "method", "source", "site", "head"]):
+        yield rows
+
+
+def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
+    """A figure of patches by its name; matplotlib is imported only to draw."""
+    from interp.report.figures import patches
+
+    drawn: Axes = getattr(patches, kind)(rows, **options)
+    return drawn
+
+
+def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
+    """A heat map of the rows of one model, method, source, site and head."""
+    head = _head(rows)
+    parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
+    parts += [] if head is None else [f"head{head}"]
+    title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
+    return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
+
+
+def _file_name(*parts: str) -> str:
+    """The stem of a figure's files."""
+    return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
+
+
+def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
+    """The rows of the values that are named, and of the first value of all other columns.
+
+    Raises:
+        UserError: an unknown column, or a value that no row has.
+    """
+    for name in which:
+        if name not in _ONE:
+            raise UserError(unknown("choice", name, _ONE))
+    for name in _ONE:
+        default = COUNTERPART if name == "source" else table[name].iloc[0]
+        value = which.get(name, default)
+        table = table if pd.isna(value) else chosen(table, name, value)
+    return table
+
+
+def _head(rows: pd.DataFrame) -> int | None:
+    """The head of the rows of one figure; None where the site has none."""
+    head = rows["head"].iloc[0]
+    return None if pd.isna(head) else int(head)
+
+
+def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
+    """Titled tables that fit a terminal, one or more per model and site.
+
+    Effects of all pairs, and recovered shares of recognized ones where they are defined; roles
+    down, layers across, as many of them as fit side by side.
+    """
+    for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
+        where = ", ".join(map(str, cell.values()))
+        every = rows[rows["recognized"] == "all"]
+        yield from _titled(f"Effect in logits, mean over pairs: {where}", every, "effect")
+        recognized = rows[rows["recognized"] == SHARED]
+        if recognized["recovered"].notna().any():
+            title = f"Recovered share, recognized pairs: {where}"
+            yield from _titled(title, recognized, "recovered")
+
+
+def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
+    """A title and a table of one column of the effect table for each width of a terminal."""
+    index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
+    shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
+    table = shown.pivot(index=index, columns="layer", values="text").fillna("")
+    table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
+    names = table.index.to_frame(index=False)
+    beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _NUMBER)
+    for first in range(0, table.shape[1], beside):
+        layers = table.iloc[:, first : first + beside].reset_index(drop=True)
+        yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
+
+
+def _number_text(number: float) -> str:
+    # + 0.0 turns -0.0 into 0.0.
+    return "-" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"
+
+
+def _width(column: tuple[Hashable, pd.Series]) -> int:
+    """Characters that a column takes on the terminal, with the space after it."""
+    name, values = column
+    return max(map(len, [str(name), *values.astype(str)])) + 1

@@ -1,0 +1,281 @@
+"""A result: what a measurement gave, and what is shown of it, said once.
+
+1. `items` makes small tables and figures from the measured tables.
+2. The terminal prints the tables (`report.console.print_items`), a run's folder gets CSV and PNG
+   files (`write_files`), `report` puts everything on a page, and a notebook displays the result.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pandas as pd
+
+from interp.analysis.accuracy import notes_without_answer, without_answer
+from interp.console import counted, echo
+from interp.errors import UserError, unknown
+from interp.files import inside, make_folder, write_whole
+from interp.measurements.spec import Spec
+from interp.plugins import named
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.results.measured import InFolder, MeasuredTables
+from interp.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+ERRORS_SHOWN = 3
+"""Different errors of a model that are shown, the most frequent ones; some name their prompt."""
+
+_R = TypeVar("_R", bound="Result")
+
+
+class Result:
+    """What a measurement gave: tables of all its models and prompts.
+
+    A subclass, which a spec names as `result`, says in `items` what is shown of them.
+    """
+
+    def __init__(self, measured: MeasuredTables) -> None:
+        """Take the tables from a run folder or from memory."""
+        self.measured = measured
+
+    @classmethod
+    def of(cls: type[_R], run: RunFolder) -> _R:
+        """The result in a run folder, finished or not, whose tables are read when asked for."""
+        return cls(InFolder(run))
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """The small tables and the figures that are made of the measured tables, in order."""
+        yield from ()
+
+    def noted(self) -> Mapping[str, object]:
+        """By model: what the items do not show, for the record; prints a line on each problem."""
+        return {}
+
+    def files(self) -> Mapping[str, Callable[[Path], object]]:
+        """Further files of a run folder by name: what writes each, from the run's shards alone."""
+        return {}
+
+    @property
+    def prompts(self) -> pd.DataFrame:
+        """The prompts table: one row per prompt, with pair_id, side and one column per factor."""
+        return self.table("prompts")
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The measured tables, by name."""
+        return {name: self.table(name) for name in self.measured.names()}
+
+    @property
+    def cluster(self) -> str | None:
+        """The factor whose prompts depend on each other, such as their entity, if there is one."""
+        return self.measured.about.cluster
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """A measured table, or the prompts table as "prompts".
+
+        Args:
+            name: of the table.
+            columns: those to take; all if not given.
+
+        Raises:
+            UserError: there is no such table.
+        """
+        names = self.measured.names()
+        if names and name not in (*names, "prompts"):
+            raise UserError(unknown("table", name, [*names, "prompts"]))
+        return self.measured.table(name, columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The first of the measured tables."""
+        return self.table(self.measured.names()[0])
+
+    def summary(self) -> pd.DataFrame:
+        """What the command line prints first.
+
+        Raises:
+            UserError: it prints no table.
+        """
+        if not self._titled:
+            raise UserError(f"{self.measured.about.measurement} makes no summary; see tables")
+        return self._titled[0][1]
+
+    def derived(self) -> Mapping[str, pd.DataFrame]:
+        """The small tables that the command line writes as CSV, by name."""
+        return {item.name: item.frame for item in self.shown if isinstance(item, TableItem)}
+
+    def plot(self) -> "Figure":
+        """The first figure that the command line draws.
+
+        Raises:
+            UserError: it draws none.
+        """
+        for item in self.shown:
+            if isinstance(item, FigureItem):
+                return figure_of(item.draw())
+        raise UserError(
+            f"{self.measured.about.measurement} has no figure; see summary() and derived()"
+        )
+
+    def report(self) -> Report:
+        """The page on the result, finished or not.
+
+        Raises:
+            UserError: nothing was measured yet, or nothing is shown of such a measurement.
+        """
+        about = self.measured.about
+        sections = tuple(self.sections())
+        if not sections[0].items:
+            raise UserError(
+                f"{about.measurement} shows neither a table nor a figure; its tables are the "
+                "Parquet files of the run"
+            )
+        return Report(
+            title=f"{about.measurement} {about.system}",
+            text=self.headline(),
+            sections=sections,
+            record=self.measured.record(),
+            problems=self.measured.problems(),
+        )
+
+    def headline(self) -> str:
+        """What the page begins with: how much was measured, and what came out."""
+        prompts = len(self.table("prompts", ["prompt_id"]))
+        return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
+
+    def sections(self) -> Iterator[Section]:
+        """The sections of the page."""
+        yield Section("Results", items=self.shown)
+
+    @cached_property
+    def shown(self) -> tuple[TableItem | FigureItem, ...]:
+        """The items, made once."""
+        return tuple(self.items())
+
+    @property
+    def _titled(self) -> Sequence[tuple[str, pd.DataFrame]]:
+        tables = (item for item in self.shown if isinstance(item, TableItem))
+        return [titled for item in tables for titled in item.shown]
+
+    def __repr__(self) -> str:
+        names = ("prompts", *self.measured.names())
+        sizes = (f"{name}: {self.measured.size(name):,} rows" for name in names)
+        return f"{type(self).__name__}({', '.join(sizes)})"
+
+    def _repr_html_(self) -> str | None:
+        # Without prompts there is nothing to sum up, and the notebook shows the plain text.
+        if not self.measured.size(self.measured.names()[0]) or not self._titled:
+            return None
+        from interp.report.html import notebook_html
+
+        return notebook_html(self._titled)
+
+
+def result_class(spec: type[Spec]) -> type[Result]:
+    """The class of a spec's results, which is imported when it is asked for."""
+    found: type[Result] = named(spec.result)
+    return found
+
+
+def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
+    """Write small tables as CSV into a run's folder, and figures as PNG into its figures/."""
+    for item in items:
+        if isinstance(item, TableItem):
+            write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
+        else:
+            file = make_folder(folder, "figures") / f"{item.name}.png"
+            write_whole(file, partial(figure_of(item.draw()).savefig, format="png"))
+
+
+def write_files(run: RunFolder, result: Result) -> None:
+    """Write what a result makes into its run folder; further files only where shards are new."""
+    write_items(run.folder, result.shown)
+    changed = run.mergeable() != run.record.merged
+    for name, write in result.files().items():
+        if changed or run.file_problem(name):
+            write_whole(inside(run.folder, name), write)
+
+
+def model_parameters(run: RunFolder) -> TableItem:
+    """What was loaded, one row per model: its size, precision and revision."""
+    rows = [
+        {
+            "model": name,
+            "parameters": record.parameters,
+            "architecture": record.architecture,
+            "vocabulary": record.vocabulary,
+            "dtype": record.dtype,
+            "quantization": record.quantization or "",
+            "chat_template": bool(record.chat.get("templated")),
+            "commit": record.source.get("commit", ""),
+        }
+        for name, record in run.models().items()
+    ]
+    return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
+
+
+def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:
+    """The rows that have a value in a column.
+
+    Raises:
+        UserError: none has.
+    """
+    rows = table[table[name] == value]
+    if rows.empty:
+        known = [str(each) for each in table[name].dropna().unique()]
+        raise UserError(unknown(name, str(value), known))
+    return rows
+
+
+def figure_of(axes: "Axes") -> "Figure":
+    """The whole figure that axes are part of."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
+    """Shares that the tables do not show, by model, and a line on each that is not zero.
+
+    Args:
+        answers: columns model, answer and error.
+        failed: model, prompt_id and error of the rows of any table that have an error.
+    """
+    summary: dict[str, dict[str, object]] = {}
+    for model, share in without_answer(answers).items():
+        errors = failed[failed["model"] == model]
+        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompt")
+        summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
+    for note in notes_without_answer(answers):
+        echo(note)
+    return summary
+
+
+def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
+    """The most frequent errors by model; prints a line on each."""
+    failed = rows[rows["error"] != ""].drop_duplicates(["model", "prompt_id"])
+    return {
+        str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
+        for model, rows in failed.groupby("model", sort=False)
+    }
+
+
+def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
+    """A line on each of the most frequent errors; returns how often each occurred.
+
+    Args:
+        model: name of the model.
+        errors: one per prompt, or pair, that has an error.
+        unit: "prompt" or "pair".
+    """
+    counts = errors.value_counts()
+    for error, count in counts.head(ERRORS_SHOWN).items():
+        echo(f"{model}: {counted(count, unit)} stopped with an error: {error}")
+    if len(counts) > ERRORS_SHOWN:
+        others = counted(counts[ERRORS_SHOWN:].sum(), unit)
+        echo(f"{model}: {others} stopped with other errors, which the tables name")
+    return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}

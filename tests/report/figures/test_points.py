@@ -1,0 +1,85 @@
+"""."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import PathCollection
+
+from interp.report.figures.points import (
+    cluster_points,
+    interval_points,
+    labelled_points,
+    point_cloud,
+)
+from tests.report.figures.drawn import BARS, INTERVAL, words
+
+
+def test_points_of_one_place_are_told_apart_and_none_moves_far():
+    table = pd.DataFrame({"x": np.full(30, 0.5), "y": np.ones(30), "n": range(1, 31)})
+    (cloud,) = point_cloud(table, x="x", y="y", size="n").collections
+    up = np.asarray(cloud.get_offsets())[:, 1]
+    assert len(set(up)) == 30
+    assert np.abs(up - 1).max() <= 0.02
+    assert (np.diff(cloud.get_sizes()) > 0).all()
+
+
+@pytest.mark.parametrize(("rows", "dense"), [(50, False), (600, True)])
+def test_many_points_become_a_density(rows, dense):
+    values = np.random.default_rng(0).normal(size=(rows, 2))
+    table = pd.DataFrame(values, columns=["familiarity", "ratio"])
+    table.loc[0, "ratio"] = np.nan
+    ax = point_cloud(table, x="familiarity", y="ratio")
+    assert ax.get_xlabel() == f"familiarity (n = {rows - 1}; undefined: 1)"
+    assert (len(ax.get_figure().axes) == 2) == dense
+
+
+def test_points_carry_names_that_do_not_overlap():
+    names = ["one", "two", "three", "undefined one"]
+    table = pd.DataFrame({"model": names, "x": [0.5, 0.5, 0.9, np.nan], "y": [0.50, 0.51, 0.9, 1]})
+    ax = labelled_points(table, x="x", y="y", label="model")
+    figure = ax.get_figure(root=True)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == names[:3]
+    assert not boxes[0].overlaps(boxes[1])
+    assert ax.get_xlabel() == "x (n = 3)\nundefined: undefined one"
+
+
+def test_named_points_may_have_intervals_both_ways():
+    ax = labelled_points(
+        BARS, x="accuracy", y="accuracy", label="model", x_interval=INTERVAL, y_interval=INTERVAL
+    )
+    across, up = ax.containers[0].lines[2]
+    np.testing.assert_allclose(across.get_segments()[0], [[0.1, 0.2], [0.3, 0.2]])
+    np.testing.assert_allclose(up.get_segments()[2], [[0.8, 0.7], [0.8, 0.9]])
+
+
+def test_compared_groups_show_n_and_what_is_undefined():
+    ax = interval_points(BARS, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL)
+    shown = words(ax)
+    assert "ds\nn = 0, 1,200" in shown
+    assert "a$1$: undefined" in shown
+
+
+def clustered(**changed):
+    dots = BARS.rename(columns={"n": "size"})
+    columns = {"x": "accuracy", "y": "rule", "hue": "model", "size": "size", "n": "n"}
+    means = BARS.assign(**changed)
+    return cluster_points(dots, means, **columns, interval=INTERVAL, p="p")
+
+
+def test_a_dot_for_each_cluster_with_their_mean_and_what_was_tested():
+    told = words(clustered(p=[0.2, 0.2, np.nan, np.nan]))
+    assert "mt\nn = 24\n" in told
+    assert "ds\nn = 0, 1,200" in told
+    assert "p = 0.200" in told
+    assert "not tested" in told
+    assert "p < 0.0001" in words(clustered())
+    assert "a$1$: undefined" in told
+
+
+def test_the_area_of_a_dot_is_its_number_of_trials():
+    ax = clustered()
+    clouds = [part for part in ax.collections if isinstance(part, PathCollection)]
+    small, large = clouds[0].get_sizes()[0], clouds[1].get_sizes()[-1]
+    assert large > 5 * small

@@ -1,0 +1,70 @@
+"""."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.points import point_cloud
+from interp.report.figures.style import look, panel_a_model, with_caption
+from interp.report.formatting import UNDEFINED
+from tests.report.figures.drawn import BARS, INTERVAL, words
+
+
+def test_a_caption_is_written_whole_and_hides_nothing():
+    ax = grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL)
+    figure = ax.get_figure(root=True)
+    before = figure.get_figheight()
+    text = "Bars: share of pairs. Whiskers: 95% intervals. " * 12
+    with_caption(figure, title="Accuracy", text=text)
+    assert figure.get_figheight() > before
+    told = words(ax)
+    assert " ".join(text.split()) in " ".join(told.split())
+    figure.draw_without_rendering()
+    caption = figure._supxlabel.get_window_extent()
+    assert not caption.overlaps(ax.get_tightbbox())
+    assert caption.x1 <= figure.bbox.x1
+
+
+def test_looks_differ_by_more_than_colour():
+    looks = [look(index) for index in range(40)]
+    assert len(set(looks)) == 40
+    assert len({(a.colour, a.hatch) for a in looks}) == 40
+    assert len({(a.colour, a.marker) for a in looks}) == 40
+
+
+def test_figures_are_white_in_a_dark_style():
+    with plt.style.context("dark_background"):
+        ax = grouped_bars(BARS, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL)
+    assert ax.get_figure().get_facecolor() == ax.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
+
+
+def test_panels_carry_whole_names():
+    table = pd.DataFrame({"model": ["organism/a", "organism/a"], "x": [1.0, 2.0], "y": [1.0, 2.0]})
+    ax = panel_a_model(table, lambda rows, ax: point_cloud(rows, x="x", y="y", ax=ax))
+    assert ax.get_title() == "organism/a"
+
+
+def test_panels_without_rows_say_so():
+    ax = panel_a_model(pd.DataFrame({"model": []}), lambda rows, ax: ax)
+    assert [text.get_text() for text in ax.figure.texts] == [UNDEFINED]
+
+
+@pytest.mark.parametrize("models", [1, 4])
+def test_the_legend_meets_neither_title_nor_caption(models):
+    table = pd.DataFrame({"model": [f"model {n}" for n in range(models)], "x": 0.0, "y": 0.0})
+
+    def draw(rows, ax):
+        for number in range(8):
+            ax.plot(rows["x"], rows["y"], label=f"entry {number}")
+        ax.legend()
+        return ax
+
+    figure = panel_a_model(table, draw).figure
+    with_caption(figure, title="A title of many words. " * 6, text="What is drawn. " * 20)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    boxes = [part.get_window_extent() for part in (legend, *figure.texts)]
+    assert len(boxes) == 3
+    assert not any(boxes[0].overlaps(other) for other in boxes[1:])
+    assert all(not legend.get_window_extent().overlaps(ax.bbox) for ax in figure.axes)
