@@ -6,8 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from interp.report.page import Report, Section
-from interp.report.prompts_table import prompts_item
+from interp.report.page import Report, Section, prompts_item
 from interp.studies.folder import StudyFolder
 
 

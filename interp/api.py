@@ -25,14 +25,12 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.report.page import write_report
-from interp.runs.execute import load
-from interp.runs.folder import RunFolder
 from interp.results.answers import Completions, Scores
 from interp.results.attributions import Attributions, SegmentEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
+from interp.runs.execute import load
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study, find_study

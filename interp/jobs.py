@@ -11,8 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -34,10 +32,7 @@ from interp.prompts.source import PromptSource
 from interp.results.result import Result, result_class, write_files
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, Stage, execute
-from interp.runs.folder import RunFolder, status_table
-from interp.runs.execute import execute
-from interp.runs.executors import Worker, WorkerCommand, local
-from interp.runs.plan import Plan, Stage
+from interp.runs.folder import status_table
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
 from interp.studies.plan import Study, StudyPlan, find_study

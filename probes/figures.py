@@ -5,9 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.report.figures.lines import lines
-from interp.report.style import QUIET, house_style, legend_beside, new_axes
-from interp.statistics.clusters import FEWEST
 from interp.report.figures.style import QUIET, house_style, legend_beside, new_axes
+from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
 """Least number of prompts behind a drawn accuracy; they must be about `FEWEST` entities."""

@@ -7,11 +7,8 @@ from interp.measurements.specs import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
-from interp.report.run_report import model_parameters
-from interp.runs.execute import Stage
-from interp.report.page import Report, Section, prompts_item
 from interp.results.result import model_parameters
-from interp.runs.plan import Stage
+from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.logical_forms import tables

@@ -15,12 +15,9 @@ from interp.console import counted
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Generate
 from interp.prompts.source import PromptSource
-from interp.report.decisive_figure import decisive_segments
+from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.runs.execute import Stage
-from interp.report.figures.bars import decisive_segments
-from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
-from interp.runs.plan import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.findings import named_in_brief, named_in_full

@@ -8,12 +8,8 @@ from interp.measurements.specs import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
-from interp.report.run_report import model_parameters
-from interp.runs.execute import Stage
-from interp.prompts.systems import load_prompts
-from interp.report.page import Report, Section, prompts_item
 from interp.results.result import model_parameters
-from interp.runs.plan import Stage
+from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import Study
 from interp_experiments.rulebreakers.answer_sections import (

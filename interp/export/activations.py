@@ -27,9 +27,7 @@ from jaxtyping import Float32
 from numpy import ndarray
 
 from interp.errors import UserError
-from interp.report.results import Measured, Results
-from interp.report.summary import summarize
-from interp.export.tensors import Part, fill_tensors
+from interp.export.activations import Part, fill_tensors
 from interp.report.page import FigureItem, TableItem
 from interp.results.measured import InFolder
 from interp.results.result import Result, summarize

@@ -16,9 +16,9 @@ from interp.faithfulness.metrics import METRICS
 from interp.faithfulness.results import ModelResults, read_results
 from interp.faithfulness.trials import CONTROL
 from interp.faithfulness.verdicts import ADVISING, across_models, labels, with_interval
+from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 from interp.report.formatting import number_text
 from interp.report.page import FigureItem, Item, Report, Section, TableItem
-from interp.report.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
 from interp.studies.folder import StudyFolder
 
 PANELS_A_ROW = 4

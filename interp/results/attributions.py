@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.attribution_table import attribution_table
-from interp.analysis.decisive import COLUMNS as RANKED_COLUMNS
-from interp.analysis.decisive import decisive_table, finds
-from interp.analysis.groups import grouped
-from interp.analysis.segment_effects import COLUMNS as EFFECT_COLUMNS
-from interp.analysis.segment_effects import segment_effect_table
+from interp.analysis.ratios import attribution_table
+from interp.analysis.segments import COLUMNS as EFFECT_COLUMNS
+from interp.analysis.segments import COLUMNS as RANKED_COLUMNS
 from interp.analysis.segments import (
     RATIO_COLUMNS,
     TABLE_COLUMNS,
+    decisive_table,
+    finds,
+    segment_effect_table,
     segment_ratios,
     segment_table,
     token_shares,
@@ -27,6 +27,7 @@ from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
 from interp.results.result import Result, chosen, errors_by_model, figure_of, summarize
+from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

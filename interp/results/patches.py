@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from interp.analysis.groups import grouped
 from interp.analysis.node_sets import node_set_curves, node_set_table
-from interp.analysis.patching_attribution import agreement_table, premise_effects
-from interp.analysis.patching_effects import SHARED, effect_table, verification_table
+from interp.analysis.patching_effects import (
+    SHARED,
+    agreement_table,
+    effect_table,
+    premise_effects,
+    verification_table,
+)
 from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
 from interp.console import counted
@@ -19,6 +23,7 @@ from interp.errors import UserError, unknown
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
 from interp.results.result import Result, chosen, figure_of, note_errors
+from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

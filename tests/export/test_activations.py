@@ -17,14 +17,12 @@ from safetensors.numpy import load_file
 import interp
 from interp.errors import UserError
 from interp.export import activations
-from interp.export.activations import fill_tensors, of_activations
+from interp.export.activations import ActivationVectors, fill_tensors
 from interp.jobs import finish
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Activations
-from interp.runs.folder import RunFolder, problems
-from interp.export.activations import ActivationVectors
 from interp.results.measured import InMemory
-from interp.runs.folder import RunFolder
+from interp.runs.folder import RunFolder, problems
 from interp.runs.run import Run
 from interp.tables import note
 from tests.support.prompts import some_prompts

@@ -10,7 +10,6 @@ from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
-from interp_probes.facts import load_facts
 from interp_probes.familiarity import flag_shared
 from interp_probes.results import FactFamiliarity
 from interp_probes.specs import Familiarity

@@ -126,7 +126,7 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
     """The area under the ROC curve over segments, a panel per model; the line is chance.
 
     Args:
-        table: `interp.analysis.decisive.decisive_table`.
+        table: `interp.analysis.segments.decisive_table`.
         hue: the column of the bars of a method.
     """
     named = table.assign(

@@ -3,13 +3,10 @@
 import pandas as pd
 import pytest
 
-from interp.report.page import Report, write_report
-from interp_experiments.logical_forms.effect_sections import adjusted_section, mixed_model
-from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
 from interp.report.page import Report
 from interp.report.write import write_report
-from interp_experiments.logical_forms.sections.valid_forms import adjusted_section
-from tests.experiments.logical_forms.made_up import with_vocabulary
+from interp_experiments.logical_forms.effect_sections import adjusted_section, mixed_model
+from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
 
 
 def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
