@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.console import counted
 from interp.report.page import FigureItem, Section, TableItem
-from interp.report.run_report import heat_maps
+from interp.results.attributions import Attributions
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers.answer_sections import marks
 from interp_experiments.rulebreakers.attribution_tables import (
@@ -233,8 +233,7 @@ def example_section(results: Results) -> Section:
         tuple(
             item
             for model in results.models
-            for item in heat_maps(
-                results.example_run,
+            for item in Attributions.of(results.example_run).heat_maps(
                 example_pair(results.examples, answers[answers["model"] == model]),
                 answers[answers["model"] == model],
                 pairs=1,

@@ -4,7 +4,6 @@
 2. A second one writes each shard's vectors into their place, one shard in memory at a time.
 3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
 
-
 A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that
 names each tensor's type, shape and place; then the tensors one after the other
 (https://huggingface.co/docs/safetensors).
@@ -27,7 +26,6 @@ from jaxtyping import Float32
 from numpy import ndarray
 
 from interp.errors import UserError
-from interp.export.activations import Part, fill_tensors
 from interp.report.page import FigureItem, TableItem
 from interp.results.measured import InFolder
 from interp.results.result import Result, summarize

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.analysis.ratios import attribution_table
-from interp.analysis.segments import COLUMNS as EFFECT_COLUMNS
-from interp.analysis.segments import COLUMNS as RANKED_COLUMNS
 from interp.analysis.segments import (
+    DECISIVE_COLUMNS,
+    EFFECT_COLUMNS,
     RATIO_COLUMNS,
     TABLE_COLUMNS,
     decisive_table,
@@ -98,7 +98,7 @@ class Attributions(Answered):
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
-        prompts, parts = self.prompts, self.measured.parts("segment_scores", RANKED_COLUMNS)
+        prompts, parts = self.prompts, self.measured.parts("segment_scores", DECISIVE_COLUMNS)
         return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
 
     def token_shares(self) -> pd.DataFrame:
