@@ -69,7 +69,7 @@ def of_residuals(run: Measured) -> Results:
     """The accuracy of linear probes of the prompt's side, by model, position and layer."""
     prompts = run.table("prompts")
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    table = linear_probes(run.files("residuals"), prompts, answers, seed=run.seed)
+    table = linear_probes(run.rows("residuals"), prompts, answers, seed=run.seed)
     for note in table.loc[(table["prompts"] == "all") & table["accuracy"].isna(), "note"].unique():
         echo(f"linear probes: {note}")
     title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
