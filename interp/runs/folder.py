@@ -218,18 +218,21 @@ class RunFolder:
             )
         return read_columns(content, columns)
 
-    def files(self, table: str, models: Iterable[str] | None = None) -> list[Path]:
-        """The files of a table, one per shard that is done, each as it was written.
-
-        Args:
-            table: its name.
-            models: whose rows they hold; all if not given.
+    def files(self, table: str, models: Iterable[str]) -> list[Path]:
+        """The files of a table of some models, one per shard that is done, each as it was written.
 
         Raises:
             UserError: one is missing, has changed, or is a link, a pipe or a device.
         """
-        chosen = self.models() if models is None else models
-        return [unchanged_file(shard, table) for model in chosen for shard in self.done(model)]
+        return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
+
+    def rows(self, name: str) -> list[Path]:
+        """The files that hold the rows of a table, of all models.
+
+        Raises:
+            UserError: one of them is damaged.
+        """
+        return self.files(name, self.models())
 
     @property
     def seed(self) -> int:
