@@ -186,8 +186,8 @@ def affirmation(results: Results) -> pd.DataFrame:
 def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are distinguished from invalid ones, by model and modality.
 
-    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d' and
-    bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
+    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
+    and bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
     """
     rows = results.scores["questions"]
     rows = rows[rows["model"].isin(results.competent)]

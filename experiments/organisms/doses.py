@@ -27,7 +27,7 @@ from typing import Any
 import pandas as pd
 
 from interp.measurements.core import bind, collect
-from interp.measurements.effects import Effects
+from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import DONORS, Donor, DonorKind, Prompt

@@ -261,7 +261,8 @@ def prompt_models(results: Results) -> pd.DataFrame:
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
     pairs, or, if the entity pair alone decides nearly every outcome, a quasi-binomial regression
-    over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts with a rule,
+    over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which).
+    Prompts with a rule,
     verb or phrasing whose answers are all the same say nothing about the predictors and are left
     out; `left_out` counts them. Estimates are log-odds per standard deviation of the predictor;
     predictors that belong to entity pairs have degrees of freedom (`df`) over them. With fewer than

@@ -74,7 +74,8 @@ def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     """The k entity pairs that the models answer best, and the k that they answer worst.
 
     They are ordered by an estimate shrunken towards the overall mean
-    (`interp.statistics.proportions`), since otherwise those with the fewest prompts are at both ends.
+    (`interp.statistics.proportions`), since otherwise those with the fewest prompts
+    are at both ends.
     Columns are end ("most" or "least"), rank (from 1), `key`, estimate with low and high, share
     (of pairs answered correctly, mean over models), trials: pairs of prompts times models,
     effective_trials, models. Ties are ordered by name. No entity pair is at both ends: with fewer
