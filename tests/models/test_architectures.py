@@ -78,7 +78,7 @@ def scores_of(table, prompt, method):
 @pytest.mark.parametrize("kind", KINDS)
 def test_probabilities(kind, prompts):
     model = unmapped_model(kind)
-    answers = interp.score(model, prompts).answers
+    answers = interp.evaluate(model, prompts).answers
     assert (answers["error"] == "").all()
     with torch.no_grad():
         expected = torch.stack(

@@ -195,8 +195,8 @@ def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
     expected, got = interp.attribute(plain, prompts), interp.attribute(placed, prompts)
     assert got.answers.equals(expected.answers)
     assert got.segment_scores.equals(expected.segment_scores)
-    scored = interp.score(placed, prompts).answers
-    assert scored.equals(interp.score(plain, prompts).answers)
+    scored = interp.evaluate(placed, prompts).answers
+    assert scored.equals(interp.evaluate(plain, prompts).answers)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
