@@ -28,10 +28,10 @@ FLOORS = (
     {"measurements"},
     {"attribution", "patching"},
     {"scoring"},
-    {"reading"},
+    {"reading", "statistics"},
     {"models", "prompts"},
     {"tables", "files", "console", "texts", "options"},
-    {"choices", "plugins", "statistics"},
+    {"choices", "plugins"},
     {"errors"},
 )
 
