@@ -202,6 +202,15 @@ _OWN = (
         tokens=False,
     ),
     Method(
+        "captum:integrated_gradients",
+        "gradients along the straight line from the baseline to the prompt",
+        "(e_i - b) . mean of df/de_i over 200 points from b to e",
+        "Sundararajan et al. 2017",
+        _SIGNED,
+        "200 forward + 200 backward",
+        "interp.attribution.methods.captum:MeanIntegratedGradients",
+    ),
+    Method(
         "captum:deep_lift",
         "differences from the baseline, passed back through activation functions",
         "sum of multipliers m(e_i) (e_i - b), rescale rule",

@@ -9,7 +9,7 @@ import captum.attr
 import torch
 
 from interp.attribution import registry
-from interp.attribution.methods.captum import inputs_and, mean_embedding, token_scores
+from interp.attribution.methods.captum import token_scores
 from interp.attribution.registry import Method
 
 
@@ -19,12 +19,11 @@ def _peer(name, implementation):
     return Method(name, "a peer", "as native", "Nobody 2026", "signed", "own", implementation)
 
 
-CAPTUM_IG = _peer("captum:integrated_gradients", "IntegratedGradients")
 CAPTUM_IXG = _peer("captum:input_x_gradient", "InputXGradient")
 INSEQ_SALIENCY = _peer("inseq:saliency", "Saliency")
 INSEQ_ATTENTION = _peer("inseq:attention", "Attention")
 
-_PEERS = ("CAPTUM_IG", "CAPTUM_IXG", "INSEQ_SALIENCY", "INSEQ_ATTENTION")
+_PEERS = ("CAPTUM_IXG", "INSEQ_SALIENCY", "INSEQ_ATTENTION")
 
 
 def install(monkeypatch):
@@ -36,20 +35,6 @@ def install(monkeypatch):
         for attribute in _PEERS
     }
     monkeypatch.setattr(registry, "plugins", lambda group: points)
-
-
-class IntegratedGradients:
-    """Integrated gradients from the mean embedding; 50 points miss up to 3.7 of 12 logits."""
-
-    def __init__(self, model):
-        self._mean = mean_embedding(model)
-
-    def attribute(self, explained):
-        inputs, baseline = inputs_and(self._mean, explained)
-        scores = captum.attr.IntegratedGradients(explained.values).attribute(
-            inputs, baseline, n_steps=200, internal_batch_size=explained.rows
-        )
-        return token_scores(scores, explained, baseline)
 
 
 class InputXGradient:
