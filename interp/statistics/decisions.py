@@ -30,7 +30,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     """
     values = table["p"].to_numpy(dtype=float)
     tests = int(np.isfinite(values).sum())
-    # statsmodels' multipletests collects garbage at each call, which takes longer than all the rest.
+    # statsmodels' multipletests collects garbage at each call, which takes longer than the rest.
     order = np.argsort(values)[:tests]
     corrected = np.full(len(table), np.nan)
     steps = np.maximum.accumulate(values[order] * np.arange(tests, 0, -1))
