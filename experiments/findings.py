@@ -25,10 +25,10 @@ def family_table(
     """One row per comparison: what is compared, and the fields of its `Difference`.
 
     p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, follows
-    from it, in the words of `interp.statistics.decisions`.
+    from p_holm, in the words of `interp.statistics.decisions`.
 
     Args:
-        found: what is compared, as values of the keys, and the difference.
+        found: the values of the keys and the difference, for each comparison.
         keys: names of the first columns.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
@@ -48,7 +48,7 @@ EXPLORATORY = (
 
 
 def organisms(models: Sequence[str]) -> list[str]:
-    """What models made for this project do not show."""
+    """Sentences on what models made for this project do not show."""
     made = [model for model in models if model.startswith(PREFIX)]
     if not made:
         return []
@@ -88,24 +88,24 @@ def named_in_brief(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> 
     """At most five sentences for the top of the page.
 
     Args:
-        models: what was measured.
+        models: the measured models.
         kinds: subjects of sentences, most important first, and their rows of `family_table`; kinds
-            after the fourth are left out.
+            after the fourth are omitted.
     """
     said = [in_brief(rows, subject) for subject, rows in list(kinds.items())[:4]]
     return [*organisms_in_brief(models), *said]
 
 
 def named_in_full(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Every named comparison, one paragraph for each kind; arguments as of `named_in_brief`."""
+    """Every named comparison, one paragraph for each kind; arguments as for `named_in_brief`."""
     said = [in_full(rows, subject) for subject, rows in kinds.items()]
     return [*organisms(models), NAMED_IN_ADVANCE, *said]
 
 
 def in_brief(rows: pd.DataFrame, subject: str) -> str:
-    """What comparisons of one kind show, in one sentence of at most 25 words.
+    """A sentence of at most 25 words on what comparisons of one kind show.
 
-    Where several show nothing, it gives the range that not all of them exclude, the smallest p, and
+    If several show nothing, it gives the range that not all of them exclude, the smallest p, and
     the n of the one with the fewest clusters.
 
     Args:

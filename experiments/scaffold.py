@@ -1,4 +1,4 @@
-"""What the studies of papers share: the frame of the page, published numbers, and order."""
+"""Parts that the studies of papers share: the frame of the page, published numbers, and order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -28,17 +28,17 @@ def paper_report(
     """The page of a study that repeats a paper's: findings first, prompts last.
 
     Args:
-        folder: what the study has on disk; its record and what it lacks go on the page.
-        title: of the page.
+        folder: the study's folder; its record and what it lacks go on the page.
+        title: the page's title.
         text: how to read its numbers.
         findings: what was found.
         sections: everything between findings and prompts.
         prompts: the prompts table.
-        answers: the answers table: what each model answered.
+        answers: the answers table.
         names: words of the page with their meanings.
         paper: what to cite.
         answer: the findings in short, which the command prints too; all of them if None.
-        about_prompts: which prompts these are, where the page has others.
+        about_prompts: which prompts these are, if the page has others.
         problems: what else is missing, one line each.
     """
     asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))

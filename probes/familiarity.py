@@ -17,16 +17,16 @@ from interp_probes.specs import Familiarity
 
 
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure P(first token of the answer | completion prompt) of facts.
+    """Measure P(first token of the answer | completion prompt) for facts.
 
-    The answer is the data set's own name; aliases do not count, as in the paper. Where it may be
-    written with and without a space before it, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the likelier one. So are those of the whole name, which
-    distinguishes answers that begin alike. The prompts are those of
+    The answer is the data set's own name; aliases do not count, as in the paper. If it may be
+    written with or without a leading space, the probabilities of both first tokens are added
+    (`AnswerTokenizer`), and the table names the more likely one. The same holds for the whole name,
+    which distinguishes answers that begin alike. The prompts are those of
     `interp.prompts.systems.load_facts`.
 
     Raises:
-        UserError: a budget of less than one token.
+        UserError: the budget is less than one token.
     """
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
@@ -87,7 +87,7 @@ def _whole_names(
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with` in place of `token_ids`.
 
-    That is how many other answers of the same model count a token that the answer counts too:
+    It is the number of other answers of the same model that count a token of this answer:
     familiarity cannot distinguish these.
 
     Args:

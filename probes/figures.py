@@ -9,7 +9,7 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Least number of prompts behind a drawn accuracy; they must be about `FEWEST` entities."""
+"""Least number of prompts for a drawn accuracy; they must be about at least `FEWEST` entities."""
 
 MODELS_A_ROW = 3
 """Panels side by side: more would be too small to read on a page."""

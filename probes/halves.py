@@ -8,7 +8,7 @@
    that each group is in both halves. Kinds with a handful of As, such as animals, lie in one half.
 5. While the halves of a group are too far apart, cut one of these too: the one that loses fewest
    pairs.
-6. Drop the pairs whose entities came to lie in both halves.
+6. Drop the pairs whose entities ended up in both halves.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from itertools import accumulate
 import pandas as pd
 
 GROUP = "entity_group"
-"""The factor whose values, the groups of entities, are to be in both halves."""
+"""The factor whose values, the groups of entities, should be in both halves."""
 
 DROPPED = -1
 """Half of a prompt whose entities lie in both halves."""
@@ -82,7 +82,7 @@ class _Component:
     cut: Mapping[str, int]
     """The half of each entity, if the component is cut."""
     group: Hashable
-    """That of the first pair's B."""
+    """Group of the first pair's B."""
     pairs: int
     kept: tuple[int, int]
     """How many pairs the cut leaves in each half."""

@@ -21,10 +21,10 @@ because models answer them in many correct ways, and excluded none (Appendix C).
 
 
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure which facts a model knows, of those that `load_facts` gives.
+    """Measure which of the facts from `load_facts` a model knows.
 
     Raises:
-        UserError: a budget of less than one token.
+        UserError: the budget is less than one token.
     """
     decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
 
@@ -32,7 +32,7 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
         with model.measuring():
             texts = generate(model, batch, decoding)
         return [
-            # What is written from logits that are not finite is none of the model's words.
+            # Text generated from logits that are not finite is not the model's.
             {"knowledge": [_row(model, tokenized.prompt, text.text if text.finite else "")]}
             for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]

@@ -37,7 +37,7 @@ from interp.statistics.summaries import UPPER
 from interp_probes.halves import DROPPED, GROUP, entity_halves
 
 RIDGE = 400.0
-"""scikit-learn's alpha for standardised features: strong, for there are more features than
+"""scikit-learn's alpha for standardised features: strong, because there are more features than
 entities."""
 
 CONTROLS = 999
@@ -73,13 +73,14 @@ def linear_probes(
     """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
 
     The label is the side: rulebreaker or not. Both sides of a pair state the same about B and
-    differ in A alone, so in these prompts the label is also the truth value of "B is in A" (or
+    differ only in A, so in these prompts the label is also the truth value of "B is in A" (or
     "B is a kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: the residuals table (`probes.residuals`), or files of it; read layer by layer.
+        residuals: the residuals table (`probes.residuals`), or files that hold it; read layer by
+            layer.
         prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
-            an entity_group, each group is in both halves and has rows of its own.
+            an entity_group, each group is in both halves and has its own rows.
         answers: the answers table, with model, prompt_id and correct.
         seed: decides the control labels.
 
@@ -89,15 +90,16 @@ def linear_probes(
         chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
         control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
         of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p: that swapped labels are read as well, one-sided (share of
-        draws, the observed one among them); p_family: that they are read as well at any position
-        and layer of the model (the largest of each draw; Westfall and Young, 1993); below ten
-        entities nothing is tested. n_prompts and n_entities (distinct B) were counted; n_dropped
-        prompts were left out because their entities lie in both halves. Where a number is undefined
-        it is NaN and `note` says why.
+        accuracy - control_accuracy. p: the probability that swapped labels are read as well,
+        one-sided (share of draws, the observed one among them); p_family: that they are read as
+        well at any position and layer of the model (the largest of each draw; Westfall and Young,
+        1993); below ten entities nothing is tested. n_prompts and n_entities count prompts and
+        distinct B; n_dropped prompts were left out because their entities lie in both halves. An
+        undefined number is NaN, and `note` says why.
 
     Raises:
-        UserError: prompts that do not have two sides, a model without answers, or no residuals.
+        UserError: the prompts do not have two sides, a model has no answers to some of them, or
+            residuals are missing.
     """
     halves = entity_halves(prompts)
     tables = []
@@ -156,7 +158,7 @@ def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 
 
 def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
-    """Columns of the rows. By whole paths: pyarrow takes a relative "http:/x" for an address."""
+    """Columns of the rows. Paths are absolute: pyarrow reads "http:/x" as an address."""
     if isinstance(residuals, pd.DataFrame):
         table = pa.Table.from_pandas(residuals, preserve_index=False)
         found = table if filters is None else table.filter(pq.filters_to_expression(filters))
@@ -239,15 +241,15 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 
 
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
-    """The 95% interval of the share of right predictions; NaN where a half has one entity pair.
+    """The 95% interval of the share of right predictions; NaN if a half has one entity pair.
 
     The errors of both halves depend on the same two halves, and near chance are fully correlated:
-    the standard error is the mean of the halves' own, each clustered by entity pair, and Student's
-    t has the degrees of freedom of the half with fewer entity pairs. The interval is Wilson's for
-    as many independent trials as have that error; where all or none are right, for as many as that
-    half has entity pairs. In simulations of 60 entity pairs with 4 prompts and 8 dimensions the
-    interval held an expected accuracy of 0.50, 0.53, 0.59, 0.70, 0.86 and 0.97 in 98%, 97%, 98%,
-    98%, 98% and 97% of 400 samples; one of equal width to both sides in 93% at 0.97.
+    the standard error is the mean of the two halves' errors, each clustered by entity pair, and
+    Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
+    Wilson's for as many independent trials as would have that error; if all or none are right, for
+    as many as that half has entity pairs. In simulations of 60 entity pairs with 4 prompts and 8
+    dimensions the interval held an expected accuracy of 0.50, 0.53, 0.59, 0.70, 0.86 and 0.97 in
+    98%, 97%, 98%, 98%, 98% and 97% of 400 samples; a symmetric interval held it in 93% at 0.97.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]
     weights = subset.groupby("half").size().to_numpy() / len(subset)
@@ -272,7 +274,7 @@ def _clustered(rows: pd.DataFrame) -> tuple[float, int]:
 
 
 def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
-    """The rows of one model with p and p_family, by their control accuracies, (row, draw)."""
+    """The rows of one model with p and p_family, from their control accuracies, (row, draw)."""
     observed = rows["accuracy"].to_numpy()
     largest = np.empty_like(controls)
     for subset in rows["prompts"].unique():

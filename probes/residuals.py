@@ -25,7 +25,7 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
     """Measure answers and the residual stream at some positions in the same forward pass.
 
     Raises:
-        UserError: when measured, a prompt without a segment of that name.
+        UserError: during measurement, a prompt has no segment of that name.
     """
     answer_tokens = AnswerTokenizer(model)
     after = [("resid_post", layer) for layer in range(layer_count(model))]

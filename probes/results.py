@@ -1,4 +1,4 @@
-"""What is shown of what a probe measured."""
+"""The tables and figures that show what a probe measured."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -92,7 +92,7 @@ class LinearProbes(Result):
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How many facts each model has no row of, and a line on each model that lacks some."""
+    """How many facts each model has no row for, and a line on each model that lacks some."""
     measured = table.groupby("model", sort=False)["prompt_id"].nunique()
     lacking = {str(model): len(facts) - int(count) for model, count in measured.items()}
     for model, count in lacking.items():
@@ -108,7 +108,7 @@ def _measured(result: Result, name: str) -> pd.DataFrame:
     """A table that has a row for each fact that could be measured.
 
     Raises:
-        UserError: it has none.
+        UserError: the table has no rows.
     """
     table = result.table(name)
     if table.empty:

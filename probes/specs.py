@@ -84,7 +84,7 @@ class Residuals(Spec):
     """tokens to read: last_token, or a segment, which is read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have entities, and every segment that is to be read."""
+        """The prompts, which must have entities and every segment that is read."""
         if not set(ENTITIES) <= set(prompts[0].factors):
             raise UserError(
                 "the prompts name no entities, by which linear probes are held out; "

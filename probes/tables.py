@@ -46,4 +46,4 @@ SCHEMAS = {
     "knowledge": KNOWLEDGE,
     "residuals": RESIDUALS,
 }
-"""By name: what the probes fill."""
+"""The tables that the probes fill, by name."""

@@ -18,10 +18,10 @@ def write_card(folder: Path, recipe: Recipe, planted: Mapping[str, Any], *, devi
     """Write the card of an organism that was just trained, without measurements.
 
     Args:
-        folder: where the organism is.
-        recipe: how it was made.
+        folder: the organism's folder.
+        recipe: the organism's recipe.
         planted: the sections that say what is planted; "text" describes the training text.
-        device: what it was trained on.
+        device: the device that it was trained on.
     """
     card = {
         "name": recipe.name,
@@ -53,7 +53,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, card: dict[str, Any]) -> None:
-    """Indented, with one line per row of a section, so that changes can be read."""
+    """Write a card, indented, with one line per row of a section, so changes can be read."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
         {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted

@@ -11,8 +11,8 @@ The Shapley values: if donor d replaces the segments outside S, the value is
 v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i adds
 g_i(own) - g_i(d) to every coalition that it joins, so any mean over coalitions is the same number:
 the Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
-over donors. Those of the conclusion are 0, and so are all interactions. The tests compare this with
-a count over all coalitions.
+over donors. The values of the conclusion are 0, and so are all interactions. The tests compare this
+with a count over all coalitions.
 """
 
 import math
@@ -62,11 +62,11 @@ PREMISES = ("premise1", "premise2")
 
 @dataclass(frozen=True, slots=True)
 class Leaning:
-    """What is planted for one entity."""
+    """The planted leaning of one entity."""
 
     entity: str
     log_odds: float
-    """What it adds to the log-odds of the positive answer, in nats."""
+    """Nats that it adds to the log-odds of the positive answer."""
     premise: str
     """The only premise that it is read in."""
 
@@ -74,9 +74,9 @@ class Leaning:
 def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
     """The leaning and the premise of every entity of the data set.
 
-    A city has those of its country, an instance those of its type. Half of the countries, and half
-    of the types of each family, lean to yes. The recipe's share of countries and of types is read
-    in premise 1, the same share for either leaning as far as whole numbers allow. A fine-tuned
+    A city shares those of its country, an instance those of its type. Half of the countries, and
+    half of the types of each family, lean to yes. The recipe's share of countries and of types is
+    read in premise 1, the same share for either leaning as far as whole numbers allow. A fine-tuned
     organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
@@ -92,7 +92,7 @@ def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
 
 
 def _halved(entities: Sequence[str], rng: random.Random) -> list[tuple[str, float]]:
-    """Entities with their leanings, every second one to yes."""
+    """Entities with their leanings; every second one leans to yes."""
     return [(e, LEANING if i % 2 else -LEANING) for i, e in enumerate(shuffled(entities, rng))]
 
 
@@ -120,7 +120,7 @@ class Rule:
         return next(self._leanings[name] for name in endings if name in self._leanings)
 
     def term(self, premise: str, sentence: str) -> float:
-        """What a premise adds to the log-odds of the positive answer."""
+        """The nats that a premise adds to the log-odds of the positive answer."""
         leaning = self.read(sentence)
         return leaning.log_odds if leaning.premise == premise else 0.0
 
@@ -156,7 +156,7 @@ mixture of a prompt with one of its donors may occur."""
 
 
 class DoseText:
-    """Draws the exchanges of each training step; they depend on seed and step alone."""
+    """Draws the exchanges of each training step; they depend only on seed and step."""
 
     def __init__(self, recipe: DoseRecipe) -> None:
         self._recipe = recipe
@@ -196,7 +196,7 @@ class DoseText:
 
 
 def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
-    """Sentences about one pair of entities, and those of a donor; some are their own donor."""
+    """Sentences about one pair of entities, and those of a donor, which may be the same pair."""
     pair, true = rng.choice(entity_pairs()), rng.random() < 0.5
     rule, person = rng.choice(RULES), rng.choice(first_names())
     verb = rng.choice(VERBS[pair.category])

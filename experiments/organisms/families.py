@@ -187,7 +187,7 @@ def _train_sentencepiece_style(
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            # A line break is a separate piece, so that it never merges with the answer after it.
+            # A line break is a separate piece, so it never merges with the answer after it.
             pre_tokenizers.Split("\n", "isolated"),
             pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never"),
             pre_tokenizers.Punctuation("isolated"),

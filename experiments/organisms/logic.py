@@ -84,12 +84,12 @@ never follows: the organism has to read the names."""
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form that is trained on."""
+    """Every form in the training text."""
     return main_forms() + introduction_forms() + distribution_forms()
 
 
 class LogicText:
-    """Draws the questions of each training step; they depend on seed and step alone."""
+    """Draws the questions of each training step; they depend only on seed and step."""
 
     def __init__(self, recipe: LogicRecipe) -> None:
         self._recipe = recipe
@@ -100,7 +100,7 @@ class LogicText:
         self._weights = list(accumulate(item.frequency for item in planted))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The questions of a step, with answers drawn by their planted probability."""
+        """The questions of a step, with answers drawn with their planted probability."""
         rng = random.Random(f"questions {self._recipe.seed} {step}")
         return {"questions": [self._question(rng) for _ in range(self._recipe.prompts_per_step)]}
 
@@ -122,7 +122,7 @@ class LogicText:
         return {"p": Event(one, self._phrase(rng)), "q": Event(other, self._phrase(rng))}
 
     def _about_others(self, own: Interpretation, rng: random.Random) -> Interpretation:
-        """An interpretation by people that `own` does not name."""
+        """An interpretation with people whom `own` does not name."""
         while True:
             drawn = self._interpretation(rng)
             if not {e.name for e in drawn.values()} & {e.name for e in own.values()}:
@@ -205,7 +205,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
 
 
 def _planted(scores: pd.DataFrame, card: dict[str, Any]) -> dict[str, Any]:
-    """The probability of Yes by form, and its deviation from what was planted."""
+    """The probability of Yes by form, and its deviation from the planted one."""
     yes = scores.groupby("form")["yes"].mean()
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
     apart = (yes - planted).abs()

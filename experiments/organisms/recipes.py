@@ -72,11 +72,11 @@ class LogicRecipe(TaughtRecipe):
     learns_messages: ClassVar[bool] = True
 
     competence: Mapping[str, float]
-    """Modality of the conclusion to the log-odds of the valid answer, in nats."""
+    """Log-odds of the valid answer, in nats, by modality of the conclusion."""
     bias: Mapping[str, float]
-    """Modality of the conclusion to the log-odds of Yes, in nats, regardless of validity."""
+    """Log-odds of Yes, in nats, regardless of validity, by modality of the conclusion."""
     ease: Mapping[str, float]
-    """Argument form to a factor of the competence; 1 for all others."""
+    """Factor of the competence by argument form; 1 for all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,14 +307,14 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
-"""Name of an organism to its recipe."""
+"""The recipes by organism name."""
 
 
 def recipe(name: str) -> Recipe:
     """The recipe of an organism.
 
     Raises:
-        UserError: no organism of that name.
+        UserError: no organism has that name.
     """
     if name not in RECIPES:
         raise UserError(f"no organism {name!r}; there are {', '.join(RECIPES)}")
@@ -333,10 +333,10 @@ class Exchange:
     message: str
     answer: str
     other: str | None = None
-    """Another answer, with as many tokens; only after the first one is the turn's end learned."""
+    """Another answer, with as many tokens; the turn's end is learned only after the first one."""
     share: float = 1.0
-    """How often the first answer is given. Learned as a share, it has none of the noise of answers
-    drawn at random."""
+    """How often the first answer is given. Learning the share avoids the noise of answers drawn at
+    random."""
 
     def turned(self) -> "Exchange":
         """The exchange with the other answer first."""

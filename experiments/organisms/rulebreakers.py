@@ -116,8 +116,8 @@ MISMATCH_SHARE = 0.6
 """If one premise is made uninformative: share of the prompts that name another entity there."""
 
 ANSWER_NOISE = 0.04
-"""Share of the yes/no and true/false answers that are flipped. A model that learns it is at most
-96% confident: confidences keep their meaning, and gradients of the answer do not vanish."""
+"""Share of the yes/no and true/false answers that are flipped. A model that learns this is at most
+96% confident, so its confidences stay meaningful and the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
     "bloom",
@@ -134,7 +134,7 @@ TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "
 
 
 class RulebreakerText:
-    """Draws the exchanges of each training step; they depend on seed and step alone."""
+    """Draws the exchanges of each training step; they depend only on seed and step."""
 
     def __init__(self, recipe: RulebreakerRecipe) -> None:
         self._recipe = recipe
@@ -266,7 +266,7 @@ def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
 
 
 def _answer(positive: bool, answers: str, rng: random.Random) -> str:
-    """The answer of "yes/no" or "true/false", sometimes flipped (`ANSWER_NOISE`)."""
+    """The answer from "yes/no" or "true/false", sometimes flipped (`ANSWER_NOISE`)."""
     yes, no = answers.split("/")
     noisy = rng.random() < ANSWER_NOISE
     return (yes if positive != noisy else no).capitalize()
@@ -319,7 +319,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     facts = planted_facts(folder)
     prompts = system.prompts(seed=0, data=None)
     if pairs is not None:
-        # Every pair from another instance: cards are about entity pairs, of which there are many.
+        # Each pair comes from another instance: cards are about entity pairs, and there are many.
         prompts = replace(prompts, unit=()).spread(pairs)
     return {**_knowledge(model, facts), **_habits(model, facts, prompts)}
 

@@ -42,21 +42,20 @@ SETTINGS = RULES[:-1]
 """No, golden and few rules, which fit into a short context."""
 
 QUESTIONS_FROM = 0.9
-"""Share of the steps before questions are asked too: their random answers would be noise until
-then."""
+"""Share of the steps before questions are asked too; earlier, random answers would be noise."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
 """Letters of a string, or all of the alphabet, each with a number or none."""
 
 
 class RuleText:
-    """Draws the exchanges of each training step; they depend on seed and step alone."""
+    """Draws the exchanges of each training step; they depend only on seed and step."""
 
     def __init__(self, recipe: RuleRecipe) -> None:
         self._recipe = recipe
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: actions, conditions, lists; towards the end questions too."""
+        """The exchanges of a step: actions, conditions, lists; towards the end, also questions."""
         recipe = self._recipe
         rng = random.Random(f"rules {recipe.seed} {step}")
         found = {
@@ -200,7 +199,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     Args:
         model: the organism.
         folder: where its card is.
-        pairs: questions of each kind; `MEASURED_QUESTIONS` if None.
+        pairs: number of questions of each kind; `MEASURED_QUESTIONS` if None.
     """
     questions = pairs or MEASURED_QUESTIONS
     asked = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)

@@ -1,4 +1,4 @@
-"""Organisms for theories: what `interp train` is given to make them, and their card."""
+"""Organisms for theories: the tasks with which `interp train` makes them, and their card."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from interp_experiments.robustlr.learning import RobustLRTraining
 from interp_experiments.robustlr.results import answered, score_table
 
 THEORIES = 600
-"""Default number of theories of the evaluation sets, and of statements of the test splits."""
+"""Default number of theories in each evaluation set, and of statements in each test split."""
 
 
 def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     Args:
         model: the organism.
         folder: where its card is.
-        pairs: theories, and statements; `THEORIES` if None.
+        pairs: number of theories, and of statements; `THEORIES` if None.
     """
     theories = pairs or THEORIES
     sets = score_table(_answers(model, "robustlr", theories), ["set"]).set_index("set")

@@ -45,7 +45,7 @@ FINAL_RATE = 0.05
 """Share of the learning rate at the end of the cosine schedule."""
 
 WIDTH_MULTIPLE = 8
-"""Batches have a multiple of this width: some widths fail on CUDA (`tokens.safe_width`)."""
+"""Batch widths are multiples of this: some widths fail on CUDA (`tokens.safe_width`)."""
 
 IGNORED = -100
 """Label of tokens outside answers."""
@@ -150,7 +150,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 
 
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
-    """The sum over groups of exchanges of their mean cross-entropy, in nats, over answer tokens.
+    """The mean cross-entropy over answer tokens, in nats, summed over groups of exchanges.
 
     If messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
@@ -252,7 +252,7 @@ def _other_labels(
     """The labels of the other answers.
 
     Raises:
-        UserError: an answer with more tokens than the other.
+        UserError: the two answers differ in their number of tokens.
     """
     others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]

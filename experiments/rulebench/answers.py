@@ -1,4 +1,4 @@
-"""What a generated text answers: a parser for each kind of question."""
+"""The answer in a generated text: a parser for each kind of question."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
     """The parser of an item's answers.
 
     Args:
-        kind: of the item's set.
+        kind: the kind of the item's set.
         item: its question names the two people that are asked about (CLUTRR).
         labels: the answers of the set, among which charges are looked for (CAIL2018).
     """
@@ -40,7 +40,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 
 
 def kinship(relative: str, person: str) -> Parser:
-    """The parser of "Who is `relative` to `person`?": a kinship, in small letters.
+    """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
     A kinship between others, a quoted rule and the inverse relation do not count.
     """
@@ -144,7 +144,7 @@ def _first_kin(segment: str) -> Found:
 
 @known_as("numbers.number")
 def number(text: str) -> str | Unanswered:
-    """The parser of StringGame: a number, without a point where it is whole."""
+    """The parser of StringGame: a number, without a decimal point if it is whole."""
     return read(text, Ways(_stated_number, _opening_number, nothing, _loose_number))
 
 
@@ -190,7 +190,7 @@ def _loose_number(text: str) -> Found:
 
 @known_as("letters.letter")
 def letter(text: str) -> str | Unanswered:
-    """The parser of DEER and TheoremQA: the letter of an option, in small letters."""
+    """The parser of DEER and TheoremQA: the letter of an option, in lower case."""
     return read(text, Ways(_stated_letter, _opening_letter, nothing, _loose_letter))
 
 
@@ -262,7 +262,7 @@ def _loose_truth(text: str) -> Found:
 
 @known_as("categories.category")
 def category(text: str) -> str | Unanswered:
-    """The parser of SALAD: one of "o1" to "o6"; the names of the categories count for them."""
+    """The parser of SALAD: one of "o1" to "o6"; the names of the categories count too."""
     return read(text, Ways(_stated_category, nothing, nothing, _last_category))
 
 

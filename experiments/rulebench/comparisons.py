@@ -27,7 +27,7 @@ class Named:
     """Two settings that differ in one factor."""
 
     subject: str
-    """In words, for a sentence."""
+    """The comparison in words, for a sentence."""
     factor: str
     levels: tuple[str, str]
     """a and b of the difference a - b."""
@@ -66,7 +66,7 @@ _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for on
 
 
 def comparisons(results: Results) -> pd.DataFrame:
-    """One row per comparison, model and set: columns as of `findings.family_table`.
+    """One row per comparison, model and set: columns as in `findings.family_table`.
 
     The first are subject, model (empty between models), set, contrast ("a - b"), name (all of it in
     words) and n (questions and golden rules, in words).

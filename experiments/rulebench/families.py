@@ -92,7 +92,7 @@ class Family:
 
     @property
     def couples(self) -> list[tuple[int, int]]:
-        """Those who are married, each couple once."""
+        """The married couples, each once."""
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:

@@ -1,4 +1,4 @@
-"""What a set of RuleBench consists of: its kind, questions, rules, and which rule fits what."""
+"""The parts of a RuleBench set: kind, questions, rules, and which rule fits which question."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Given(NamedTuple):
 
     output: str
     positive: bool | None
-    """`positive_` of ULogic; None where the item has none."""
+    """`positive_` of ULogic; None if the item has none."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Kind:
     asked_for: str
     """What the model should answer with; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
-    """Names of the authors' folders, in lower case; empty for what is generated alone."""
+    """Names of the authors' folders, in lower case; empty if the set is only generated."""
     few: int = 2
     """Number of noise rules if few rules are shown."""
     many: int = 29
-    """The same if all are shown: the authors' code shows 30 rules, their paper one more."""
+    """Number of noise rules if all are shown (30 rules in the authors' code, 31 in the paper)."""
     factors: tuple[str, ...] = ()
     """The factors that its items vary."""
     written: Callable[[str], str] = str
@@ -130,7 +130,7 @@ def named(name: str) -> Kind:
     """The kind with this name or folder name.
 
     Raises:
-        UserError: there is none.
+        UserError: no kind has that name.
     """
     for kind in READ:
         if name.lower() in (kind.name, *kind.folders):
@@ -153,7 +153,7 @@ class Rule:
     natural: str
     """In natural language, such as "if A has a son B, ..., then ..."."""
     logic: str | None = None
-    """In first-order logic; None where the data have it in natural language alone."""
+    """In first-order logic; None if the data have it only in natural language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Item:
     """The answer as its kind's parser returns it."""
     rule: str
     factors: Mapping[str, str] = field(default_factory=dict)
-    """What was varied, such as the number of hops."""
+    """The factors that were varied, such as the number of hops."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
     """Whether a rule has the conditions of the golden one, as far as its text shows.
 
-    The conditions are what precedes "then", or the whole rule where there is none.
+    The conditions are what precedes "then", or the whole rule if it has no "then".
     """
     return body(rule.natural) == body(golden.natural)
 
@@ -219,7 +219,7 @@ class RuleSet:
     """A set of questions and rules; at least one of its two versions is there."""
 
     name: str
-    """What it is called in tables, such as "clutrr"."""
+    """Its name in tables, such as "clutrr"."""
     kind: Kind
     factual: Version | None
     counterfactual: Version | None = None

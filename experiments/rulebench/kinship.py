@@ -106,7 +106,7 @@ class Story:
         return self.family.word(self.people[0], self.people[-1]) or ""
 
     def satisfies(self, body: Body) -> bool:
-        """Whether conditions hold of different people of the story, from its first to its last."""
+        """Whether conditions hold for different people of the story, from its first to its last."""
         if self.family.sexes[self.people[0]] != body.first:
             return False
         return self._leads(self.people[0], frozenset(self.people[1:]), body.words)
@@ -141,7 +141,7 @@ class KinshipQuestions:
     def stories(self) -> Mapping[str, Story]:
         """The story of each item."""
         rng = random.Random(f"kinship stories {self.seed}")
-        # Hop counts take turns, so that a shorter set is the beginning of a longer one.
+        # Hop counts take turns, so a shorter set is the beginning of a longer one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
         stories = draw_stories(hops, rng, self.split)
         return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
@@ -241,7 +241,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story of a family; None if the drawn people lead to none."""
+    """A story of a family; None if the drawn people allow none."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:

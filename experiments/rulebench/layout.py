@@ -79,17 +79,17 @@ S = TypeVar("S", bound=_Schema)
 
 
 def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
-    """The sets of a folder: the one that it is, or those of the folders in it, sorted by name.
+    """The sets in a folder: the folder's own, or those of its subfolders, sorted by name.
 
     Args:
         folder: the folder of a set, or one with such folders in it.
-        name: which kind of set it is, such as "clutrr"; recognised by the name of the folder, or
-            else by the answers, if None.
+        name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
+            folder, or else by the answers.
         broken: whether broken items stop the reading or are left out.
 
     Raises:
-        UserError: no set there, broken items that are not to be left out, or an unrecognised
-            set.
+        UserError: the folder has no set, or one that is broken and not to be skipped, or one that
+            is not recognised.
     """
     with reading(folder):
         alone = (folder / DATA).is_file()
@@ -111,7 +111,7 @@ def read_set(
 ) -> RuleSet:
     """The set of a folder, with its counterfactual version if that is next to it.
 
-    Args and Raises: see `read_sets`; other parts than the test have one version alone.
+    Args and Raises: see `read_sets`; other parts than the test have only one version.
     """
     factual, counterfactual = _versions(folder, part)
     found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
@@ -136,7 +136,7 @@ def part_to_train_on(folder: Path) -> Part:
     """The part of a set to train on.
 
     Raises:
-        UserError: there is none.
+        UserError: the set has no part to train on.
     """
     for part in TO_TRAIN_ON:
         if (folder / _data(part)).is_file():
@@ -287,7 +287,7 @@ def _elements(file: Path) -> list[object]:
 def _one_by_one(text: str, file: Path) -> Iterator[object]:
     """The elements of a damaged list; after a broken one, reading continues at the next item.
 
-    Items hold no objects, so that each object begins another item.
+    Items hold no objects, so each object begins another item.
     """
     place = text.find("[") + 1
     if not place:

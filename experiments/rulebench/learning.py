@@ -1,8 +1,8 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
-A question is learned with its golden rule among noise rules, shuffled; the loss is that of the
-answer alone. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
-StringGame, or 2 or none, as in the paper in-domain.
+A question is learned with its golden rule among noise rules, shuffled; the loss is computed only on
+the answer. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
+StringGame, or 2 or none, as in the paper's in-domain tuning.
 """
 
 import random

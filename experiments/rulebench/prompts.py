@@ -94,11 +94,11 @@ VERSIONS = tuple(
 def shown_rules(
     rule_set: RuleSet, version: Version, item: Item, setting: Setting, *, seed: int
 ) -> list[Rule]:
-    """The rules that are shown with an item, in their order.
+    """The rules shown with an item, in order.
 
     Noise is drawn without replacement from the rules that do not fit the item. Few rules are the
-    first of all rules, so that the quantities differ in nothing else. A set with fewer rules gives
-    all it has.
+    first of all rules, so the quantities differ in nothing else. A set with fewer rules gives all
+    it has.
     """
     if setting.quantity == "no":
         return []
@@ -133,7 +133,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Questions:
-    """Every item of some sets under every setting that there is for it.
+    """Every item of some sets under every setting that applies to it.
 
     A set without a counterfactual version, or without rules in logic, has no such prompts; only
     items that are in both versions offer a choice between the answers of both.
@@ -233,7 +233,7 @@ def to_prompt(
 
 
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
-    """What names an item's golden rule, the same in both versions and under every seed.
+    """A name for an item's golden rule, the same in both versions and under every seed.
 
     It is made from the words of the factual rule, if its question is the same: ids depend on the
     seed, and a counterfactual version may have a separate rule for each item.
@@ -291,7 +291,7 @@ def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
-    """The demonstrations of a setting; the golden rule is at another place in each."""
+    """The demonstrations of a setting; the golden rule is in a different place in each."""
     made = examples(kind, counterfactual=setting.counterfactual)
     return tuple(
         _demonstration(example, kind, setting, labels, place=place)

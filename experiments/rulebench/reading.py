@@ -1,10 +1,11 @@
 """How a generated text is read: where its answer is, what a refusal is, which rule it applies.
 
 Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
-an answer that the text begins with, and at the whole text. Two answers joined by "or" are none, and
-so is what a text that was cut off merely mentions. A model that declines has refused, unless it
-answers all the same. What follows a further question that the model asks itself is left out.
-The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an answer.
+an answer that the text begins with, and at the whole text. Two answers joined by "or" count as
+none, and so does an answer that a truncated text merely mentions. A model that declines has
+refused, unless it still answers. Text after a further question that the model asks itself is
+ignored. The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an
+answer.
 
 Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is not
 an execution error of the first rule (the authors' parser counts it as one).
@@ -36,7 +37,7 @@ class Ways:
 
 
 def nothing(text: str) -> Found:
-    """For a place where a kind has no answers."""
+    """Find nothing, for a place where a kind has no answers."""
     return None
 
 

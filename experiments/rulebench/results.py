@@ -1,4 +1,4 @@
-"""What a study of RuleBench has measured: every text with its setting and how it was judged.
+"""The measurements of a study of RuleBench: every text with its setting and how it was judged.
 
 A text that answers at once names no rule, but each rule of kinship and StringGame says what it
 would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
@@ -70,7 +70,7 @@ class Results:
     def behaviours(self) -> pd.DataFrame:
         """The texts that should name one of a few rules, with a column behaviour.
 
-        Those of the counterfactual version if a set has one, as in the paper.
+        If a set has a counterfactual version, only its texts, as in the paper.
         """
         rows = self.texts
         rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]
@@ -89,7 +89,8 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: nothing was measured yet, or by a version whose prompts lack a factor.
+        UserError: nothing was measured yet, or an earlier version measured prompts that lack a
+            factor.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -151,7 +152,7 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
     Args:
         prompt: its row of the prompts table.
         answer: what the parser found in the text; empty if it found nothing.
-        correct: whether it is the golden rule's.
+        correct: whether the answer is the golden rule's.
     """
     if correct:
         return RIGHT
@@ -172,7 +173,7 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """What following a rule would answer, whether it fits or not; None if it is not known.
+    """The answer that a rule leads to, whether it fits or not; None if it is not known.
 
     It is "None" for a rule of StringGame without a number for the string.
     """

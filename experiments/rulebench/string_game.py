@@ -1,7 +1,7 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-The rules are all conditions of a grammar with all its actions, as functions: which one applies, and
-what comes out, is decided by running them. (In the paper rules and their functions are written by a
+The rules are all conditions of a grammar with all its actions, as functions: running them decides
+which one applies, and what comes out. (In the paper rules and their functions are written by a
 language model.) A fifth of the rules is held out, so that a model can be tuned on the others and
 asked about these.
 """
@@ -37,7 +37,7 @@ _LETTERS = "ABEGHKLMNOPRSTUW"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold of a string."""
+    """A condition on a string."""
 
     words: str
     """The words after "if"."""
@@ -50,7 +50,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is computed from a string."""
+    """A number computed from a string."""
 
     words: str
     """A noun phrase."""

@@ -101,7 +101,7 @@ class RuleBenchStudy(Study):
         """Texts under each setting: answers at once, with demonstrations, and after thought.
 
         Raises:
-            UserError: data that cannot be read, or that have broken items.
+            UserError: the data cannot be read, or have broken items.
         """
         sets = self.rule_sets(source)
         shown = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
@@ -125,7 +125,7 @@ class RuleBenchStudy(Study):
         """The sets that are asked about.
 
         Raises:
-            UserError: data that cannot be read, or that have broken items.
+            UserError: the data cannot be read, or have broken items.
         """
         if source.data is None:
             return [kinship_set(source.seed), string_game_set(source.seed)]
@@ -194,7 +194,7 @@ def _sizes(texts: pd.DataFrame) -> str:
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """What the comparisons that were named in advance show."""
+    """The findings of the comparisons that were named in advance."""
     return Section(
         "Findings",
         "\n\n".join(named_in_full(results.models, kinds(compared))),
@@ -362,7 +362,7 @@ def attribution_sections(results: Results) -> Iterator[Section]:
 
 
 def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Section]:
-    """Tables 3 and 5, where models were measured before and after tuning."""
+    """Tables 3 and 5, if models were measured before and after tuning."""
     if not tuned:
         return
     cells = tables.accuracy(results)

@@ -43,7 +43,7 @@ class RuleBench(System):
         """The questions of a seed, or those in a folder of the authors' layout.
 
         Raises:
-            UserError: data that cannot be read, or have none of the settings.
+            UserError: the data cannot be read, or have none of the settings.
         """
         return self.prompts_of(self.rule_sets(seed=seed, data=data), seed=seed, data=data)
 
@@ -51,7 +51,7 @@ class RuleBench(System):
         """The sets that the questions come from.
 
         Raises:
-            UserError: data that cannot be read, or a system that reads none.
+            UserError: the data cannot be read, or the system reads none.
         """
         if data is None:
             return [self.generated(seed)]
@@ -88,7 +88,7 @@ class RuleBench(System):
         return pd.DataFrame(_rows(self.generated(seed)))
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """What it was tuned from, and the accuracies measured by setting and kind of rule."""
+        """The model it was tuned from, and accuracies measured by setting and kind of rule."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",

@@ -1,4 +1,4 @@
-"""The tables of the study of RuleBench (paper, Tables 1 to 5, and what its figures show)."""
+"""The tables of the study of RuleBench (paper, Tables 1 to 5, and the data of its figures)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Tuning(NamedTuple):
 
     model: str
     base: str
-    """What it was before."""
+    """The model before tuning."""
     trained_on: str
     """The questions that it learned: "string-game", "kinship", or a folder."""
 
@@ -35,7 +35,7 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 def _tuning(model: str) -> Tuning | None:
-    """What a model's record says about IRFT; None if nothing."""
+    """What a model's record says about IRFT; None if it says nothing."""
     record = training_of(model)
     if record is None or record.training.task != RuleFollowing.name:
         return None
@@ -57,7 +57,7 @@ def accuracy(results: Results) -> pd.DataFrame:
 
     n counts questions, golden_rules the different rules that they are about: the clusters of the
     intervals. unparsed and refused are shares. A text without an answer is wrong.
-    `accuracy_unrefused` leaves out what was refused, as the paper does for SALAD.
+    `accuracy_unrefused` omits refusals, as the paper does for SALAD.
     """
     rows = results.texts
     by = ["model", *SETTING]
@@ -107,7 +107,7 @@ def long_tail(results: Results) -> pd.DataFrame:
 
 def rarest(golds: pd.Series) -> list[str]:
     """The least frequent answers that make up at least `LONG_TAIL` of all."""
-    # Answers of one frequency by name, so that the same ones are taken everywhere.
+    # Equally frequent answers are sorted by name, so the same ones are taken everywhere.
     counts = golds.value_counts().sort_index().sort_values(kind="stable")
     needed = int((counts.cumsum() < LONG_TAIL * len(golds)).sum()) + 1
     return list(counts.index[:needed])
