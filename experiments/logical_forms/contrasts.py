@@ -41,20 +41,20 @@ class Contrasts:
     """The columns of `Effects.term_tests`, of the model without perplexity."""
     models: int
     note: str
-    """What the observations are, or why there are no tests."""
+    """A note on what the observations are, or why there are no tests."""
 
     @property
     def over_models(self) -> bool:
         """Whether the models are the observations, so that the tests are about models in general.
 
-        With fewer than `MIN_GROUPS` models interpretations are, and the tests are about these
-        models.
+        With fewer than `MIN_GROUPS` models the interpretations are the observations, and the tests
+        are about these models.
         """
         return self.models >= MIN_GROUPS
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Pairs of modalities and of argument forms in soft accuracy on valid forms, or why none.
+    """Pairs of modalities and argument forms in soft accuracy on valid forms, or why none exist.
 
     With at least `MIN_GROUPS` models each contrast is made for every model and pooled over them;
     with fewer, errors are robust to interpretations.
@@ -103,7 +103,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     verdict. A difference compares the means of all questions at the two levels, within models.
 
     Raises:
-        UserError: no rows, or a factor that has one level in them.
+        UserError: there are no rows, or a factor has only one level in them.
     """
     parts = []
     for factor in FACTORS:

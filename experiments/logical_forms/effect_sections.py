@@ -152,7 +152,7 @@ def _within_form_items(found: Effects | str) -> tuple[Item, ...]:
 
 
 def random_effect_items(found: Effects | str) -> tuple[Item, ...]:
-    """Figure 4, where there are random effects."""
+    """Figure 4, if there are random effects."""
     if isinstance(found, str):
         return ()
     spread = TableItem(

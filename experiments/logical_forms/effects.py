@@ -1,8 +1,8 @@
 """The mixed models of the paper (4, 5), with perplexity as a covariate: exploratory.
 
 Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
-effects of all factors vary by model, where there are enough models to see how much. Means that are
-adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
+effects of all factors vary by model, if there are enough models to estimate how much. Means that
+are adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
 """
 
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ def effects(
         pairs: levels of the factor to compare; all pairs if None.
 
     Raises:
-        UserError: no rows, or factors that are collinear in the rows.
+        UserError: there are no rows, or the factors are collinear in them.
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)

@@ -55,9 +55,9 @@ def forms_over_perplexity(
 ) -> Axes:
     """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
 
-    Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with
-    one set only there are points alone (Figure 1). `table` is rows of `tables.by_form(results)`;
-    with `ax` it must hold one model. Models that are not `competent` are grey.
+    Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with only
+    one set there are only points (Figure 1). `table` is rows of `tables.by_form(results)`; with
+    `ax` it must hold one model. Models that are not `competent` are grey.
     """
 
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
@@ -320,7 +320,7 @@ def _validity_handles() -> list[Line2D]:
 
 
 def _handles() -> list[Line2D]:
-    """What colours and markers mean."""
+    """The legend of colours and markers."""
     pairs = (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
     markers = [
         Line2D(

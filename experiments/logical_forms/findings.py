@@ -1,4 +1,4 @@
-"""What was found, in sentences made from the numbers of the tables."""
+"""The findings, in sentences made from the numbers of the tables."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any

@@ -18,7 +18,7 @@ from interp_experiments.logical_forms.logic import (
 )
 
 Reading = Literal["form", "strict"]
-"""What "uncertain" means: not certain (¬□A, as the paper's forms have it), or strictly, neither
+"""Meaning of "uncertain": not certain (¬□A, as the paper's forms have it), or strictly, neither
 certain nor certainly not (¬□A ∧ ¬□¬A)."""
 
 MODALITIES = ("none", "box", "diamond")
@@ -38,7 +38,7 @@ ARGUMENT_FORMS = {
     "ac": "→L!",
     "da": "→R!",
 }
-"""The six groups of the analysis to their symbols: disjunctive syllogism, modus ponens, modus
+"""The symbols of the six groups of the analysis: disjunctive syllogism, modus ponens, modus
 tollens, affirming a disjunct, affirming the consequent, denying the antecedent."""
 
 _GROUPS = {
@@ -64,7 +64,7 @@ class Form:
     schema: str
     """Name of the argument within its set, such as "vL" or "spurious"."""
     side: str
-    """Which side of a pair it is."""
+    """Side of its pair."""
     group: str
     """Level of the factor argument form."""
     argument: Argument

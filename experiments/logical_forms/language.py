@@ -37,8 +37,8 @@ def clause(formula: Formula, interpretation: Interpretation) -> str:
     """The formula as a clause, such as "it's uncertain whether Jane is watching a show".
 
     Covers the formulas of `forms`: literals, each possibly under a modality, joined by or and if;
-    and conditionals under a modality. A negation alone is contracted ("isn't"), within a modality
-    it is written out ("is not"), as in Appendix C.2.
+    and conditionals under a modality. A bare negation is contracted ("isn't"); within a modality it
+    is written out ("is not"), as in Appendix C.2.
     """
     match formula:
         case Binary("∨", left, right):

@@ -5,9 +5,9 @@ small structure is tried: an actual world, and a nonempty set of worlds that eve
 
 Worlds that agree on every atom are one world here, since no formula distinguishes them, so n atoms
 need no more than 2 ** n worlds. That all worlds see the same set loses nothing for formulas without
-a modality inside a modality: such a formula depends on the actual world and the set it sees only,
-and every such combination is listed. That the set is never empty means that what is necessary is
-possible. Nested modalities are read in the logic of these structures, KD45.
+a modality inside a modality: such a formula depends only on the actual world and the set that it
+sees, and every such combination is listed. That the set is never empty means that what is necessary
+is possible. Nested modalities are read in the logic of these structures, KD45.
 """
 
 from collections.abc import Iterator

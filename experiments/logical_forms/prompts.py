@@ -63,7 +63,7 @@ def to_prompt(
 ) -> Prompt:
     """One question.
 
-    Its segments are premise1, premise2 (where there are two), question and conclusion, its roles
+    Its segments are premise1, premise2 (if there are two), question and conclusion, its roles
     those of `event_roles`. The gold answer is Yes if and only if the form is valid.
     """
     given = texts(form, interpretation)
@@ -113,14 +113,14 @@ def texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
 def event_roles(
     form: Form, interpretation: Interpretation, sentences: Mapping[str, str]
 ) -> dict[str, dict[str, Span]]:
-    """Where premise 2 and the conclusion name their one event: who, and does what, by role.
+    """The name and the phrase of the event in premise 2 and in the conclusion, as spans by role.
 
     The two sides of a pair have different events there, which patching exchanges.
 
     Args:
         form: the form of the question.
         interpretation: its events.
-        sentences: segment to its text.
+        sentences: the text of each segment.
     """
     formulas = {"conclusion": form.argument.conclusion}
     if "premise2" in sentences:

@@ -1,4 +1,4 @@
-"""What a study of LogicalForms has measured, by set of questions, and means with intervals."""
+"""The measurements of a study of LogicalForms, by set of questions, and means with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.prompts import YES
 
 CLUSTER = "interpretation"
-"""What questions have in common that makes their scores correlated: names and verb phrases."""
+"""The factor that makes scores correlated: its questions share their names and verb phrases."""
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""
 
 MIN_ANSWERED = 0.5
-"""Least mean probability of Yes and No together with which a model counts as answering."""
+"""Least mean probability of Yes and No together for a model to count as answering."""
 
 _FACTORS = [
     "prompt_id",
@@ -47,7 +47,7 @@ class Results:
     """One row per model and question, by set of questions.
 
     Columns are model, the factors of the question, form (such as "box-vL-theorem"),
-    relative_positive, soft_accuracy, hard_accuracy (1 where the most probable token is the correct
+    relative_positive, soft_accuracy, hard_accuracy (1 if the most probable token is the correct
     answer, else 0), greedy_positive (whether that token is Yes), perplexity, answered (probability
     of Yes and No together), relative_perplexity (in standard deviations from the mean of the
     model's own questions) and perplexity_within_form (that, less its mean over the model's
@@ -55,15 +55,15 @@ class Results:
     """
 
     scores: dict[str, pd.DataFrame]
-    """Set of questions to its rows."""
+    """The rows of each set of questions."""
     vocabulary: dict[str, int]
-    """Model to the size of its vocabulary: the perplexity of guessing."""
+    """The size of each model's vocabulary: the perplexity of guessing."""
     answers: pd.DataFrame
     """The answers table of the main set: one row per model and question."""
     prompts: pd.DataFrame
     """The prompts tables of all sets, pairs whole, with a column set; ids begin with it."""
     answers_of_all: pd.DataFrame
-    """Their answers tables: one row per model and prompt."""
+    """The answers tables of all sets: one row per model and prompt."""
 
     @property
     def models(self) -> list[str]:
@@ -77,7 +77,7 @@ class Results:
 
     @cached_property
     def incompetence(self) -> dict[str, str]:
-        """Each model to why its scores say nothing about logical forms; empty where they do."""
+        """Why each model's scores say nothing about logical forms; empty if they do."""
         rows = self.scores["questions"].groupby("model")
         answered, perplexity = rows["answered"].mean(), typical_perplexity(rows)
         return {
@@ -118,7 +118,7 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not; pairs that lack a side are left out.
 
     Raises:
-        UserError: a stage without any result yet.
+        UserError: a stage has no results yet.
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
@@ -190,7 +190,7 @@ def _options(run: RunFolder) -> pd.DataFrame:
 
 
 def _standardised(values: pd.Series) -> pd.Series:
-    """Standard deviations from the mean; zero where nothing varies."""
+    """Standard deviations from the mean; zero if nothing varies."""
     sd = float(np.nan_to_num(values.std()))
     return (values - values.mean()) / (sd or 1.0)
 

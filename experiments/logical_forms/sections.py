@@ -196,7 +196,7 @@ def distribution_section(results: Results) -> Section:
 
 
 def planted_sections(results: Results) -> list[Section]:
-    """What each organism of this system was trained to answer, and what it answers."""
+    """The planted and the measured answers of each organism of this system."""
     table = tables.planted_and_measured(results)
     return [
         Section(

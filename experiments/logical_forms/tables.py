@@ -1,4 +1,4 @@
-"""The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and what the figures show)."""
+"""The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and the data of the figures)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -78,7 +78,7 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
     n, interpretations. Those of hard accuracy are intervals of proportions:
-    they stay between 0 and 1, and keep some width where no answer is right.
+    they stay between 0 and 1, and keep some width if no answer is right.
     """
     by = ["model", "factor", "level"]
     parts = []
@@ -107,7 +107,7 @@ def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
     Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
     model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
     """
-    # Whole numbers that a table lacks in some rows are not to become fractions.
+    # Whole numbers that a table lacks in some rows must not become fractions.
     return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
@@ -161,7 +161,7 @@ def affirmation(results: Results) -> pd.DataFrame:
 
     Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
     and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
-    answer: 0 where answers do not depend on what follows), each with its 95% interval, n and
+    answer: 0 if answers do not depend on validity), each with its 95% interval, n and
     interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
     1998, Psychological Methods 3): half of its d, and its criterion with the sign turned.
     """
@@ -187,7 +187,7 @@ def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are distinguished from invalid ones, by model and modality.
 
     The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
-    and bias of the greedy answers, which count as not Yes where they are neither Yes nor No.
+    and bias of the greedy answers, which count as not Yes if they are neither Yes nor No.
     """
     rows = results.scores["questions"]
     rows = rows[rows["model"].isin(results.competent)]
@@ -240,13 +240,13 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "within valid forms": (True, ("model", "form")),
     "within all forms": (False, ("model", "form")),
 }
-"""Selection of questions: whether only valid ones, and within what they are ranked."""
+"""By selection of questions: whether only valid ones, and the columns they are ranked within."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
     """Spearman's correlation of perplexity with soft accuracy.
 
-    Over several forms it is mixed with what the forms themselves do: necessity makes a question
+    Over several forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
     One row per model, set of questions and selection of forms, and before them one of all models

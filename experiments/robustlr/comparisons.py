@@ -5,7 +5,7 @@
 3. Every pair of models, on the mean of each kind of set.
 
 The best constant guess for a set is the label that has the highest F1 if every statement gets it:
-it depends on the correct labels alone.
+it depends only on the correct labels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Where = Mapping[str, object]
 
 
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per comparison: columns as of `findings.family_table`.
+    """One row per comparison: columns as in `findings.family_table`.
 
     The first are model (empty between models), kind (of the three above), sets and contrast
     ("a - b"); name says it in words, and n how many theories were compared.

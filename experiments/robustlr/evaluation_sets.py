@@ -59,7 +59,7 @@ class GroupMaker:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """What the members of a group are called, the base first."""
+        """The names of a group's members, the base first."""
         edits = CONTRAST_SETS.get(self.set)
         if edits is None:
             return ("base", EQUIVALENCE_SETS[self.set])
@@ -202,7 +202,7 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory where the conclusion of the last rule also follows from another literal alone."""
+    """A theory where the conclusion of the last rule also follows from one other literal."""
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if rule.simple]
     rule = draw_last_rule(rng, sampled, base, simple)
@@ -251,7 +251,7 @@ EditPair = tuple[Instance, Instance]
 
 @dataclass(frozen=True)
 class EditPairMaker:
-    """Makes the pairs of one contrast set, any of them alone."""
+    """Makes the pairs of one contrast set, each independent of the others."""
 
     groups: GroupMaker
 

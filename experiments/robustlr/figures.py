@@ -41,7 +41,7 @@ def distractors(table: pd.DataFrame) -> Axes:
 def sizes(table: pd.DataFrame) -> Axes:
     """Weighted F1 against the number of statements learned, a line per kind of set (Figure 5).
 
-    `table` is `tables.size_table(...)` of models that began alike.
+    `table` is `tables.size_table(...)` of models with the same start.
     """
     with house_style():
         ax = new_axes()
@@ -89,7 +89,7 @@ def features(table: pd.DataFrame) -> Axes:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the name that the axis of scores has."""
+    """The table with the scores under the name of their axis."""
     return table.rename(columns={"f1": _F1})
 
 

@@ -51,11 +51,11 @@ class Literal:
     predicate: Predicate
     positive: bool = True
     inverted: bool = field(default=False, compare=False)
-    """Whether it is worded "the sister of Bob is Anna", where there is such a wording."""
+    """Whether it is worded "the sister of Bob is Anna", if there is such a wording."""
 
     @property
     def negated(self) -> "Literal":
-        """Its negation, in the same wording."""
+        """The negation of the literal, in the same wording."""
         return Literal(self.predicate, not self.positive, self.inverted)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Rule:
     body: tuple[Literal, ...]
     head: tuple[Literal, ...]
     operator: Operator = "and"
-    """How the literals of the body are joined; "and" where there is one."""
+    """How the literals of the body are joined; "and" if there is only one."""
     style: int = field(default=0, compare=False)
     """Which template words it."""
 
@@ -80,7 +80,7 @@ class Rule:
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        """Those of the body, then those of the head."""
+        """The literals of the body, then of the head."""
         return self.body + self.head
 
     def __str__(self) -> str:
@@ -111,12 +111,12 @@ class Theory:
         return {literal.predicate for literal in self.literals()}
 
     def with_rule(self, old: Rule, *new: Rule) -> "Theory":
-        """The theory with one rule replaced, where it is."""
+        """The theory with one rule replaced, in its place."""
         place = self.rules.index(old)
         return replace(self, rules=(*self.rules[:place], *new, *self.rules[place + 1 :]))
 
     def only(self, kept: frozenset[Literal | Rule]) -> "Theory":
-        """Those of its sentences that are kept."""
+        """The theory with only the kept sentences."""
         return Theory(
             tuple(fact for fact in self.facts if fact in kept),
             tuple(rule for rule in self.rules if rule in kept),
@@ -146,7 +146,7 @@ def joined(literals: Sequence[Literal], operator: Operator) -> str:
     """Literals joined by "and" or "or"; adjectives of one subject follow it together.
 
     After a negated adjective "is" is repeated: "Anna is not tall and is kind" has one reading,
-    where "Anna is not tall and kind" may deny both.
+    whereas "Anna is not tall and kind" may deny both.
     """
     first, *others = literals
     words = clause(first)
@@ -183,9 +183,9 @@ class Instance:
     """A question to a model: does the theory entail the statement, its negation, or neither?"""
 
     theory_id: str
-    """Shared by a base theory and its variants."""
+    """Id shared by a base theory and its variants."""
     set: str
-    """Which data it belongs to, such as "C-CS"."""
+    """The data that it belongs to, such as "C-CS"."""
     version: str
     """Which member of its group it is, such as "conj1"."""
     group: str

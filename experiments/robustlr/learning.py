@@ -9,7 +9,7 @@ and statement: no such count can give the label away. Theories that do not have 
 dropped.
 
 A hash of a theory's sentences, independent of their order and wording, decides its split. So
-splits share no theory, and any group can be made alone.
+splits share no theory, and any group can be made independently.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
     "OR+NOT": ("or",),
     "All": ("and", "or"),
 }
-"""Name of a set to the operators that join literals of a body; all have negation."""
+"""The operators that join literals of a body in each set; all sets have negation."""
 
 SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
 """Instances in each published split (Table 7); here as many as whole theories allow."""
@@ -70,7 +70,7 @@ class TheoryMaker:
     seed: int
     words: Words
     theories: int | None = None
-    """How many theories; as many as published if None."""
+    """Number of theories; as many as published if None."""
 
     versions = _VERSIONS
     """The label of each statement, and whether it is negated."""
@@ -149,7 +149,7 @@ class StatementMaker:
 
     A theory holds what decides its statement, and few other sentences. It is cheap to learn from.
     Unlike those of whole theories, its counts are informative: without other sentences, a statement
-    is Unknown where the theory has no fact.
+    is Unknown if the theory has no fact.
     """
 
     set: str
@@ -216,15 +216,15 @@ STATEMENTS = len(TheoryMaker.versions)
 def maker_of(
     set_: str, split: Split, seed: int, distractors: int | None, *, theories: int | None = None
 ) -> Maker:
-    """What makes a split of a training set.
+    """The maker of a split of a training set.
 
     Args:
         set_: name of the training set.
         split: train, dev or test.
-        seed: of the drawn theories.
+        seed: the seed of the drawn theories.
         distractors: give each statement its own theory, with at most this many sentences that do
             not decide it; None if six statements share a whole theory.
-        theories: how many, or six times as many short ones; as many as published if None.
+        theories: number of theories, of short ones six times as many; as many as published if None.
     """
     words = Words.of("real")
     if distractors is None:

@@ -42,15 +42,15 @@ SHOWN = (
 
 
 class Maker(Protocol):
-    """Makes groups of instances, any of them alone."""
+    """Makes groups of instances, each independent of the others."""
 
     @property
     def set(self) -> str:
-        """Which data they belong to."""
+        """The data that they belong to."""
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """What the members of a group are called."""
+        """The names of a group's members."""
 
     def __len__(self) -> int: ...
 
@@ -80,8 +80,8 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
     Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names
-    follow the place in the theory, so that unedited rules have the same names in all variants. The
-    factor proof names the facts and rules of all minimal proof sets; it is empty where the label is
+    follow the place in the theory, so unedited rules have the same names in all variants. The
+    factor proof names the facts and rules of all minimal proof sets; it is empty if the label is
     Unknown, which nothing proves.
     """
     theory = instance.theory

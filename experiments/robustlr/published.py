@@ -1,6 +1,6 @@
 """The authors' columns: write instances in them, and read a file, a folder or a hub data set.
 
-What is read is not trusted: every context is read as a theory, sentence by sentence, and every
+The data are not trusted: every context is read as a theory, sentence by sentence, and every
 label is confirmed by the solver.
 """
 
@@ -40,7 +40,7 @@ def theory_of(context: str) -> Theory:
     """The theory of a text that has one sentence per fact and rule.
 
     Raises:
-        UserError: a sentence that no template makes, or none at all.
+        UserError: no template makes one of the sentences, or there are none.
     """
     told = [sentence_of(words) for words in sentences(context)]
     if not told:
@@ -58,7 +58,7 @@ def sentence_of(words: str) -> Literal | Rule:
     """The fact or rule that a sentence states.
 
     Raises:
-        UserError: no template makes it.
+        UserError: no template makes the sentence.
     """
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
@@ -80,7 +80,7 @@ def literal_of(words: str) -> Literal:
     """The literal that a clause states.
 
     Raises:
-        UserError: no template makes it.
+        UserError: no template makes the clause.
     """
     if found := _RELATION.fullmatch(words):
         return Literal(Predicate(found[3], found[1], found[4]), not found[2])
@@ -92,9 +92,9 @@ def literal_of(words: str) -> Literal:
 
 
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
-    """The literals of one side of a rule, and what joins them; "and" where there is one.
+    """The literals of one side of a rule, and what joins them; "and" if there is only one.
 
-    "not" denies the adjective after it alone, as in "tall and not round", also where "is" is not
+    "not" denies only the adjective after it, as in "tall and not round", even if "is" is not
     repeated: `english` repeats it, the authors' data may not.
     """
     first, *others = _JOINED.split(words)
@@ -116,7 +116,7 @@ def _unknown(words: str, expected: str) -> UserError:
 
 
 REQUIRED = ("context", "statement", "label")
-"""What the copy on the hub has."""
+"""The columns of the copy on the hub."""
 
 COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
 """The columns of the authors' files, which have no header; their training sets lack the last."""
@@ -137,7 +137,7 @@ MOST_CHARACTERS = 20_000
 
 
 class Key(NamedTuple):
-    """What a theory_id says."""
+    """The parts of a theory_id."""
 
     group: str
     version: str
@@ -158,7 +158,7 @@ def to_row(instance: Instance) -> dict[str, str | int]:
 
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
     proof set, such as "fact1 rule2", and `proof_deps` gives their places in the context, from 0 on
-    (-1 where nothing is proved): the authors' code says that it is a list of whole numbers, not
+    (-1 if nothing is proved): the authors' code says that it is a list of whole numbers, not
     what they mean.
     """
     theory = instance.theory
@@ -198,9 +198,9 @@ def load_published(source: str | Path) -> list[Instance]:
     Rows with a theory_id are a group of a base and its variants; rows without one are a group each.
 
     Raises:
-        UserError: nothing readable there, missing columns, a sentence that no template makes, a
-            label that is not what the theory says, a theory that contradicts itself or is too large
-            to enumerate, a group that lacks or repeats a member, or a pair that is no paraphrase.
+        UserError: nothing can be read, columns are missing, no template makes a sentence, a label
+            differs from what the theory says, a theory contradicts itself or is too large to
+            enumerate, a group lacks or repeats a member, or a pair is not a paraphrase.
     """
     rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
     read = parse_each(

@@ -1,4 +1,4 @@
-"""What a study of RobustLR has measured: the answers of each stage, and the scores of theories.
+"""The measurements of a study of RobustLR: the answers of each stage, and the scores of theories.
 
 The authors' code scores every theory, a base and its variants, by scikit-learn's weighted F1,
 rounds it to two decimals, and averages over theories. Here the mean is that of unrounded scores;
@@ -24,7 +24,7 @@ SETS, DISTRACTORS = "sets", "distractors"
 """Stages: the evaluation sets without distractors and with them."""
 
 BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
-"""Stages: the test split of All with what decides a statement, with few other sentences, whole."""
+"""Stages from the test split of All: only what decides a statement, a few more sentences, all."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Results:
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """Their answers table: one row per model and instance."""
+    """The answers table of the evaluation sets: one row per model and instance."""
 
     @property
     def models(self) -> list[str]:
@@ -114,11 +114,11 @@ BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
 def weighted_f1(
     gold: Sequence[str], answer: Sequence[str], theory: Int[np.ndarray, " instances"]
 ) -> Float[np.ndarray, " theories"]:
-    """The F1 of each label, weighted by its share among the correct answers, of each theory.
+    """The F1 of each theory: that of each label, weighted by its share of the correct answers.
 
     Args:
         gold: the correct labels.
-        answer: what was answered; anything but a label counts as wrong.
+        answer: the given answers; anything but a label counts as wrong.
         theory: the number of each instance's theory, from 0 on.
     """
     right, said = np.asarray(gold, dtype=object), np.asarray(answer, dtype=object)
@@ -160,7 +160,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     theory is one trial; intervals are those of `interp.statistics.proportions` for clusters, which
     follow the spread of the scores, and are undefined for one theory.
 
-    How often the 95% interval held the mean, of 1,000 samples of theories as organism/theories
+    How often the 95% interval held the mean, in 1,000 samples of theories as organism/theories
     answers them, and its mean width; in brackets Student's interval, and Wilson's for so many
     trials, which ignores that scores vary less than right and wrong do::
 

@@ -2,13 +2,13 @@
 
 The printed algorithm leaves open, and here means: a label is a fair bit; a body has one or two
 predicates with equal probability; the first layer has no rules; a predicate whose body cannot be
-drawn, or whose rule is not allowed, is not provable. Predicates that are not provable have rules
-all the same, from bodies that are not provable: they mislead. The printed probabilities and depths
-have no values; those below are this project's.
+drawn, or whose rule is not allowed, is not provable. Predicates that are not provable still have
+rules, from bodies that are not provable: they mislead. The printed probabilities and depths have no
+values; those below are this project's.
 
-Why the labels are right: every predicate occurs with one polarity only, so that no theory says the
-opposite of a literal; and a body holds provable literals only or none, so that "and" and "or" both
-hold or both do not. The solver confirms each all the same, where statements are chosen.
+Why the labels are right: every predicate occurs with one polarity only, so no theory says the
+opposite of a literal; and a body holds only provable literals or none, so "and" and "or" both hold
+or both do not. The solver still confirms each label when statements are chosen.
 """
 
 import random
@@ -41,7 +41,7 @@ RELATIONS = 0.3
 
 @dataclass(frozen=True)
 class Words:
-    """What predicates are drawn from (Section 4.1); genders of names play no part."""
+    """The words that predicates are drawn from (Section 4.1); genders of names play no part."""
 
     names: tuple[str, ...]
     adjectives: tuple[str, ...]

@@ -6,10 +6,10 @@ Classical propositional logic, by truth tables:
 2. Propagate units: what facts and rules say about single predicates needs no table.
 3. Cut the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
-   predicates, so that one operation of Python's long integers handles all assignments.
+   predicates, so one operation of Python's long integers handles all assignments.
 
 A proof set is minimal if none of its sentences can be spared. There may be several minimal sets, of
-different sizes, where a conclusion follows in more than one way, as from either side of a
+different sizes, if a conclusion follows in more than one way, as from either side of a
 disjunction. The published G(T, s) is one of them; the paper does not say which.
 """
 
@@ -22,11 +22,11 @@ from interp.errors import UserError
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 
 MOST_PREDICATES = 20
-"""Largest number of predicates in one table, of 2 to this power assignments."""
+"""Largest number of predicates in one table, which has 2 to this power assignments."""
 
 
 class Clause(NamedTuple):
-    """Some of its literals hold."""
+    """Literals of which at least one holds."""
 
     literals: tuple[int, ...]
     sentence: int
@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
     predicates: Sequence[int]
     models: int
-    """Bit b is set where assignment b, whose bit i is the truth of predicate i, is a model."""
+    """Bit b is set if assignment b, whose bit i is the truth of predicate i, is a model."""
 
     def entails(self, literal: int) -> bool:
         """Whether a literal is true in all models."""
@@ -62,7 +62,7 @@ class Worlds:
 
     @classmethod
     def of(cls, theory: Theory) -> "Worlds":
-        """Those of a theory.
+        """The worlds of a theory.
 
         Raises:
             UserError: more predicates depend on each other than a table may have.
@@ -135,7 +135,7 @@ def _written(
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
     """The literals that follow from units, and what is left of the other clauses.
 
-    None is left where a clause is false.
+    No clause is left if one is false.
     """
     known: dict[int, Clause] = {}
     while True:
@@ -178,7 +178,7 @@ def table(clauses: Sequence[Clause]) -> Table:
     """The models of clauses.
 
     Raises:
-        UserError: they have too many predicates.
+        UserError: the clauses have too many predicates.
     """
     predicates = sorted({abs(literal) for clause in clauses for literal in clause.literals})
     if len(predicates) > MOST_PREDICATES:
@@ -214,11 +214,11 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to leave sentences out in the search for further sets."""
+"""Maximum number of ways to omit sentences in the search for further sets."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
-    """A minimal set of sentences with the theory's verdict; empty where that is Unknown.
+    """A minimal set of sentences with the theory's verdict; empty if that is Unknown.
 
     Among several sets it is one that propagation of units finds first; sentences are left out in
     order, facts before rules.
@@ -241,8 +241,8 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
     """The minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
 
-    The search stops after `MOST_TRIED` ways to leave sentences out, which double with each further
-    set, with what was found by then.
+    The search stops with the sets found after `MOST_TRIED` ways to omit sentences, which double
+    with each further set.
 
     Raises:
         UserError: as `proof_set`.
@@ -266,7 +266,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which units propagate to the statement; all where they do not."""
+    """The sentences from which units propagate to the statement; all if they do not."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

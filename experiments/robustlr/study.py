@@ -154,7 +154,7 @@ class RobustLRStudy(Study):
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """What the comparisons that were named in advance show."""
+    """The findings of the comparisons that were named in advance."""
     return Section(
         "Findings",
         "\n\n".join(named_in_full(results.models, kinds(compared))),
@@ -327,7 +327,7 @@ def proof_sections(results: Results) -> list[Section]:
 
 
 def distractor_sections(results: Results) -> list[Section]:
-    """Figure 6, where the long theories were asked."""
+    """Figure 6, if the long theories were asked."""
     if DISTRACTORS not in results.rows:
         return []
     table = tables.distractors(
@@ -359,7 +359,7 @@ def distractor_sections(results: Results) -> list[Section]:
 
 
 def size_sections(results: Results) -> list[Section]:
-    """Figure 5, where models were trained on sets of several sizes."""
+    """Figure 5, if models were trained on sets of several sizes."""
     table = size_table(results.rows[SETS], training_sizes(results.models))
     if table.empty:
         return []

@@ -38,7 +38,7 @@ SHORT = 4
 
 
 class RobustLR(System):
-    """What the systems of RobustLR share."""
+    """The common part of RobustLR's systems."""
 
     default_limit = DEFAULT_LIMIT
 
@@ -60,7 +60,7 @@ class EvaluationSets(RobustLR):
     sets: Sequence[str] = EVALUATION_SETS
     vocabulary: Vocabulary = "real"
     distractors: bool = False
-    """Whether theories keep what decides nothing."""
+    """Whether theories keep sentences that decide nothing."""
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can read them."""
 
@@ -68,7 +68,7 @@ class EvaluationSets(RobustLR):
         """All prompts: generated from `seed`, or read from `data` in the authors' columns.
 
         Raises:
-            UserError: data that cannot be read, or that contradict themselves.
+            UserError: the data cannot be read, or contradict themselves.
         """
         messages = demonstrations() if self.shown else ALONE
         if data is not None:
@@ -107,7 +107,7 @@ class TrainingSet(RobustLR):
         """The prompts of the test split: generated, or read from `data` in the authors' columns.
 
         Raises:
-            UserError: data that cannot be read, or that contradict themselves.
+            UserError: the data cannot be read, or contradict themselves.
         """
         if data is not None:
             return EvaluationSets(self.name, shown=self.shown).prompts(seed=seed, data=data)
@@ -135,11 +135,11 @@ class EditPairs(RobustLR):
     name: str
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All pairs: generated from `seed`, or of groups in the authors' columns.
+        """All pairs: generated from `seed`, or from groups in the authors' columns.
 
         Raises:
-            UserError: data that cannot be read, that contradict themselves, or in which no group
-                has an edit with another label.
+            UserError: the data cannot be read or contradict themselves, or no group has an edit
+                with another label.
         """
         if data is not None:
             prompts = [to_prompt(one) for one in pairs_of_all(load_published(data))]

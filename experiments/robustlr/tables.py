@@ -54,8 +54,8 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
 
     Columns are model, training, source ("measured", "baseline" or "published"), theories (of each
-    set, "40" or "6-7"; empty where published), average, the sets, and after each of these the ends
-    of its 95% interval (low and high; NaN where published). Published averages are as they were
+    set, "40" or "6-7"; empty if published), average, the sets, and after each of these the ends
+    of its 95% interval (low and high; NaN if published). Published averages are as they were
     printed.
     """
     names = SETS[kind]
@@ -76,7 +76,7 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
 
-    Columns are source, model, f1, f1_low, f1_high; NaN where a set is missing. The interval
+    Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval
     also treats the sets' means as a sample, and is rather too wide.
     """
     by = ["source", "model"]
@@ -91,7 +91,7 @@ def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the column weight, with which every set of a model counts the same."""
+    """The rows with a column weight, which makes every set of a model count the same."""
     size = theories.groupby(["model", "set"])["f1"].transform("size")
     return theories.assign(weight=1 / size)
 
@@ -153,7 +153,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Columns are those of `KEY`, statements (how many each score is over), and the stages.
 
     Args:
-        stages: name of a column to the rows of a stage; `WHOLE` has the published column too.
+        stages: the rows of each stage by name of its column; `WHOLE` has the published column too.
     """
     measured = [
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
@@ -209,11 +209,11 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores of all contrast sets and of all equivalence sets, by the size of the training set.
 
-    Only models that share their start and training set with others of different size.
+    It includes only models that share their start and training set with others of different size.
 
     Args:
         rows: rows of the evaluation sets.
-        sizes: what `training_sizes` gives.
+        sizes: the table from `training_sizes`.
     """
     numbers = sizes.groupby(["begun_as", "train_set"])["statements"].transform("nunique")
     kinds = {name: kind for kind, names in SETS.items() for name in names}
@@ -266,7 +266,7 @@ def guess_table(features: pd.DataFrame) -> pd.DataFrame:
     without the feature), gain (their difference) and n.
 
     Args:
-        features: what `feature_table` gives.
+        features: the table from `feature_table`.
     """
     rows = []
     for feature, values in features.groupby("feature", sort=False):

@@ -29,11 +29,11 @@ class Edit:
     """Whether the right side of the rule is negated."""
     facts: OneOf["p", "p, t", "p, not t", "not p, not t"]
     label: Verdict
-    """Where the base is True."""
+    """The label if the base is True."""
     group: str
 
     def expected(self, base: Verdict) -> Verdict:
-        """The label where the base has this label."""
+        """The label if the base has this one."""
         return self.label if base is TRUE else self.label.negated
 
 
@@ -116,7 +116,7 @@ def _facts(
 
 
 EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
-"""Name of a set to the version of its paraphrases. The authors' data say "type1"; which type is
+"""The version of the paraphrases in each set. The authors' data say "type1"; which type is
 which equivalence is this project's choice, in the paper's order."""
 
 
@@ -126,7 +126,7 @@ def contrapositive(rule: Rule) -> Rule:
     By De Morgan's laws a body of "or" becomes a head of "and", and a head of "and" a body of "or".
 
     Raises:
-        UserError: a body of "and", whose negation would be a disjunction after "then".
+        UserError: the body is joined by "and": its negation would be a disjunction after "then".
     """
     if len(rule.body) > 1 and rule.operator == "and":
         raise UserError(
@@ -142,7 +142,7 @@ def contraposed(theory: Theory) -> Theory:
     """The theory with the contrapositive of every rule (C-ES).
 
     Raises:
-        UserError: a rule whose contrapositive the language lacks.
+        UserError: the language lacks the contrapositive of a rule.
     """
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 

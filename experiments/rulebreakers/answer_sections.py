@@ -29,7 +29,7 @@ WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Marks models that cannot be asked with a †, in tables for figures."""
+    """Marks models that cannot be asked (†) in tables for figures."""
     asked = competence(results)
     names = asked.loc[~asked["competent"], "model"]
     marked = {name: f"{name} †" for name in names}
@@ -37,7 +37,7 @@ def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def sample_section(results: Results, parameters: TableItem) -> Section:
-    """What was asked, and of whom (Figure 2, Appendix H)."""
+    """The sample, and the models asked (Figure 2, Appendix H)."""
     return Section(
         "Sample",
         "A limited study draws about as many pairs of each combination of rule and group, however "

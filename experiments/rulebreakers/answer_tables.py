@@ -62,7 +62,7 @@ def every_model(
 def finding_words(
     table: pd.DataFrame, *, more: str, less: str, value: str = "difference"
 ) -> list[str]:
-    """What each row shows, as far as its interval and its corrected p-value support it."""
+    """The finding of each row, as far as its interval and its corrected p-value support it."""
     return [
         "not tested"
         if np.isnan(p)
@@ -142,7 +142,7 @@ def contrasts(results: Results) -> pd.DataFrame:
 
 
 def composition(results: Results) -> pd.DataFrame:
-    """What the sample is made of, one row per rule and entity group (Figure 2).
+    """The composition of the sample, one row per rule and entity group (Figure 2).
 
     Columns are rule, entity_group, entity_pairs (how many), pairs_drawn, pairs_kept (without
     excluded entity pairs), data_set and data_set_share: how many pairs of the data set the kept
@@ -170,12 +170,12 @@ def composition(results: Results) -> pd.DataFrame:
 
 
 def filters(results: Results) -> pd.DataFrame:
-    """Paired accuracy by what is left out as unknown, one row per model and filter (Section 4.1).
+    """Paired accuracy by the cities omitted as unknown, one row per model and filter (Section 4.1).
 
-    "all models" leaves out the cities that some model of the study does not complete, as in the
-    paper, so adding a model may change every other model's numbers; "own" those that the model
-    itself does not complete; "none" nothing. Columns are model, filter, left_out (cities),
-    accuracy, low, high, pairs, clusters, note.
+    "all models" omits the cities that some model of the study does not complete, as in the
+    paper, so adding a model may change every other model's numbers; "own" omits those that the
+    model itself does not complete; "none" omits nothing. Columns are model, filter, left_out
+    (cities), accuracy, low, high, pairs, clusters, note.
     """
     geographical = results.known[results.known["entity_group"] == "geographical"]
     rows = []

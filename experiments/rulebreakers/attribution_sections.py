@@ -243,7 +243,7 @@ def example_section(results: Results) -> Section:
 
 
 def example_pair(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of the first pair whose rulebreaker is answered incorrectly, or of the first."""
+    """The first pair whose rulebreaker is answered incorrectly, or the first pair if none is."""
     correct = prompts["prompt_id"].map(answers.set_index("prompt_id")["correct"]).eq(True)
     failed = prompts.loc[(prompts["side"] == SIDES[0]) & ~correct, "pair_id"]
     first = failed.iloc[0] if len(failed) else prompts["pair_id"].iloc[0]

@@ -65,7 +65,7 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio, columns of the ratio table to columns of this table."""
+"""For each kind of ratio, the columns of this table by column of the ratio table."""
 
 
 RATIOS = ("gradient_geometric", "attention_geometric")
@@ -112,7 +112,7 @@ def measured_and_published(results: Results) -> pd.DataFrame:
 def published_difference(
     measured: pd.DataFrame, published: pd.DataFrame, *, key: str, columns: Sequence[str]
 ) -> pd.DataFrame:
-    """One row for each row that both tables have, and each column compared.
+    """One row for each row that both tables have and each compared column.
 
     Columns are `key`, quantity (the column's name), measured, published, and difference: measured
     minus published, in the column's own unit, undefined if either is. A column that a table lacks
@@ -148,11 +148,11 @@ def familiarity(results: Results) -> pd.DataFrame:
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.statistics.clusters`). Tested are all cities, by the probability of the first token, as
-    the paper defines familiarity: one test a model. The others only describe how robust it is, and
-    have neither p nor finding, since they would be the same test again: the cities whose country
-    shares its first token with no other, where there are any, and all cities by the probability of
-    the country's whole name.
+    (`interp.statistics.clusters`). Only one row per model is tested: all cities, by the probability
+    of the first token, as the paper defines familiarity. The others describe how robust it is. They
+    have neither p nor finding, since they would repeat the same test: the cities whose country
+    shares its first token with no other, if there are any, and all cities by the probability of the
+    country's whole name.
 
     The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
     of its pairs of prompts, and rejects most true hypotheses of no difference.
@@ -218,16 +218,16 @@ def prompt_level(
 ) -> pd.DataFrame:
     """One row per model, prompt and method.
 
-    Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, those to keep,
-    familiarity.
+    Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, the columns of
+    `keep`, familiarity.
 
     Args:
         answers: rows of the answers table.
         prompts: the prompts table.
-        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        ratios: the table from `interp.analysis.segments.segment_ratios`.
         familiarity: model, `key` and familiarity (a probability), one row each.
         key: the prompts' column that names their entity pair. It must be the same on both sides of
-            a pair of prompts: if one entity is swapped, it is the other.
+            a pair of prompts: if one entity is swapped, the key is the other.
         keep: further columns of the prompts, such as the phrasing.
     """
     columns = list(dict.fromkeys(["prompt_id", key, *keep]))
@@ -250,8 +250,9 @@ PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
 familiar the entity pair is: what correlates with the first need not correlate with the second."""
 
 FACTORS = ("rule", "phrasing", "verb")
-"""What the predictors are adjusted for. The entity group follows from the verb. If they separate
-the outcomes, the last is left out until there is an estimate: few entity pairs share a verb."""
+"""The factors that predictors are adjusted for. The entity group follows from the verb. If they
+separate the outcomes, the last is left out until there is an estimate: few entity pairs share a
+verb."""
 
 FAMILY = "across prompts, predictors of all models and methods"
 
@@ -302,7 +303,7 @@ def without_constant_levels(
 ) -> pd.DataFrame:
     """The rows whose levels of all factors have both outcomes.
 
-    Any other level has an infinite effect, which alone explains its rows. Leaving a level out may
+    Any other level has an infinite effect, which fully explains its rows. Omitting a level may
     leave another one with a single outcome, so this is repeated.
     """
     while True:

@@ -35,7 +35,7 @@ def entity_level(
     Args:
         answers: rows of the answers table.
         prompts: the prompts table.
-        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        ratios: the table from `interp.analysis.segments.segment_ratios`.
         familiarity: model, `key` and familiarity, one row each.
         key: the prompts' column that names their entity pair, as in `prompt_level`.
         sides: names of the sides of a pair.
@@ -73,7 +73,7 @@ _CONTRAST = (
 def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     """The k entity pairs that the models answer best, and the k that they answer worst.
 
-    They are ordered by an estimate shrunken towards the overall mean
+    They are ordered by an estimate shrunk towards the overall mean
     (`interp.statistics.proportions`), since otherwise those with the fewest prompts
     are at both ends.
     Columns are end ("most" or "least"), rank (from 1), `key`, estimate with low and high, share
@@ -84,10 +84,10 @@ def most_and_least(entities: pd.DataFrame, *, key: str, k: int) -> pd.DataFrame:
     Args:
         entities: one row per model and entity pair, as from `entity_level`.
         key: the column that names an entity pair.
-        k: how many at each end.
+        k: number of entity pairs at each end.
 
     Raises:
-        UserError: fewer than one asked for.
+        UserError: k is less than 1.
     """
     if k < 1:
         raise UserError(f"{k} entity pairs asked for; expected at least 1")

@@ -31,7 +31,7 @@ def paired_accuracy_by_group(
     """Paired accuracy, overall and by rule and entity group, bars by model (Figure 3).
 
     A line across each overall bar is the chance given the model's rate of positive answers, a
-    diamond what is expected if the two sides are independent.
+    diamond is the accuracy expected if the two sides are independent.
 
     Args:
         table: `accuracy(results, "rule", "entity_group")`.

@@ -1,4 +1,4 @@
-"""What a study found, in sentences that claim no more than the numbers of its tables show."""
+"""The findings of a study, in sentences that claim no more than the numbers of its tables show."""
 
 from collections.abc import Hashable, Mapping
 
@@ -75,7 +75,7 @@ _CONTRASTS = {
 
 
 def confirmed(table: pd.DataFrame) -> str:
-    """What the contrasts named in advance show and exclude, by factor.
+    """Sentences on what the contrasts named in advance show and exclude, by factor.
 
     Args:
         table: the contrasts of a study.
@@ -156,7 +156,7 @@ def by_finding(
 ) -> str:
     """One sentence on which models show what, after correction.
 
-    Where nothing is shown, it gives the value with its interval, which the data leave open.
+    If nothing is shown, it gives the value with its interval, which the data leave open.
     """
     intervals = pd.Series([_interval(row, value) for row in table.to_dict("records")], table.index)
     names = table["model"] + intervals.where(table["finding"] == NOT_SHOWN, "")
@@ -205,7 +205,7 @@ def outliers(table: pd.DataFrame) -> list[str]:
 
 
 def first_letters(shared: pd.DataFrame) -> str:
-    """What familiarity measures, given how many countries share their first token."""
+    """A sentence on what familiarity measures, given how many countries share their first token."""
     most = shared[shared["sharing"] > shared["answers"] / 2]
     if most.empty:
         return (

@@ -217,6 +217,6 @@ def may_contain(country: str, pair: EntityPair) -> bool:
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in an order drawn by `rng.random` alone, which Python keeps stable."""
+    """The items in an order drawn only by `rng.random`, which Python keeps stable."""
     keys = [rng.random() for _ in items]
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

@@ -30,13 +30,13 @@ ENTITIES = {
 def sentence_roles(
     sentences: Mapping[str, str], *, rule: str, entity_a: str, entity_b: str
 ) -> dict[str, dict[str, Span]]:
-    """Where each sentence names A (country or type) and B (city or instance), by role.
+    """The spans where each sentence names A (country or type) and B (city or instance), by role.
 
     The last mention is found first: "Mexico City or somewhere in Mexico" names A at its end. A
     name that published data spells differently has no span.
 
     Args:
-        sentences: premise1, premise2 and conclusion to their texts.
+        sentences: the texts of premise1, premise2 and conclusion.
         rule: "mt" or "ds".
         entity_a: the name of A.
         entity_b: the name of B.
@@ -120,8 +120,8 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors of the unit that a limit takes as a whole: each is asked by both rules in every phrasing,
-as in the data set, so that rules and phrasings are compared within entity pairs."""
+"""Factors of the unit that a limit takes as a whole: each unit is asked by both rules in every
+phrasing, as in the data set, so rules and phrasings are compared within entity pairs."""
 
 RATIO = ("premise2", "premise1")
 """Segments whose scores are compared."""

@@ -27,7 +27,7 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
 _SAYING = ("rulebreaker_type", "category", "firstName", "pronoun", "verb", "entityA", "entityB")
-"""The columns that make the sentences."""
+"""The columns that determine the sentences."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 """Fields in which the sides of a pair agree."""
@@ -39,9 +39,9 @@ def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
 
     Raises:
-        UserError: nothing readable there, missing columns, empty or contradictory fields, sentences
-            that differ from what the other columns say, duplicate ids, an instance without its
-            counterpart, or one that differs from it in more than entity A.
+        UserError: nothing can be read, columns are missing, fields are empty or contradictory, a
+            sentence differs from the one that the other columns make, an id occurs twice, or an
+            instance lacks its counterpart or differs from it in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
 

@@ -1,4 +1,4 @@
-"""What a study has measured: its tables joined, without the pairs that a model does not know."""
+"""The measurements of a study: its tables joined, without the pairs that a model does not know."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +31,11 @@ class Results:
     """One row per prompt of a complete pair: the prompts table, with the phrasing's question_verb
     and, the same on both sides, entity_pair, such as "Stockholm (Sweden)"."""
     drawn_answers: pd.DataFrame
-    """Their answers table: one row per model and prompt."""
+    """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
     """The drawn prompts without those of excluded entity pairs."""
     answers: pd.DataFrame
-    """Their answers table."""
+    """The answers table of the remaining prompts."""
     ratios: pd.DataFrame
     """Score of premise 2 over premise 1: one row per model, prompt and method."""
     options: pd.DataFrame
@@ -54,7 +54,7 @@ class Results:
     probed: pd.DataFrame
     """The prompts of the residuals table."""
     probed_answers: pd.DataFrame
-    """Their answers table."""
+    """The answers table of the probed prompts."""
     example_run: RunFolder
     """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
@@ -90,7 +90,7 @@ def read_results(study: StudyFolder) -> Results:
     complete (Section 4.1), and pairs with a side that is not measured yet.
 
     Raises:
-        UserError: a stage without measurements, or no pair that every model knows.
+        UserError: a stage has no measurements, or there is no pair that every model knows.
     """
     for stage in STAGES:
         if stage not in study.runs or not study.runs[stage].tables():

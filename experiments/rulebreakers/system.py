@@ -31,8 +31,8 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""What the paper makes claims about: the rules, the groups of entities, the spread over phrasings
-("by over 0.4"), and the models. Named before any data were seen."""
+"""The comparisons that the paper makes claims about: the rules, the groups of entities, the spread
+over phrasings ("by over 0.4"), and the models. Named before any data were seen."""
 
 MIXED = "rulebreakers-mixed"
 """The prompts of organisms in which an entity decides the premise that is read."""
@@ -74,7 +74,7 @@ class Rulebreakers(System):
         return pd.Series(read.map(second).to_numpy(float), index=prompts["prompt_id"])
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """What decides the answers by recipe, and what was measured."""
+        """The planted cause of the answers, and the measured figures."""
         return _mixed_row(card) if card["system"] == MIXED else _grounded_row(card)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
@@ -114,7 +114,7 @@ def _generated(seed: int) -> PromptSet:
 
 
 Groups = Mapping[EntityPair, str]
-"""Entity pair to its entity group, "geographical" or "categorical"."""
+"""The entity group of each entity pair, "geographical" or "categorical"."""
 
 
 def entity_group(pair: EntityPair) -> str:
@@ -123,10 +123,10 @@ def entity_group(pair: EntityPair) -> str:
 
 
 def published_groups(located: Located) -> Groups:
-    """The distinct true pairs of published instances: those of its rulebreakers.
+    """The distinct true pairs of published instances: those of the rulebreakers.
 
     Raises:
-        UserError: rows that give an entity B two answers.
+        UserError: the rows give an entity B two answers.
     """
     groups: dict[EntityPair, str] = {}
     first: dict[str, tuple[str, str]] = {}

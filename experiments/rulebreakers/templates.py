@@ -35,7 +35,7 @@ NEGATIONS = {
     "is good at": "is not good at",
     "is competing in": "is not competing in",
 }
-"""Verb to its negation, in the paper's order."""
+"""The negation of each verb, in the paper's order."""
 
 _CITY_VERBS = (
     "is in",
@@ -52,7 +52,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
     **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
 }
-"""Category to the verbs that its instances use."""
+"""The verbs that the instances of each category use."""
 
 
 class Reasoning(NamedTuple):
@@ -86,8 +86,8 @@ def render(
         entity_b: the city, or the bare instance ("zither"); its article is added here.
 
     Raises:
-        UserError: an unknown rule, group or pronoun, a verb that the group does not take, or an
-            empty field.
+        UserError: the rule, group or pronoun is unknown, the group does not take the verb, or a
+            field is empty.
     """
     _check(rule, group, pronoun, verb)
     for field, value in (("name", name), ("entity_a", entity_a), ("entity_b", entity_b)):
@@ -128,7 +128,7 @@ def _check(rule: str, group: str, pronoun: str, verb: str) -> None:
 
 
 def with_article(entity_b: str, *, group: str, verb: str) -> str:
-    """`entity_b` with the article that its group and verb ask for.
+    """`entity_b` with the article that its group and verb require.
 
     Cities and sports are bare, "plays" takes the definite article, animals and "owns" the
     indefinite one, by sound.
