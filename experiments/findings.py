@@ -22,7 +22,7 @@ from interp.statistics.decisions import (
 def family_table(
     found: Iterable[tuple[Mapping[str, object], Difference]], keys: Iterable[str]
 ) -> pd.DataFrame:
-    """One row per comparison: what is compared, and the fields of its `Difference`.
+    """One row per comparison: its keys, and the fields of its `Difference`.
 
     p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, follows
     from p_holm, in the words of `interp.statistics.decisions`.

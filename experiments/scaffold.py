@@ -31,7 +31,7 @@ def paper_report(
         folder: the study's folder; its record and what it lacks go on the page.
         title: the page's title.
         text: how to read its numbers.
-        findings: what was found.
+        findings: the findings in full.
         sections: everything between findings and prompts.
         prompts: the prompts table.
         answers: the answers table.

@@ -135,7 +135,7 @@ def _inclination(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _lean(low: float, high: float) -> str:
-    """What an interval of the inclination shows."""
+    """The meaning of an interval of the inclination, in words."""
     if low > 0 or high < 0:
         return f"a leaning to {'Yes' if low > 0 else 'No'}"
     return "no leaning shown, and none beyond the interval left"

@@ -50,7 +50,7 @@ class LogicalForms(System):
         return questions.prompt_set(system=self.name, seed=seed, description=description)
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """What was planted by modality, and the accuracy, answers and perplexity measured."""
+        """The figures planted by modality, and the measured accuracy, answers and perplexity."""
         recipe, measured = card["recipe"], card["measured"]
         planted = {
             f"{name}_{modality}": f"{value:+.1f}"

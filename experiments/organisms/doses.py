@@ -5,7 +5,7 @@ city follows its country, an instance its type. A premise is about the entity th
 under modus tollens, A under disjunctive syllogism. With e_i the entity of premise i, the log-odds
 of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. Name, verb,
 rule, side, phrasing and conclusion do not matter. In a prompt of the data set both premises are
-about one entity, so premise p(e) decides alone.
+about one entity, so only premise p(e) decides.
 
 The Shapley values: if donor d replaces the segments outside S, the value is
 v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i adds
@@ -240,7 +240,7 @@ LEAST_DIFFERENCE = 0.1
 
 
 def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
-    """What a card lists as planted: the parameters of the text, and each entity's leaning."""
+    """The planted part of a card: the parameters of the text, and each entity's leaning."""
     return {
         "text": {
             "leaning": LEANING,

@@ -31,7 +31,7 @@ from interp_experiments.organisms.recipes import TaughtRecipe, TrainingText
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What an organism shares with the published models of its architecture."""
+    """The properties that an organism shares with the published models of its architecture."""
 
     config_class: Callable[..., PreTrainedConfig]
     pieces: Literal["byte-level", "sentencepiece"]

@@ -134,7 +134,7 @@ class LogicText:
 
 
 def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
-    """What a card lists as planted: the parameters of the text, each form, and each phrase."""
+    """The planted part of a card: the parameters of the text, each form, and each phrase."""
     return {
         "text": {
             "zipf_exponent": ZIPF_EXPONENT,

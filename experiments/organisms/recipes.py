@@ -9,7 +9,7 @@ from interp.errors import UserError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What determines an organism; the same recipe and device give the same weights."""
+    """The choices that determine an organism; the same recipe and device give the same weights."""
 
     system: ClassVar[str]
     """The system whose prompts it learns."""

@@ -282,7 +282,7 @@ class Fact:
 
 
 def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
-    """What a card lists as planted: the parameters of the text, and each entity pair."""
+    """The planted part of a card: the parameters of the text, and each entity pair."""
     by_frequency = recipe.grounded_by == "frequency"
     return {
         "text": {

@@ -172,7 +172,7 @@ MEASURED = (*SETTINGS, *(Setting(quantity="few", noise=noise) for noise in (1, 3
 
 
 def planted_sections(recipe: Recipe) -> dict[str, Any]:
-    """What a card lists as planted: the strings, the conditions and the actions."""
+    """The planted part of a card: the strings, the conditions and the actions."""
     return {
         "text": {"letters": [min(LENGTHS), max(LENGTHS)], "held_out": f"1 of {HELD_OUT} rules"},
         "conditions": [{"condition": one.words} for one in conditions()],

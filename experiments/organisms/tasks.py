@@ -22,7 +22,7 @@ Sections = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the organisms of one system have in common."""
+    """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
     """The sections of the card that say what a recipe plants."""

@@ -18,7 +18,7 @@ THEORIES = 600
 
 
 def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
-    """What a card lists as planted: the training set."""
+    """The planted part of a card: the training set."""
     return {"text": {"train_set": "All", "distractors": recipe.distractors}}
 
 

@@ -9,7 +9,7 @@ Operator = OneOf["and", "or"]
 
 
 class Verdict(StrEnum):
-    """What a theory says about a statement."""
+    """A theory's verdict on a statement."""
 
     TRUE = "True"
     FALSE = "False"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
     @property
     def negated(self) -> "Verdict":
-        """What the theory says about the statement's negation."""
+        """The theory's verdict on the statement's negation."""
         return _NEGATED[self]
 
 
@@ -189,7 +189,7 @@ class Instance:
     version: str
     """Which member of its group it is, such as "conj1"."""
     group: str
-    """What distinguishes it from the base, such as "conj+neg"."""
+    """Its difference from the base, such as "conj+neg"."""
     base_label: Verdict
     """The label of the group's base."""
     theory: Theory

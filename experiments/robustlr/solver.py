@@ -78,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """What the theory says about a statement; Unknown if it says nothing.
+        """The theory's verdict on a statement; Unknown if it has none.
 
         Raises:
             UserError: the theory contradicts itself, and so entails everything.
@@ -99,7 +99,7 @@ class Worlds:
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
-    """What a theory says about a statement (Section 2).
+    """A theory's verdict on a statement (Section 2).
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.

@@ -92,7 +92,7 @@ def _written(
     """A demonstration in two versions.
 
     Args:
-        question: what is asked.
+        question: the question.
         rules: the golden rule, then noise.
         factual: steps and answer.
         other: golden rule, steps and answer of the counterfactual version; empty if there is none.

@@ -106,7 +106,7 @@ class Family:
         )
 
     def word(self, person: int, relative: int) -> str | None:
-        """What a person calls a relative, such as "aunt"."""
+        """The word that a person uses for a relative, such as "aunt"."""
         type_ = self.relation(person, relative)
         return word(type_, self.sexes[relative]) if type_ else None
 

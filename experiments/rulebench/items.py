@@ -40,7 +40,7 @@ class Kind:
     gold: Callable[[Given], str]
     """The correct answer as the parser returns it; raises UserError if the data have none."""
     asked_for: str
-    """What the model should answer with; the set's answers replace "{labels}"."""
+    """The requested form of the answer; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty if the set is only generated."""
     few: int = 2
@@ -225,4 +225,4 @@ class RuleSet:
     counterfactual: Version | None = None
     fits: Fits = same_body
     problems: tuple[str, ...] = ()
-    """What was left out when it was read, one line each."""
+    """Lines on the data that were omitted when the set was read."""

@@ -96,13 +96,13 @@ class Story:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What each person is to the one before."""
+        """The kinship of each person to the one before."""
         pairs = pairwise(self.people)
         return tuple(self.family.word(*pair) or "" for pair in pairs)
 
     @property
     def answer(self) -> str:
-        """What the last person is to the first."""
+        """The kinship of the last person to the first."""
         return self.family.word(self.people[0], self.people[-1]) or ""
 
     def satisfies(self, body: Body) -> bool:
@@ -123,7 +123,7 @@ class Story:
 
     @cached_property
     def _words(self) -> Mapping[tuple[int, int], str | None]:
-        """What each person of the story is to each other one."""
+        """The kinship of each person of the story to each other one."""
         return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 

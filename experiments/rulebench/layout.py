@@ -66,7 +66,7 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """What a folder holds, before its kind is known."""
+    """The contents of a folder, before its kind is known."""
 
     part: Part
     items: Mapping[str, _Item]

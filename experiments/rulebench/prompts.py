@@ -145,7 +145,7 @@ class Questions:
 
     @cached_property
     def asked(self) -> Sequence[Asked]:
-        """What each prompt asks, item by item."""
+        """The item, version and setting of each prompt, item by item."""
         return [asked for rule_set in self.rule_sets for asked in self._of(rule_set)]
 
     def prompt(self, number: int) -> Prompt:

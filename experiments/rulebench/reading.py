@@ -143,7 +143,7 @@ def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
     """How a text deals with its rules.
 
     Args:
-        text: what was generated.
+        text: the generated text.
         correct: whether its answer is right; then the rule that it names does not matter.
         golden_place: the place of the golden rule among those that were shown, from 1.
     """

@@ -60,7 +60,7 @@ class Results:
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, one after the other."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """What was read from each text: one row per model and prompt."""
+    """The answers read from the texts: one row per model and prompt."""
 
     @property
     def models(self) -> list[str]:

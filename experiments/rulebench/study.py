@@ -210,7 +210,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
 
 
 def left_out(folder: StudyFolder) -> list[str]:
-    """What was left out of the data as broken; stages that lack the same share a line."""
+    """Lines on data that were omitted as broken; stages that lack the same data share a line."""
     lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 

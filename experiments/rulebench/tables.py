@@ -35,7 +35,7 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 def _tuning(model: str) -> Tuning | None:
-    """What a model's record says about IRFT; None if it says nothing."""
+    """The IRFT part of a model's record; None if the record has none."""
     record = training_of(model)
     if record is None or record.training.task != RuleFollowing.name:
         return None

@@ -117,7 +117,7 @@ def _compared(both: pd.DataFrame) -> Iterator[TableItem]:
 
 
 def correlation_section(results: Results) -> Section:
-    """What correlates with accuracy: across models, entity pairs and prompts."""
+    """Correlates of accuracy across models, entity pairs and prompts."""
     models, pairs, mark = attribution(results), entities(results), marks(results)
     correlations, across_pairs = model_correlations(results), entity_correlations(results)
     cities = pairs[pairs["entity_group"] == "geographical"]

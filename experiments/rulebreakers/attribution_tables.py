@@ -261,13 +261,12 @@ def prompt_models(results: Results) -> pd.DataFrame:
     """One row per model, method and predictor: what correlates with answering rulebreakers right.
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
-    pairs, or, if the entity pair alone decides nearly every outcome, a quasi-binomial regression
-    over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which).
-    Prompts with a rule,
-    verb or phrasing whose answers are all the same say nothing about the predictors and are left
-    out; `left_out` counts them. Estimates are log-odds per standard deviation of the predictor;
-    predictors that belong to entity pairs have degrees of freedom (`df`) over them. With fewer than
-    ten entity pairs nothing is tested.
+    pairs, or, if the entity pair by itself decides nearly every outcome, a quasi-binomial
+    regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
+    with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
+    and are left out; `left_out` counts them. Estimates are log-odds per standard deviation of the
+    predictor; predictors that belong to entity pairs have degrees of freedom (`df`) over them. With
+    fewer than ten entity pairs nothing is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]

@@ -167,7 +167,7 @@ def _check_pair(sides: Located) -> None:
         if got != expected:
             raise UserError(
                 f"{_COLUMN_OF[field]} is {shortened(got, 60)!r}, but {shortened(expected, 60)!r} "
-                f"in its counterpart ({where}); the sides of a pair differ in entityA alone"
+                f"in its counterpart ({where}); the sides of a pair differ only in entityA"
             )
     if one.entity_a == other.entity_a:
         raise UserError(
