@@ -65,7 +65,7 @@ def organisms(models: Sequence[str]) -> list[str]:
 
 
 def organisms_in_brief(models: Sequence[str]) -> list[str]:
-    """The same in one short sentence."""
+    """The same as `organisms`, in one short sentence."""
     made = [model for model in models if model.startswith(PREFIX)]
     which = "All models" if len(made) == len(models) else f"{len(made):,} of {len(models):,} models"
     verb = "is an organism" if len(made) == 1 < len(models) else "are organisms"

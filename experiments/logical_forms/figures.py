@@ -206,7 +206,7 @@ def _rows_of_levels(
 
 
 def _heads(table: pd.DataFrame, factors: list[str]) -> list[int]:
-    """The empty rows."""
+    """The empty rows, one above each factor."""
     sizes = [int((table["factor"] == factor).sum()) for factor in factors]
     return [sum(sizes[:place]) + place for place in range(len(sizes))]
 

@@ -72,7 +72,7 @@ class Form:
 
     @property
     def id(self) -> str:
-        """Unique within its set, such as "box-vL-fallacy"."""
+        """The id, unique within its set, such as "box-vL-fallacy"."""
         return f"{self.modality}-{self.schema}-{self.side}"
 
     def valid(self, reading: Reading = "form") -> bool:

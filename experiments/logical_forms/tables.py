@@ -240,7 +240,7 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "within valid forms": (True, ("model", "form")),
     "within all forms": (False, ("model", "form")),
 }
-"""By selection of questions: whether only valid ones, and the columns they are ranked within."""
+"""Selections of questions by name: whether only valid ones, and the columns to rank within."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:

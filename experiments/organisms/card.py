@@ -40,7 +40,7 @@ def write_card(folder: Path, recipe: Recipe, planted: Mapping[str, Any], *, devi
 
 
 def write_measured(folder: Path, measured: dict[str, Any]) -> None:
-    """Put measurements into the card of a folder."""
+    """Write measurements into the card of a folder."""
     card = read_card(folder)
     card["measured"] = measured
     _write(folder, card)

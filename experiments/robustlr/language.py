@@ -206,7 +206,7 @@ class Instance:
 
     @property
     def id(self) -> str:
-        """Unique among all instances."""
+        """The id, unique among all instances."""
         return f"{self.theory_id}/{self.version}"
 
     @property

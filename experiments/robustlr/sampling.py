@@ -92,7 +92,7 @@ class Sampled:
     people: list[str]
     proved: tuple[Literal, ...]
     unproved: tuple[Literal, ...]
-    """Only those that the theory mentions."""
+    """Literals that are not provable; only those that the theory mentions."""
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:

@@ -51,14 +51,14 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """Predicates of the theory, from 1 on."""
+    """The number of each predicate of the theory, from 1 on."""
     known: Mapping[int, Clause]
     """Literals that hold by propagation of units, in the order in which they were found, each with
     the clause that says so."""
     tables: Mapping[int, Table]
     """The table of each predicate that is not known."""
     consistent: bool
-    """Whether there is any such assignment."""
+    """Whether any assignment makes the theory true."""
 
     @classmethod
     def of(cls, theory: Theory) -> "Worlds":

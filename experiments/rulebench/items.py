@@ -176,7 +176,7 @@ class Version:
 
     items: Sequence[Item]
     rules: Mapping[str, Rule]
-    """By id. Every item's golden rule is among them."""
+    """The rules by id; every item's golden rule is among them."""
 
     @cached_property
     def rule_ids(self) -> Sequence[str]:

@@ -73,7 +73,7 @@ class Body:
     first: str
     """Sex of A."""
     last: str
-    """Sex of the last one."""
+    """Sex of the last person."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
 
 
 def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
-    """The story in sentences, and the question who the last one is to the first."""
+    """The story in sentences, and the question who the last person is to the first."""
     sentences = [
         pick(rng, _SENTENCES).format(
             p=names[person],
@@ -300,7 +300,7 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
 
 
 def with_article(noun: str) -> str:
-    """Such as "an aunt"."""
+    """A noun with its article, such as "an aunt"."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 

@@ -70,7 +70,7 @@ class _Found(NamedTuple):
 
     part: Part
     items: Mapping[str, _Item]
-    """By position, such as "0007"."""
+    """The items by position, such as "0007"."""
     rules: Mapping[str, Rule]
     problems: tuple[str, ...]
 

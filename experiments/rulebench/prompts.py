@@ -41,7 +41,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Such as "few" or "golden-shots-thought-counterfactual"."""
+        """The name, such as "few" or "golden-shots-thought-counterfactual"."""
         options = ("logic", "shots", "thought", "counterfactual")
         return "-".join([self.rules, *(name for name in options if getattr(self, name))])
 

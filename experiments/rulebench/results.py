@@ -24,7 +24,7 @@ STAGES = ("direct", "demonstrated", "thought")
 """Answers at once, without and with demonstrations; and answers after a chain of thought."""
 
 ATTRIBUTION = "attribution"
-"""Which rule attributions find in answers at once, with few rules."""
+"""The stage of attributions: which rule they find in answers at once, with few rules."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""

@@ -27,7 +27,7 @@ from interp_experiments.rulebench.items import (
 VOWELS = frozenset("AEIOU")
 
 LENGTHS = range(8, 21)
-"""Letters of a string."""
+"""Possible lengths of a string, in letters."""
 
 _TRIED = 2_000
 
