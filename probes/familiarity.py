@@ -66,7 +66,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 def _whole_names(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
 ) -> list[float]:
-    """The probability of each answer's name, in all ways in which it may be written."""
+    """The probability of each answer's name, in all ways that it may be written."""
     if model.kind is not CAUSAL:
         return [math.nan] * len(batch.prompts)
     ways = [

@@ -1,7 +1,7 @@
 """Two halves of a prompt set that share no entity.
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
-2. Order: walk each connected component from neighbour to neighbour. Where wrong answers are a
+2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
    permutation, as in RULEBREAKERS, components are cycles, and the walk goes round each of them.
 3. Cut each component along its walk into two even parts, if that loses few pairs.
 4. Place the others whole, largest first, into the half that has less of their group of entities, so

@@ -17,7 +17,7 @@ LAST_TOKEN = "last_token"
 """The position of the last prompt token, at which causal models give the answer."""
 
 ENTITIES = ("entity_a", "entity_b")
-"""The factors by which linear probes are held out."""
+"""The factors that define the held-out halves of linear probes."""
 
 
 class OfFacts(Spec):

@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
 A group is drawn until the solver confirms all its labels. Groups do not depend on each other, so
-any of them can be made independently, and a smaller set is the beginning of a larger one.
+any of them can be made separately, and a smaller set is the beginning of a larger one.
 """
 
 import random

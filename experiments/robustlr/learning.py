@@ -9,7 +9,7 @@ and statement: no such count can give the label away. Theories that do not have 
 dropped.
 
 A hash of a theory's sentences, independent of their order and wording, decides its split. So
-splits share no theory, and any group can be made independently.
+splits share no theory, and any group can be made separately.
 """
 
 import hashlib
@@ -147,9 +147,9 @@ STATEMENT = "statement"
 class StatementMaker:
     """Makes statements of one split, each with its own short theory; labels come in turn.
 
-    A theory holds what decides its statement, and few other sentences. It is cheap to learn from.
-    Unlike those of whole theories, its counts are informative: without other sentences, a statement
-    is Unknown if the theory has no fact.
+    A theory holds the sentences that decide its statement, and few others. It is cheap to learn
+    from. Unlike those of whole theories, its counts are informative: without other sentences, a
+    statement is Unknown if the theory has no fact.
     """
 
     set: str

@@ -196,7 +196,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with those of constant guesses below; `source` is "measured" or "baseline"."""
+    """The rows, and below them those of constant guesses; `source` is "measured" or "baseline"."""
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
     said = [pd.Series(label, base.index) for label in LABELS] + [base, base.map(_negated)]

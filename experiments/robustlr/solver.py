@@ -53,7 +53,7 @@ class Worlds:
     numbers: Mapping[Predicate, int]
     """The number of each predicate of the theory, from 1 on."""
     known: Mapping[int, Clause]
-    """Literals that hold by propagation of units, in the order in which they were found, each with
+    """Literals that hold by propagation of units, in the order found, each with
     the clause that says so."""
     tables: Mapping[int, Table]
     """The table of each predicate that is not known."""

@@ -1,9 +1,9 @@
 """Tables of the answers: accuracy, contrasts, the sample, sensitivity, confidence.
 
-Every table has one row per model and group, with counts, intervals and, where a quantity is
-undefined, a note that says why. Shares and means are those of the data set: each prompt counts by
-its weight. Tests are over entity pairs, since prompts about one entity are answered alike; p_holm
-is corrected over all tests of its table.
+Every table has one row per model and group, with counts, intervals and, if a quantity is undefined,
+a note that says why. Shares and means are those of the data set: each prompt counts by its weight.
+Tests are over entity pairs, since prompts about one entity are answered alike; p_holm is corrected
+over all tests of its table.
 """
 
 from collections.abc import Mapping, Sequence

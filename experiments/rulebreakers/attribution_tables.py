@@ -258,7 +258,7 @@ FAMILY = "across prompts, predictors of all models and methods"
 
 
 def prompt_models(results: Results) -> pd.DataFrame:
-    """One row per model, method and predictor: what correlates with answering rulebreakers right.
+    """One row per model, method and predictor: correlates of correct answers to rulebreakers.
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
     pairs, or, if the entity pair by itself decides nearly every outcome, a quasi-binomial

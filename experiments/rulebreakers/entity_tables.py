@@ -171,7 +171,7 @@ EXTREMES = 10
 def entities(results: Results) -> pd.DataFrame:
     """One row per model and entity pair: accuracies, mean ratios, familiarity, number of pairs.
 
-    Familiarity is that of cities.
+    Only cities have a familiarity.
     """
     columns = ["entity_pair", "entity_group"]
     groups = results.prompts[columns].drop_duplicates()

@@ -30,7 +30,7 @@ _SAYING = ("rulebreaker_type", "category", "firstName", "pronoun", "verb", "enti
 """The columns that determine the sentences."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
-"""Fields in which the sides of a pair agree."""
+"""Fields that agree between the sides of a pair."""
 
 _COLUMN_OF = {field: column for column, field in COLUMNS.items()}
 

@@ -26,7 +26,7 @@ class Results:
     """The tables of a study that every analysis starts from."""
 
     models: tuple[str, ...]
-    """The models that have answers, in the order in which they were given."""
+    """The models that have answers, in the given order."""
     drawn: pd.DataFrame
     """One row per prompt of a complete pair: the prompts table, with the phrasing's question_verb
     and, the same on both sides, entity_pair, such as "Stockholm (Sweden)"."""

@@ -35,7 +35,7 @@ NAMED = (
 over phrasings ("by over 0.4"), and the models. Named before any data were seen."""
 
 MIXED = "rulebreakers-mixed"
-"""The prompts of organisms in which an entity decides the premise that is read."""
+"""The system of prompts for organisms whose entities decide which premise is read."""
 
 
 class Rulebreakers(System):
