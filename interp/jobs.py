@@ -21,7 +21,7 @@ from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.measurements.spec import Spec, find_spec
-from interp.models.load import FoundModel, find_model, load_found, set_threads
+from interp.models.load import FoundModel, find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
@@ -135,14 +135,6 @@ class Job(Options):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
-
-    def load(self, found: FoundModel) -> Model:
-        """A model, loaded as the job says."""
-        model = load_found(found, self.loading)
-        set_threads(model, self.running.threads)
-        if model.quantization is not None:
-            echo(f"the weights of {model.name} are quantized: {model.quantization}")
-        return model
 
     def default_models(self) -> list[str]:
         """The models that are measured if none is named."""
