@@ -59,8 +59,8 @@ class RulebreakersStudy(Study):
     organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
 
     target: Target = "predicted"
-    """what is attributed: the predicted token, the gold answer, the contrast of the positive and the
-    negative answer, or the margin of the model's own answer over the other"""
+    """what is attributed: the predicted token, the gold answer, the contrast of the positive and
+    the negative answer, or the margin of the model's own answer over the other"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, what the models know, residual streams, examples."""
