@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from interp.console import counted
+from interp.measurements.spec import Stage
 from interp.measurements.specs import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
-from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.study import Study
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,
     contrast_section,

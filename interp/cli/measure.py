@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interp.jobs import Job
     from interp.runs.execute import Plan
     from interp.runs.run import Run
-    from interp.studies.plan import Study
+    from interp.studies.study import Study
 
 _SHARED = (PromptSource, Loading, Running, Execution)
 
