@@ -285,7 +285,7 @@ def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
         "positive": AnswerOption("Yes", ("Yes",)),
         "negative": AnswerOption("other", (" Yes but", "No")),
     }
-    with pytest.raises(UserError, match="ask for answers, or give them forms, that begin diff"):
+    with pytest.raises(UserError, match="choose answers or forms that begin differently"):
         answers_of(model, **options)
 
 
