@@ -72,7 +72,7 @@ def accuracy_by(
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
         factors: columns that describe a pair; without any, one row per model and measure.
         sides: names of the sides of a pair.
-        cluster: the column with what makes the answers to pairs dependent, such as the entity that
+        cluster: the column whose values group pairs with dependent answers, such as the entity that
             they are about; if None, pairs are independent.
         weight: the column with the number of pairs of the data set that a pair represents, which
             makes the shares those of the data set; if None, each pair counts once.
@@ -132,7 +132,7 @@ def pairs_of(
     answered[cell] = True
     correct[cell] = is_correct(rows)
     if answered.sum() < len(rows):
-        raise UserError("a model answered a prompt twice; expected one answer a model and prompt")
+        raise UserError("a model answered a prompt twice; expected one answer per model and prompt")
     model, pair = np.nonzero((answered | ~has).all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
@@ -164,7 +164,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """For each model, a line with the share of prompts without an answer, if there are any."""
+    """For each model with prompts without an answer, a line with their share."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"

@@ -122,16 +122,16 @@ class SeedComponents:
     mean: float = np.nan
     """Mean over seeds and clusters."""
     sd_of_mean: float = np.nan
-    """Overall accuracy between seeds: how much another seed would change it."""
+    """Standard deviation of the overall accuracy between seeds: what another seed would change."""
     sd_low: float = np.nan
     """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
     sd_high: float = np.nan
     sd_seed: float = np.nan
-    """Effect of a seed that all clusters share."""
+    """Standard deviation of the effect of a seed on all clusters."""
     sd_cluster: float = np.nan
-    """Between clusters, regardless of the seed."""
+    """Standard deviation between clusters, regardless of the seed."""
     sd_residual: float = np.nan
-    """Within one cluster between seeds beyond that: its names and wrong answers."""
+    """Standard deviation within clusters beyond that: between names and wrong answers."""
     p: float = np.nan
     """P-value that seeds have no effect common to clusters (F test of seeds against the rest)."""
     seeds: int = 0

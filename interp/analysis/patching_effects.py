@@ -231,7 +231,7 @@ def _why_no_share(gaps: pd.Series) -> str:
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
     """The share of random signs of the clusters with a sum at least as far from zero.
 
-    A few signs suffice where p is large; small p-values need many.
+    A few signs suffice if p is large; small p-values need many.
     """
     if len(sums) < 2:
         return math.nan

@@ -94,8 +94,8 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
     if len(segments) > MOST_SEGMENTS:
         raise UserError(
             f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at most "
-            f"{MOST_SEGMENTS}, since every combination of them is read. Name those to replace by "
-            "interp effects --segments, or leave out methods that exchange segments"
+            f"{MOST_SEGMENTS}, since every combination of them is read. Choose segments with "
+            "interp effects --segments, or omit methods that exchange segments"
         )
 
 

@@ -75,7 +75,7 @@ class MonotoneMap:
 def mirrored(
     shares: Shares, decides: Decides
 ) -> tuple[Float[np.ndarray, " segment"], Float[np.ndarray, " segment"]]:
-    """The shares of both segments, and 1 where a segment decides."""
+    """The shares of both segments, and 1 if a segment decides."""
     return np.concatenate([shares, 1 - shares]), np.concatenate([decides, ~decides]).astype(float)
 
 

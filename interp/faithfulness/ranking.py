@@ -308,7 +308,7 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
 def _grouped(
     by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
 ) -> Float[np.ndarray, "prompt clusters"]:
-    """1 where a prompt belongs to a cluster, for the clusters with any defined value."""
+    """1 if a prompt belongs to a cluster, for the clusters with any defined value."""
     names = np.array(clusters, dtype=str)
     known = np.unique(names[~np.isnan(by_prompt).all(0)])
     return np.asarray(names[:, None] == known, dtype=float)

@@ -66,7 +66,7 @@ def check_alignments(
     """Check that the policy aligns every pair.
 
     Raises:
-        UserError: it does not align some pairs; each is listed with its first difference.
+        UserError: the policy does not align some pairs; each is listed with its first difference.
     """
     refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
     if refused:

@@ -181,8 +181,8 @@ def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
     donors = donors_of(prompt, "instance")
     if not donors:
         raise UserError(
-            f"prompt {prompt.id} has no donor from another instance to make a control of; leave it "
-            "out, or patch without controls"
+            f"prompt {prompt.id} has no donor from another instance for a control; omit the prompt "
+            "or patch without controls"
         )
     (control,) = tokenize(model, [mixed(prompt, donors[0])])
     return donors[0].name, control

@@ -43,8 +43,8 @@ def check_causal(model: Model, what: str) -> None:
     """
     if not model.architecture.causal:
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which is patched natively and exactly, not by "
-            f"{what}; leave estimate and backend out"
+            f"{model.name} is a {model.kind.name}, which is only patched natively and exactly, not "
+            f"by {what}; omit estimate and backend"
         )
 
 

@@ -44,7 +44,7 @@ class NnsightBackend:
         if remote and model.source.get("kind") != "hub":
             raise UserError(
                 f"{model.name} is not a model of the hub, which remote execution needs; "
-                "leave remote out, or give a hub name"
+                "omit remote, or give a hub name"
             )
         self._model = model
         self._remote = {"remote": True} if remote else {}

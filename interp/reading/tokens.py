@@ -67,8 +67,8 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
 def _check_messages(prompt: Prompt, model: Model) -> None:
     if model.kind is not CAUSAL and (prompt.messages != ALONE or model.chat.system is not None):
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which reads the text of prompt {prompt.id} "
-            "alone; leave system prompt, demonstrations and answer prefix out"
+            f"{model.name} is a {model.kind.name}, which reads only the text of prompt "
+            f"{prompt.id}; omit system prompt, demonstrations and answer prefix"
         )
     if prompt.messages.system is not None and model.chat.system is not None:
         raise UserError(

@@ -110,7 +110,7 @@ class AnswerTokenizer:
         written = (self.written(chat, form) for form in option.forms)
         tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
         if not tokens:
-            raise self._problem(option, "every form begins with a token of white space alone")
+            raise self._problem(option, "every form begins with a token of only white space")
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:

@@ -127,7 +127,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     if missing := set(names) - set(level):
         raise UserError(
             f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
-            "all levels that are to be compared, as a larger pilot has"
+            "all levels to be compared, which a larger pilot may have"
         )
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
@@ -260,7 +260,7 @@ def plan_table(
 
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
-    """The row of a contrast; empty where the pairs have only one level."""
+    """The row of a contrast; empty if the pairs have only one level."""
     trials = Trials.of(pairs, one.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():

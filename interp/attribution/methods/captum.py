@@ -218,8 +218,8 @@ def _check_activations(model: Model) -> None:
     """Check that DeepLift's rules reach the model's activation functions."""
     if model.kind is not CAUSAL:
         raise UserError(
-            "captum's DeepLift has no rule for functions that are no modules, such as those in the "
-            f"head of {model.name}, a {model.kind.name}; take captum:occlusion"
+            "captum's DeepLift has no rule for functions that are not modules, such as those in "
+            f"the head of {model.name}, a {model.kind.name}; take captum:occlusion"
         )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     activations = [

@@ -134,7 +134,7 @@ def refuse_normed_embeddings(model: Model) -> None:
         raise UserError(
             f"the method input_x_gradient is zero for {model.name} by construction: a "
             f"{type(readers[0]).__name__} norms each token's embedding before anything else reads "
-            "it, so that the answer does not depend on the embedding's length. Leave it out of "
+            "it, so the answer does not depend on the embedding's length. Leave it out of "
             "--methods; input_gradient, frozen_norms and leave_one_out:deletion, for instance, "
             "take such models"
         )
@@ -190,7 +190,7 @@ class Gim:
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Signed, in the target's unit; zero where the donor has the same token."""
+        """Signed, in the target's unit; zero if the donor has the same token."""
         donors = counterfactual_embeddings(self._model, captured.batch)
         differences = captured.embeddings.float() - donors.float()
         products: Tensor = (differences * captured.input_gradient.float()).sum(-1)

@@ -55,8 +55,8 @@ def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
     kept = tuple(token for place, token in enumerate(prompt.token_ids) if place not in gone)
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} is nothing but its segment {names[0]!r}, so that nothing "
-            "is left without it; leave the method out"
+            f"prompt {prompt.prompt.id} consists only of its segment {names[0]!r}, so nothing is "
+            "left without it; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
@@ -92,7 +92,7 @@ class ContextCite:
         """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit per segment; zero where the penalty outweighs it."""
+        """Signed, in the target's unit per segment; zero if the penalty outweighs it."""
         # Costly to import.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler

@@ -151,7 +151,8 @@ def fit_mixed_model(
             question.
 
     Raises:
-        UserError: a column is missing, there are no rows, or these cannot distinguish the terms.
+        UserError: a column is missing, there are no rows, or the rows cannot distinguish the
+            terms.
     """
     missing = [name for name in formula.columns if name not in frame.columns]
     if missing:

@@ -3,7 +3,7 @@
 The random effects of a group are an intercept and a slope, which may be correlated, and blocks of
 independent effects that share a variance, such as the levels of a factor.
 
-1. Subtract the least-squares fit, so that sums of squares do not cancel; scale the columns, and
+1. Subtract the least-squares fit, so sums of squares do not cancel; scale the columns, and
    centre the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes
