@@ -122,7 +122,7 @@ class SeedComponents:
     mean: float = np.nan
     """Mean over seeds and clusters."""
     sd_of_mean: float = np.nan
-    """Standard deviation of the overall accuracy between seeds: what another seed would change."""
+    """Standard deviation of the overall accuracy between seeds."""
     sd_low: float = np.nan
     """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
     sd_high: float = np.nan
@@ -178,7 +178,7 @@ def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.
         pairs: one row per model, seed and pair: model, seed, the cluster, and whether each measure
             is true.
         measures: columns of booleans.
-        cluster: the column with what is the same under every seed, such as the entity.
+        cluster: a column whose values are the same under every seed, such as the entity.
     """
     rows: list[dict[str, Any]] = []
     for cell, own in grouped(pairs, ["model"]):

@@ -1,7 +1,7 @@
 """Bounds on effects that were only estimated, from pairs whose cells were also all run.
 
-1. A checked pair has one score, in logits: the most by which an effect exceeds its estimate in
-   absolute size, over some cells.
+1. A checked pair has one score, in logits: the largest excess of an effect over its
+   estimate in absolute size, over some cells.
 2. The conformal limit of these scores, the margin, holds for an unchecked pair with at least the
    probability `level`, and then for all of these cells at once: |effect| <= |estimate| + margin.
    Pairs drawn at random rank in every order with the same probability, whatever the distribution

@@ -27,9 +27,9 @@ def members(coalition: int, players: int) -> list[int]:
 
 
 def shapley_values(values: Values) -> Values:
-    """The mean of what each player adds, over all orders of joining (Shapley 1953), (..., k).
+    """Each player's mean contribution over all orders of joining (Shapley 1953), (..., k).
 
-    They add up to the value of all players minus that of none.
+    The values add up to the value of all players minus that of none.
     """
     players = _players(values)
     found = np.zeros((*values.shape[:-1], players))

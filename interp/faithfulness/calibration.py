@@ -193,7 +193,7 @@ def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(shares: pd.DataFrame) -> pd.DataFrame:
-    """The prompts in which a segment decides, of organisms with enough of them."""
+    """The prompts in which a segment decides, for organisms with enough such prompts."""
     known = shares.dropna(subset=["share", "decides"])
     counts = known.groupby("model")["prompt_id"].transform("nunique")
     known = known[counts >= FEWEST]

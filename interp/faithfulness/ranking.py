@@ -197,7 +197,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
-    """Whether each metric ranks what is known: one row per metric.
+    """Whether each metric ranks the known controls correctly: one row per metric.
 
     Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
     (whether its divisor is far enough from zero), used, problem.

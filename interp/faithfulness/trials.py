@@ -61,7 +61,7 @@ class Judged:
     signed: Scores
     """The contender's scores with their sign."""
     has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender's scores can be negative, for what speaks against the answer."""
+    """Whether a contender's scores can be negative, for evidence against the answer."""
     values: Values
     compared: tuple[int, int] | None
     """The places of two compared segments, the second over the first."""

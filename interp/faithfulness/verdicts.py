@@ -11,7 +11,7 @@ from interp.faithfulness.trials import CONTROL
 from interp.statistics.clusters import FEWEST
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
-"""Metrics for advice: the first one that ranks what is known is used."""
+"""Metrics for advice; the first one that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
 

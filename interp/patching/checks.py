@@ -1,4 +1,4 @@
-"""Checks that a model can be patched: that its sites and metric are what their names say.
+"""Checks that a model can be patched: that its sites and metric match their names.
 
 Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
 `resid_pre` and `resid_post` only need layers that pass on a residual stream.
@@ -160,7 +160,7 @@ def _by_layer_with_values(
 
 
 def _equal(summands: Float[Tensor, "summand token width"], total: Activations) -> bool:
-    """Whether a sum is what it should be at every token, up to rounding."""
+    """Whether the summands add up to the total at every token, up to rounding."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

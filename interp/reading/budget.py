@@ -40,7 +40,7 @@ class TokenBudget:
 def token_budget(
     model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
 ) -> TokenBudget:
-    """The budget that was asked for, in tokens per batch, or the device's default.
+    """The requested budget, in tokens per batch, or the device's default.
 
     Raises:
         UserError: the budget is less than one token.
@@ -88,7 +88,7 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that memory ran out, on any device; if so, free what can be freed.
+    """Whether an error means that memory ran out, on any device; if so, free unused memory.
 
     PyTorch has a class for this error on GPUs; for the CPU's allocator and cuDNN, only the message
     shows it.

@@ -103,7 +103,7 @@ PASS_TOKENS = 32
 this many tokens, 3 ms at hidden size 256, 4 layers, one thread."""
 
 CPU_PART_TOKENS = 512
-"""Most tokens that a part reads on a CPU, where larger passes are slower: after a prefix, a
+"""Most tokens that a part reads on a CPU, since larger passes are slower: after a prefix, a
 token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of about 512, at
 hidden size 256, 4 layers, one thread."""
 

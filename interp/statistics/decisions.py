@@ -43,9 +43,9 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 SMALLEST = 0.1
 """The smallest difference of accuracies that is of interest: one question, or pair, in ten.
 
-It is half of what a study of the default size finds with a power of 80%, and less than the
-differences that a paper on minimal pairs draws conclusions from: paired accuracies of its models
-from 0.10 to 0.61, and a spread over phrasings above 0.4."""
+It is half of the difference that a study of the default size finds with a power of 80%. It is less
+than the differences from which a paper on minimal pairs draws conclusions: paired accuracies of its
+models from 0.10 to 0.61, and a spread over phrasings above 0.4."""
 
 SIGNIFICANT = 0.05
 """A difference is shown if p, corrected for several comparisons, is below this."""

@@ -45,7 +45,7 @@ class Discrimination:
     """Weighted share of positive prompts answered Yes."""
     yes_negative: float
     chance_yes_rate: float
-    """Paired accuracy of a model that answers Yes as often, whatever the side: y (1 - y), where y
+    """Paired accuracy of a model that answers Yes as often, regardless of the side: y (1 - y); y
     is the mean of both shares; at most 1/4 (the agreement expected by chance of Cohen, 1960)."""
     independent_sides: float
     """Paired accuracy if the answers to both sides of a pair were independent, given how often each

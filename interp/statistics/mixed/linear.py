@@ -11,7 +11,7 @@
 
 The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
 and the tests compare the two. Unlike statsmodels' `MixedLM` the search may end at a variance
-of zero, where a model with few groups often belongs. With fewer than `MIN_GROUPS` groups their
+of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS` groups their
 spread cannot be estimated, and the groups become fixed effects.
 
 Statements about groups in general have as many observations as there are groups, whatever the
@@ -147,8 +147,8 @@ def fit_mixed_model(
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which can compare models with different fixed effects.
-        cluster: column with what rows have in common besides their group, such as the words of a
-            question.
+        cluster: column of a property that rows share besides their group, such as the words of
+            a question.
 
     Raises:
         UserError: a column is missing, there are no rows, or the rows cannot distinguish the

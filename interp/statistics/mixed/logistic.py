@@ -1,4 +1,4 @@
-"""What an outcome depends on: a mixed-effects logistic regression, or a stated fallback.
+"""Predictors of an outcome, by mixed-effects logistic regression or a stated fallback.
 
 1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
 2. Omit what cannot be estimated, with a note: constant terms, groupings of one level.

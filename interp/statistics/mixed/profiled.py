@@ -8,7 +8,7 @@ independent effects that share a variance, such as the levels of a factor.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes
    C'C from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
-4. Minimise what is left over the elements of L, from several starting points.
+4. Minimise the remaining deviance over the elements of L, from several starting points.
 """
 
 from dataclasses import dataclass
