@@ -17,7 +17,7 @@ CHECKED := interp,interp_probes,interp_experiments,beartype.beartype
 setup: $(READY)
 
 # torch comes first, so that no other package brings another build of it. inseq comes last and
-# without its dependencies: it pins an old typeguard that it never imports (see CONTRIBUTING.md).
+# without its dependencies: it pins an old typeguard that it never imports (see docs/decisions.md).
 $(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	@echo 'installing into $(VENV): several GB, some minutes'

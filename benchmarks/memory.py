@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import interp
 from benchmarks.side_by_side import machine
-from interp.attribution.method import shared_pass
+from interp.attribution.attributor import shared_pass
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize

@@ -33,7 +33,7 @@ from interp.results.result import Result, result_class
 from interp.runs.execute import load
 from interp.runs.running import Execution, Running
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study, find_study
+from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
 from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec

@@ -20,8 +20,8 @@ from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, Va
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
-from interp.measurements.spec import Spec, find_spec
-from interp.models.load import FoundModel, find_model, load_found, set_threads
+from interp.measurements.spec import Spec, Stage, find_spec
+from interp.models.load import FoundModel, find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import default_organism, organism_names
@@ -31,11 +31,12 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.result import Result, result_class, write_files
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage, execute
+from interp.runs.execute import Plan, execute
 from interp.runs.folder import status_table
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running
-from interp.studies.plan import Study, StudyPlan, find_study
+from interp.studies.plan import StudyPlan
+from interp.studies.study import Study, find_study
 
 
 def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
@@ -135,14 +136,6 @@ class Job(Options):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
-
-    def load(self, found: FoundModel) -> Model:
-        """A model, loaded as the job says."""
-        model = load_found(found, self.loading)
-        set_threads(model, self.running.threads)
-        if model.quantization is not None:
-            echo(f"the weights of {model.name} are quantized: {model.quantization}")
-        return model
 
     def default_models(self) -> list[str]:
         """The models that are measured if none is named."""

@@ -61,7 +61,6 @@ SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside al
 
 _METHOD = column("method", TEXT, "the attribution method, as named by `interp methods`")
 _TARGET = column("target", TEXT, "what is attributed, as named by `--target`")
-_FOR_TARGET = "positive where the model prefers the answer named by the target"
 _METHODS_SIGN = "the method's, as stated by `interp methods`"
 
 _DIRECTION = column("direction", TEXT, "`denoising` or `noising`")

@@ -2,16 +2,16 @@
 
 import math
 
-import pandas as pd
 import torch
 
-from interp.measurements.core import Measurement, PromptRows
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows, explained
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import predict
+from interp.scoring.answers import NOT_FINITE, predict
 from interp.scoring.likelihood import continuation_log_probabilities
 from interp_probes.specs import Familiarity
 
@@ -35,6 +35,9 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             predictions = predict(model, batch, answer_tokens)
+            if not predictions.logits.isfinite().all():
+                prompts = [tokenized.prompt for tokenized in batch.prompts]
+                raise UserError(explained(NOT_FINITE, model, prompts))
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
         own = [
@@ -82,22 +85,3 @@ def _whole_names(
     )
     total = torch.zeros(len(ways), dtype=torch.float64)
     return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
-
-
-def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with` in place of `token_ids`.
-
-    That is how many other answers of the same model count a token that the answer counts too:
-    familiarity cannot distinguish these.
-
-    Args:
-        table: the familiarity table.
-        facts: the facts' prompts table, with prompt_id and entity_a.
-    """
-    joined = table[["model", "prompt_id", "token_ids"]].merge(
-        facts[["prompt_id", "entity_a"]], on="prompt_id", how="left"
-    )
-    counted = joined.assign(row=range(len(joined))).explode("token_ids")
-    shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
-    answers = shared.groupby("row")["entity_a_other"].nunique()
-    return table.drop(columns="token_ids").assign(shared_with=answers.to_numpy() - 1)

@@ -9,10 +9,12 @@ from interp.console import echo
 from interp.errors import UserError
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
-from interp_probes.familiarity import flag_shared
-from interp_probes.knowledge import excluded
 from interp_probes.linear import linear_probes
 from interp_probes.specs import ENTITIES
+
+FILTERED_GROUPS = ("geographical",)
+"""Entity groups whose unknown pairs are excluded. The paper checked categorical pairs by hand,
+because models answer them in many correct ways, and excluded none (Appendix C)."""
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FACTS = ["prompt_id", "category", "entity_group", *ENTITIES]
@@ -127,3 +129,47 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
     shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
     return shown.loc[everything.index].reset_index()
+
+
+def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """The familiarity table with `shared_with` in place of `token_ids`.
+
+    That is how many other answers of the same model count a token that the answer counts too:
+    familiarity cannot distinguish these.
+
+    Args:
+        table: the familiarity table.
+        facts: the facts' prompts table, with prompt_id and entity_a.
+    """
+    joined = table[["model", "prompt_id", "token_ids"]].merge(
+        facts[["prompt_id", "entity_a"]], on="prompt_id", how="left"
+    )
+    counted = joined.assign(row=range(len(joined))).explode("token_ids")
+    shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
+    answers = shared.groupby("row")["entity_a_other"].nunique()
+    return table.drop(columns="token_ids").assign(shared_with=answers.to_numpy() - 1)
+
+
+def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """The facts that any model fails: which models, what each said, whether to exclude the pair.
+
+    Args:
+        knowledge_table: the knowledge table of all models of a study.
+        facts: the facts' prompts table, with prompt_id, category, entity_group, entity_a, entity_b.
+
+    Returns:
+        One row per failed fact, in the order of `facts`: its prompt_id, category, entity_group,
+        entity_a, entity_b; excluded; failed_by, the models' names; why, what each of them said.
+    """
+    failed = knowledge_table[~knowledge_table["known"].astype(bool)]
+    said = failed["model"] + " said " + failed["completion"].map(repr)
+    by_fact = pd.DataFrame(
+        {
+            "failed_by": failed.groupby("prompt_id")["model"].agg(", ".join),
+            "why": said.groupby(failed["prompt_id"]).agg("; ".join),
+        }
+    )
+    columns = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
+    rows = facts[columns].merge(by_fact, left_on="prompt_id", right_index=True)
+    rows.insert(len(columns), "excluded", rows["entity_group"].isin(FILTERED_GROUPS))
+    return rows.reset_index(drop=True)

@@ -12,7 +12,7 @@ from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.spec import find_spec
 from interp.prompts.systems import find_system
-from interp.studies.plan import find_study
+from interp.studies.study import find_study
 from interp.training.spec import find_training
 
 FINDERS = {

@@ -10,17 +10,18 @@ import pytest
 
 from interp.cli import parse
 from interp.errors import UserError
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import write_report
 from interp.runs import run as run_module
-from interp.runs.execute import Stage, execute
+from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study, StudyPlan
+from interp.studies.plan import StudyPlan
+from interp.studies.study import Study
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

@@ -13,13 +13,14 @@ import interp
 from interp.analysis.accuracy import accuracies, accuracy_by, outcome_table
 from interp.errors import UserError
 from interp.measurements.core import bind
+from interp.measurements.spec import Stage
 from interp.measurements.specs import Evaluate, Generate, SoftScore
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
 from interp.results.answers import Completions, Scores
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage, execute
+from interp.runs.execute import Plan, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options

@@ -40,17 +40,10 @@ class Contrasts:
     term_tests: pd.DataFrame
     """The columns of `Effects.term_tests`, of the model without perplexity."""
     models: int
+    """With fewer than `MIN_GROUPS` interpretations are the observations, and the tests are about
+    these models."""
     note: str
     """What the observations are, or why there are no tests."""
-
-    @property
-    def over_models(self) -> bool:
-        """Whether the models are the observations, so that the tests are about models in general.
-
-        With fewer than `MIN_GROUPS` models interpretations are, and the tests are about these
-        models.
-        """
-        return self.models >= MIN_GROUPS
 
 
 def confirmatory(results: Results) -> Contrasts | str:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from interp.measurements.spec import Stage
 from interp.measurements.specs import SoftScore
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
-from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.study import Study
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import (

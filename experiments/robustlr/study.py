@@ -10,14 +10,13 @@ import pandas as pd
 from interp.analysis.segments import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.study import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons, kinds

@@ -11,8 +11,7 @@ from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_probes.familiarity import flag_shared
-from interp_probes.knowledge import FILTERED_GROUPS, excluded
+from interp_probes.results import FILTERED_GROUPS, excluded, flag_shared
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""

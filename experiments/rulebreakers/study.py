@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from interp.console import counted
+from interp.measurements.spec import Stage
 from interp.measurements.specs import Attribute, Target
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
-from interp.runs.execute import Stage
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.study import Study
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,
     contrast_section,
@@ -59,8 +59,8 @@ class RulebreakersStudy(Study):
     organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
 
     target: Target = "predicted"
-    """what is attributed: the predicted token, the gold answer, or the contrast of the positive and
-    the negative answer"""
+    """what is attributed: the predicted token, the gold answer, the contrast of the positive and
+    the negative answer, or the margin of the model's own answer over the other"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, what the models know, residual streams, examples."""

@@ -1,32 +1,45 @@
-"""Attribution of batches: the shared passes once, then each method's own."""
+"""Attribution of batches: the shared passes once, then each method's own.
 
-from collections.abc import Iterator, Mapping, Sequence
+A shared pass has two steps, each only if a method needs it:
+
+1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the answer and,
+   layer by layer, the attention row of the token where it is read.
+2. Backward: the gradient of the target with respect to the embeddings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 
 import torch
+from torch import Tensor
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import (
     OPEN,
     Attribution,
     Captured,
+    Heads,
     Need,
     OwnPasses,
     SharedPass,
     TokenScores,
     rules_of,
-    shared_pass,
 )
 from interp.attribution.registry import check_methods, find_method
-from interp.attribution.targets import attributed_tokens
+from interp.attribution.targets import attributed_tokens, objective
 from interp.errors import UserError, one_line
-from interp.models.backward_rules import PLAIN, BackwardRules
+from interp.models.attention_rows import answer_attention
+from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
 from interp.models.model import Model
+from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
+from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions
+from interp.scoring.answers import Predictions, predict
 
 
 class Attributor:
@@ -46,10 +59,12 @@ class Attributor:
         self._methods = tuple(built)
         self._target = target
         self._answer_tokens = AnswerTokenizer(model)
-        shared = {n: method for n, method in built.items() if isinstance(method, SharedPass)}
+        sharing = {n: method for n, method in built.items() if isinstance(method, SharedPass)}
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
-        self._passes = list(_passes(shared))
-        backward = bool(self._own) or any("input_gradient" in own.needs for own in self._passes)
+        self._passes = list(_passes(sharing))
+        backward = bool(self._own) or any(
+            "input_gradient" in shared.needs for shared in self._passes
+        )
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
@@ -59,8 +74,8 @@ class Attributor:
         """Answers, and for each prompt the scores by method, in the order of their names."""
         scores: dict[str, Sequence[Attribution]] = {}
         captured = self._run(self._passes[0], batch, scores)
-        for own in self._passes[1:]:
-            self._run(own, batch, scores)
+        for shared in self._passes[1:]:
+            self._run(shared, batch, scores)
         predictions = captured.predictions
         if self._own:
             scores |= self._by_own_passes(batch, predictions)
@@ -82,18 +97,18 @@ class Attributor:
             )
 
     def _run(
-        self, own: "_Pass", batch: Batch, scores: dict[str, Sequence[Attribution]]
+        self, shared: "_Pass", batch: Batch, scores: dict[str, Sequence[Attribution]]
     ) -> Captured:
         """Run a pass, and add the scores of its methods."""
         captured = shared_pass(
             self._model,
             batch,
             self._answer_tokens,
-            needs=own.needs,
+            needs=shared.needs,
             target=self._target,
-            rules=own.rules,
+            rules=shared.rules,
         )
-        for name, method in own.methods.items():
+        for name, method in shared.methods.items():
             scores[name] = TokenScores.of(method.scores(captured), batch)
         return captured
 
@@ -107,6 +122,75 @@ class Attributor:
                 name: [method.attribute(prompt) for prompt in explained]
                 for name, method in self._own.items()
             }
+
+
+def shared_pass(
+    model: Model,
+    batch: Batch,
+    answer_tokens: AnswerTokenizer,
+    *,
+    needs: Set[Need],
+    target: str,
+    rules: BackwardRules = PLAIN,
+) -> Captured:
+    """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
+
+    The target of a prompt depends on its own embeddings alone, so that one backward pass of the sum
+    serves the whole batch.
+    """
+    differentiated = "input_gradient" in needs
+    with ExitStack() as stack:
+        stack.enter_context(model.measuring())
+        stack.enter_context(torch.set_grad_enabled(differentiated))
+        stack.enter_context(backward_rules(model, rules))
+        rows: list[Tensor] = []
+        if "attention_rows" in needs:
+            rows = stack.enter_context(answer_attention(model))
+        opened = stack.enter_context(_opened(model, needs))
+        embeddings = reader_of(model).embed(batch.token_ids).requires_grad_(differentiated)
+        predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
+        gradient = None
+        if differentiated:
+            attributed = objective(target, batch, predictions)
+            (gradient,) = torch.autograd.grad(attributed.sum(), embeddings)
+    predictions = Predictions(predictions.logits.detach(), predictions.answers)
+    maps, heads = opened
+    return Captured(batch, predictions, embeddings.detach(), gradient, rows, maps, heads)
+
+
+@contextmanager
+def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
+    """Within the block a pass fills the lists with what methods need from open attention.
+
+    Raises:
+        UserError: the architecture is not understood, or is that of an encoder.
+    """
+    maps: list[Tensor] = []
+    heads: list[Heads] = []
+    if not needs & OPEN:
+        yield maps, heads
+        return
+    values: list[Tensor] = []
+
+    def see_weights(weights: Tensor) -> None:
+        weights = weights.detach()
+        if "attention_maps" in needs:
+            maps.append(weights.mean(1))
+        if "heads" in needs:
+            heads.append(Heads(weights[:, :, -1], values.pop()))
+
+    with ExitStack() as stack:
+        stack.enter_context(open_attention(model))
+        for layer in range(layer_count(model)):
+            place = locate(model, "v", layer)
+            keep = partial(_keep, place.view, values)
+            stack.enter_context(watched([place], keep))
+            stack.enter_context(watched([locate(model, "pattern", layer)], see_weights))
+        yield maps, heads
+
+
+def _keep(view: View, kept: list[Tensor], tensor: Tensor) -> None:
+    kept.append(view(tensor.detach()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +212,11 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     for name, method in methods.items():
         # Open attention rounds differently, so only methods that read it use it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
-    order = sorted(alike, key=lambda key: key != _OWN)
+    order = sorted(alike, key=lambda key: key != _PLAIN)
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 
 
-_OWN = (PLAIN, False)
+_PLAIN = (PLAIN, False)
 """The model's own gradient and attention."""
 
 

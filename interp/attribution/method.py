@@ -1,38 +1,23 @@
-"""What an attribution method is: one of two forms, what it reads, and the scores that it gives.
+"""An attribution method has one of two forms; here are both, with their inputs and their scores.
 
-A method of the first form shares the passes of a batch with all others that need no more:
-
-1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the answer and,
-   layer by layer, the attention row of the token where it is read.
-2. Backward: the gradient of the target with respect to the embeddings alone.
-
-Each is done only where a method needs it. A method of the second form runs its own passes, one
-prompt at a time.
+A method of the first form shares the passes of a batch (`interp.attribution.attributor`) with all
+others that need no more. A method of the second form runs its own passes, one prompt at a time.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from interp.attribution.explained import ExplainedPrompt
-from interp.attribution.targets import objective
-from interp.models.attention_rows import answer_attention
-from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
-from interp.models.model import Model
-from interp.models.sites import View, layer_count, locate, watched
-from interp.reading.readers import reader_of
+from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.reading.tokens import Batch
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
+from interp.scoring.answers import Predictions
 
 Need = Literal["input_gradient", "attention_rows", "attention_maps", "heads"]
 """What a pass keeps only for methods that name it."""
@@ -78,75 +63,6 @@ class Captured:
         if self.gradient is None:
             raise LookupError("a method that reads input_gradient must name it among its needs")
         return self.gradient
-
-
-def shared_pass(
-    model: Model,
-    batch: Batch,
-    answer_tokens: AnswerTokenizer,
-    *,
-    needs: Set[Need],
-    target: str,
-    rules: BackwardRules = PLAIN,
-) -> Captured:
-    """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
-
-    The target of a prompt depends on its own embeddings alone, so that one backward pass of the sum
-    serves the whole batch.
-    """
-    differentiated = "input_gradient" in needs
-    with ExitStack() as stack:
-        stack.enter_context(model.measuring())
-        stack.enter_context(torch.set_grad_enabled(differentiated))
-        stack.enter_context(backward_rules(model, rules))
-        rows: list[Tensor] = []
-        if "attention_rows" in needs:
-            rows = stack.enter_context(answer_attention(model))
-        opened = stack.enter_context(_opened(model, needs))
-        embeddings = reader_of(model).embed(batch.token_ids).requires_grad_(differentiated)
-        predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
-        gradient = None
-        if differentiated:
-            attributed = objective(target, batch, predictions)
-            (gradient,) = torch.autograd.grad(attributed.sum(), embeddings)
-    predictions = Predictions(predictions.logits.detach(), predictions.answers)
-    maps, heads = opened
-    return Captured(batch, predictions, embeddings.detach(), gradient, rows, maps, heads)
-
-
-@contextmanager
-def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Within the block a pass fills the lists with what methods need from open attention.
-
-    Raises:
-        UserError: the architecture is not understood, or is that of an encoder.
-    """
-    maps: list[Tensor] = []
-    heads: list[Heads] = []
-    if not needs & OPEN:
-        yield maps, heads
-        return
-    values: list[Tensor] = []
-
-    def see_weights(weights: Tensor) -> None:
-        weights = weights.detach()
-        if "attention_maps" in needs:
-            maps.append(weights.mean(1))
-        if "heads" in needs:
-            heads.append(Heads(weights[:, :, -1], values.pop()))
-
-    with ExitStack() as stack:
-        stack.enter_context(open_attention(model))
-        for layer in range(layer_count(model)):
-            place = locate(model, "v", layer)
-            keep = partial(_keep, place.view, values)
-            stack.enter_context(watched([place], keep))
-            stack.enter_context(watched([locate(model, "pattern", layer)], see_weights))
-        yield maps, heads
-
-
-def _keep(view: View, kept: list[Tensor], tensor: Tensor) -> None:
-    kept.append(view(tensor.detach()))
 
 
 @dataclass(frozen=True, slots=True)

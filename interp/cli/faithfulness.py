@@ -17,7 +17,6 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    # Heavy, as studies are: it needs torch.
     from interp.faithfulness.study import Faithfulness
 
     add_study_options(parser, Faithfulness)

@@ -19,10 +19,9 @@ from interp.runs.running import Execution, Running
 
 if TYPE_CHECKING:
     from interp.jobs import Job
-    from interp.measurements.spec import Spec
     from interp.runs.execute import Plan
     from interp.runs.run import Run
-    from interp.studies.plan import Study
+    from interp.studies.study import Study
 
 _SHARED = (PromptSource, Loading, Running, Execution)
 

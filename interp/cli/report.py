@@ -75,7 +75,7 @@ def _report(folder: Path) -> "Report":
     from interp.console import echo
     from interp.measurements.spec import find_spec
     from interp.results.result import result_class
-    from interp.studies.plan import find_study
+    from interp.studies.study import find_study
 
     study = study_in(folder)
     if study is None:

@@ -11,7 +11,7 @@ from interp.plugins import STUDIES
 
 if TYPE_CHECKING:
     from interp.options import Options
-    from interp.studies.plan import Study
+    from interp.studies.study import Study
 
 STUDY = Choice("study", "study", STUDIES)
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         UserError: no study was named, or anything that stops it.
     """
     name = STUDY.name(arguments)
-    from interp.studies.plan import find_study
+    from interp.studies.study import find_study
 
     run_study(arguments, find_study(name))
 

@@ -15,18 +15,17 @@ from pydantic import Field, model_validator
 from interp import texts
 from interp.attribution.registry import check_methods, find_method, method_names
 from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
+from interp.measurements.spec import Stage
 from interp.measurements.specs import Attribute, Effects, Reinitialized
 from interp.options import FromText
-from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import DONORS
-from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.runs.execute import Stage
-from interp.studies.folder import StudyFolder
-from interp.studies.plan import Study
+from interp.studies.study import Study
 
 if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
     from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
 
 
 ALL = "all"
@@ -98,7 +97,7 @@ class Faithfulness(Study):
             stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
         return tuple(stages)
 
-    def _drawn(self, source: PromptSource) -> PromptSet:
+    def _drawn(self, source: PromptSource) -> "PromptSet":
         """The prompts that a source asks for.
 
         If a system names no clusters, pairs of one unit are dependent. Pairs then come from as many
@@ -110,12 +109,14 @@ class Faithfulness(Study):
         drawn.check()
         return drawn
 
-    def _donated(self, prompts: PromptSet) -> PromptSet:
+    def _donated(self, prompts: "PromptSet") -> "PromptSet":
         """The prompts with donors for the segments that are judged."""
+        from interp.prompts.mixing import with_donors
+
         compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))
         return with_donors(prompts, count=DONORS, segments=self.segments or compared)
 
-    def report(self, folder: StudyFolder) -> "Report":
+    def report(self, folder: "StudyFolder") -> "Report":
         """The page: an answer, one table, two figures, and the tables behind them."""
         from interp.faithfulness.page import report_of
 

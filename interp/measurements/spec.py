@@ -5,6 +5,7 @@ A spec knows no model. It is checked when it is made, and bound to a model only 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, JsonValue
@@ -116,3 +117,12 @@ def find_spec(name: str) -> type[Spec]:
     """
     spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name, base=Spec)
     return spec
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One measurement of one prompt set."""
+
+    name: str
+    prompts: "PromptSet"
+    spec: Spec

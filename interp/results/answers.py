@@ -60,7 +60,7 @@ class Answered(Result):
         return f"{super().headline()} {headline(accuracies)}"
 
     def sections(self) -> Iterator[Section]:
-        """The items with the heat maps, and the prompts with all answers."""
+        """The items, and the prompts with all answers."""
         yield from super().sections()
         yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
 

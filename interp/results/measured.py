@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -50,8 +49,8 @@ class About:
 class MeasuredTables(ABC):
     """The tables of a measurement; "prompts" is the prompts table."""
 
-    _counted: Mapping[str, pd.Series] = MappingProxyType({})
-    """By table: ids of the prompts whose rows it has, if not all."""
+    _counted: Sequence[str] | None = None
+    """Ids of the prompts whose rows the tables have, if not all."""
 
     @property
     @abstractmethod
@@ -89,9 +88,13 @@ class MeasuredTables(ABC):
         Raises:
             UserError: there is no such table, or a file of it is damaged.
         """
-        ids = self._counted.get(name)
-        for part in self._parts(name, columns, filters):
-            yield part if ids is None else part[part["prompt_id"].isin(ids)]
+        ids = self._counted
+        if ids is None:
+            yield from self._parts(name, columns, filters)
+        elif name == "prompts":  # a run folder reads this table whole
+            yield from (p[p["prompt_id"].isin(ids)] for p in self._parts(name, columns, filters))
+        else:
+            yield from self._parts(name, columns, [*(filters or ()), ("prompt_id", "in", ids)])
 
     def table(
         self,
@@ -110,7 +113,7 @@ class MeasuredTables(ABC):
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
     def whole_pairs(self: _Tables, answers: str) -> _Tables:
-        """The same, with prompts and answers of those pairs alone that every model answered.
+        """The same tables, with only those pairs that every model answered.
 
         Args:
             answers: the table of the answers.
@@ -118,7 +121,7 @@ class MeasuredTables(ABC):
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
         found = copy(self)
-        found._counted = {"prompts": ids, answers: ids}
+        found._counted = ids.tolist()
         return found
 
     def size(self, name: str) -> int:

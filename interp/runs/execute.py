@@ -19,11 +19,10 @@ from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.files import inside, remove_plain
 from interp.measurements.core import bind
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.running import Execution, Running
@@ -42,15 +41,6 @@ POLL = 1.0
 
 PATIENCE = 10.0
 """Seconds that workers get to end by themselves when all is measured."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One measurement of one prompt set."""
-
-    name: str
-    prompts: PromptSet
-    spec: Spec
 
 
 @dataclass(frozen=True)

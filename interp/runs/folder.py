@@ -248,10 +248,6 @@ class RunFolder:
         measured = (record for model, record in self.models().items() if self.done(model))
         return sorted(next((record.tables for record in measured), {}))
 
-    def all_tables(self) -> dict[str, pd.DataFrame]:
-        """The prompts and every measured table, by name."""
-        return {name: self.table(name) for name in ("prompts", *self.tables())}
-
     def shards_hash(self, model: str) -> str:
         """A hash over the contents of a model's shards, by their manifests."""
         digest = hashlib.sha256()

@@ -1,73 +1,23 @@
-"""Studies: several measurements of the same models in one report; found by entry point.
+"""The plan of a study, and its record: each stage is a run folder, so a study can be resumed."""
 
-1. Find the study and its stages: prompts, and what is measured of them.
-2. Execute the work (`interp.runs`): each stage is a run folder, so that an interrupted study is
-   resumed.
-3. Report: the study turns what is on disk into tables and figures.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, remove_plain
-from interp.options import Options
-from interp.plugins import STUDIES, load_plugin
 from interp.prompts.source import PromptSource
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage
+from interp.runs.execute import Plan
 from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
 from interp.runs.records import Call, StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
 from interp.runs.workers import peak_of_workers
-from interp.studies.folder import RECORD, StudyFolder
-
-if TYPE_CHECKING:
-    from interp.report.page import Report
-
-
-class Study(Options, ABC):
-    """The measurements of a paper or a question, and the report on them.
-
-    A subclass sets the names below, has its own options as fields, and is registered under the
-    entry point group `interp.studies`.
-    """
-
-    name: ClassVar[str]
-    default_limit: ClassVar[int]
-    """Pairs that are taken by default."""
-    any_system: ClassVar[bool] = False
-    """Whether it takes the prompts of any system."""
-    organisms: ClassVar[tuple[str, ...]] = ()
-    """The systems whose packaged organisms are measured when no model is named; all organisms if
-    empty."""
-
-    def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
-        """The systems whose organisms are measured without any model named."""
-        return self.organisms
-
-    @abstractmethod
-    def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """What is measured of every model."""
-
-    @abstractmethod
-    def report(self, folder: StudyFolder) -> "Report":
-        """Tables and figures from what the study has on disk."""
-
-
-def find_study(name: str) -> type[Study]:
-    """The study of that name.
-
-    Raises:
-        UserError: no such study is installed, or it cannot be loaded.
-    """
-    study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
-    return study
+from interp.studies.folder import RECORD
+from interp.studies.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)

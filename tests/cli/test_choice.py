@@ -7,7 +7,7 @@ from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.options import Options
 from interp.plugins import STUDIES
-from interp.studies.plan import find_study
+from interp.studies.study import find_study
 
 STUDY = Choice("study", "study", STUDIES)
 

@@ -9,7 +9,7 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Patch
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
@@ -21,7 +21,7 @@ from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage, execute
+from interp.runs.execute import Plan, execute
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts

@@ -17,7 +17,7 @@ from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source, systems
 from interp.runs import claims, execute
-from interp.studies.plan import find_study
+from interp.studies.study import find_study
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
 from tests.support.tiny import make_tiny

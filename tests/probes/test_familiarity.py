@@ -10,8 +10,7 @@ from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
-from interp_probes.familiarity import flag_shared
-from interp_probes.results import FactFamiliarity
+from interp_probes.results import FactFamiliarity, flag_shared
 from interp_probes.specs import Familiarity
 from tests.probes.facts import some_facts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model

@@ -1,13 +1,14 @@
 import pandas as pd
+import pytest
 
+from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts
-from interp.scoring.generation import Generated
-from interp_probes import knowledge
-from interp_probes.knowledge import excluded
-from interp_probes.specs import Knowledge
+from interp_probes.results import excluded
+from interp_probes.specs import Familiarity, Knowledge
 from tests.probes.facts import some_facts
+from tests.reading.test_finite import SECOND, damaged
 
 
 def test_the_unknown_facts_are_the_planted_ones(organism):
@@ -57,12 +58,8 @@ def test_nothing_is_excluded_where_all_is_known():
     assert {"excluded", "failed_by", "why"} <= set(rows.columns)
 
 
-def test_nothing_is_read_from_logits_that_are_not_finite(organism, monkeypatch):
-    """Of them any token may be the first: here some that name the answer."""
-    fact = some_facts()[0]
-    for finite in (True, False):
-        text = Generated((1,), fact.answer.expected[0], "length", finite=finite)
-        monkeypatch.setattr(knowledge, "generate", lambda *_, text=text: [text])
-        (row,) = collect(bind(Knowledge(), organism), [fact])["knowledge"].to_dict("records")
-        assert row["known"] is finite
-        assert (row["completion"] != "") is finite
+@pytest.mark.parametrize("spec", [Familiarity(), Knowledge()], ids=lambda spec: spec.name)
+def test_logits_that_are_not_finite_are_an_error_that_names_the_layer(spec):
+    """Any token may seem the most probable there: also one that names the answer."""
+    with pytest.raises(UserError, match=SECOND):
+        bind(spec, damaged())(some_facts()[:2])

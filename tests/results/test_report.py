@@ -44,6 +44,8 @@ def test_an_unfinished_run_counts_whole_pairs_only(folder):
     whole = prompts["prompt_id"].isin(present).groupby(prompts["pair_id"]).all().sum()
     assert 0 < whole < 12
     assert table["prompts"].tolist() == [2 * whole]
+    segments = report.sections[0].items[1].frame
+    assert segments["prompts"].unique().tolist() == [2 * whole]
 
 
 def test_an_evaluation_shows_its_accuracies(tmp_path):

@@ -15,13 +15,13 @@ import torch
 
 from interp.errors import UserError
 from interp.measurements.core import bind
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage, execute
+from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems, slug
 from interp.runs.run import Run
 from interp.runs.running import Execution, Running

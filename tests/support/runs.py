@@ -12,12 +12,12 @@ from interp.errors import UserError
 from interp.files import locked
 from interp.measurements.core import bind
 from interp.measurements.evaluation import evaluation
-from interp.measurements.spec import Spec
+from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
 from interp.runs.conclusion import concluding
-from interp.runs.execute import Plan, Stage, execute
+from interp.runs.execute import Plan, execute
 from interp.runs.run import in_use
 from interp.runs.running import Execution, Running
 from tests.support.prompts import some_prompts

@@ -6,6 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
 
+from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import (
     confirmatory,
@@ -59,7 +60,7 @@ def test_a_difference_that_goes_through_perplexity_is_found():
 def test_contrasts_of_few_models_are_those_of_statsmodels_with_errors_by_interpretation(models):
     rows = made_up(models).drop(index=[3, 40])
     found = confirmatory(of_rows(rows))
-    assert not found.over_models
+    assert found.models < MIN_GROUPS
     valid = rows[rows["gold"] == "Yes"]
     for factor in FACTORS:
         for row in found.tests[found.tests["factor"] == factor].to_dict("records"):
@@ -92,7 +93,7 @@ def test_a_difference_is_that_of_the_means_beside_it():
 
 def test_of_several_models_each_is_one_observation(results):
     found = confirmatory(results)
-    assert found.over_models
+    assert found.models >= MIN_GROUPS
     valid = results.pooled("questions", valid=True)
     means = valid.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
     expected = stats.ttest_rel(means["none"], means["box"])

@@ -1,5 +1,3 @@
-"""."""
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
