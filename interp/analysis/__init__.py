@@ -1,1 +1,1 @@
-"""Tables made from what was measured: accuracy, scores, ratios, effects and comparisons."""
+"""Tables made from measurements: accuracy, scores, ratios, effects and comparisons."""

@@ -20,8 +20,8 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     Returns:
         paired_accuracy (1): share of pairs with both sides correct, or of groups with all members
         correct; one {side}_accuracy for each side (2, 3), in the order of the prompts: share of its
-        prompts that are correct; prompts: how many there are. Each prompt counts by its weight: the
-        shares are those of the whole data set where a sample took more of one stratum than of
+        prompts answered correctly; prompts: their number. Each prompt counts by its weight, so the
+        shares are those of the whole data set even if a sample took more of one stratum than of
         another. A prompt whose most probable token is not an answer, or that has an error, counts
         as wrong. Prompts answered by generated texts are not judged here; if all are, the accuracy
         is NaN.
@@ -39,7 +39,7 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
 
 
 def _share(rows: pd.DataFrame) -> float:
-    """The share that is correct, by weight."""
+    """The weighted share of correct answers."""
     return weighted_mean(*(rows[name].to_numpy(dtype=float) for name in ("correct", "weight")))
 
 
@@ -63,23 +63,23 @@ def accuracy_by(
     """One row for each model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1, of groups: all members) or a side's name (2, 3). Only pairs with
+    is "paired" (formula 1; for groups, all members) or a side's name (2, 3). Only pairs with
     every side answered are counted. The interval is that of `interp.statistics.proportions`:
     Gaffke's bound over clusters, or Wilson's without any.
 
     Args:
         answers: rows of the answers table, of any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
-        factors: columns that say what a pair is; none gives one row per model and measure.
+        factors: columns that describe a pair; without any, one row per model and measure.
         sides: names of the sides of a pair.
-        cluster: the column of what pairs have in common that makes their answers dependent, such
-            as the entity that they are about; without it, pairs are independent.
-        weight: the column of how many pairs of the data set a pair represents, with which shares
-            are those of the data set; without it, each counts once.
+        cluster: the column whose values group pairs with dependent answers, such as the entity that
+            they are about; if None, pairs are independent.
+        weight: the column with the number of pairs of the data set that a pair represents, which
+            makes the shares those of the data set; if None, each pair counts once.
 
     Raises:
-        UserError: a factor, cluster or weight that is no column, or that differs between the sides
-            of a pair; a prompt that a model answered twice.
+        UserError: a factor, cluster or weight is not a column or differs between the sides of a
+            pair, or a model answered a prompt twice.
     """
     named = [name for name in (cluster, weight) if name is not None]
     kept = list(dict.fromkeys([*factors, *named]))
@@ -104,12 +104,12 @@ def pairs_of(
 ) -> pd.DataFrame:
     """One row per model and pair, or group, with every member answered.
 
-    Columns are model, pair_id, those to keep, and for each side whether it was answered correctly;
-    NA for a side that the group lacks.
+    Columns are model, pair_id, those in `keep`, and for each side whether it was answered
+    correctly; NA for a side that the group lacks.
 
     Raises:
-        UserError: a column to keep that is missing or differs between the sides of a pair, or a
-            prompt that a model answered twice.
+        UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
+            answered a prompt twice.
     """
     _check_pair_columns(prompts, keep)
     prompts = prompts[prompts["side"].isin(sides)]
@@ -132,7 +132,7 @@ def pairs_of(
     answered[cell] = True
     correct[cell] = is_correct(rows)
     if answered.sum() < len(rows):
-        raise UserError("a model answered a prompt twice; expected one answer a model and prompt")
+        raise UserError("a model answered a prompt twice; expected one answer per model and prompt")
     model, pair = np.nonzero((answered | ~has).all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
@@ -144,7 +144,7 @@ def pairs_of(
 
 
 def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of pairs whose every side was answered by every model that `answers` holds."""
+    """The prompts of pairs whose sides were all answered by every model in `answers`."""
     models = answers["model"].nunique()
     measured = answers["prompt_id"].value_counts().reindex(prompts["prompt_id"], fill_value=0)
     complete = (measured == models).groupby(prompts["pair_id"].to_numpy()).all()
@@ -154,7 +154,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 def without_answer(answers: pd.DataFrame) -> pd.Series:
     """Share of prompts whose most probable token is not an answer option, by model.
 
-    They count as wrong. Prompts that stopped with an error have no such token.
+    These prompts count as wrong. Prompts that stopped with an error are not among them.
 
     Args:
         answers: rows of the answers table: model, answer and error.
@@ -164,7 +164,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """For each model with such prompts, a line with their share."""
+    """For each model with prompts without an answer, a line with their share."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
@@ -173,7 +173,7 @@ def notes_without_answer(answers: pd.DataFrame) -> list[str]:
 
 
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: shares of its texts by outcome, and of those cut off at their length.
+    """One row per model: shares of its texts by outcome, and of texts cut off at their limit.
 
     Args:
         completions: rows of the completions table; those with an error are not counted.

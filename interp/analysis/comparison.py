@@ -1,7 +1,7 @@
 """Runs compared: the difference of two, and how much accuracy depends on the seed of the data.
 
-A seed decides the names, the wrong answers, and what a limit takes. Entities are the same under
-every seed, so that their mean accuracies are a table of entities by seeds:
+A seed decides the names, the wrong answers, and which prompts a limit selects. Entities are the
+same under every seed, so their mean accuracies form a table of entities by seeds:
 
     share[entity, seed] = mean + entity + seed + residual
 
@@ -30,10 +30,10 @@ from interp.statistics.summaries import UPPER, grouped
 def judged_pairs(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str, cluster: str
 ) -> pd.DataFrame:
-    """One row per pair of a model: whether each side is right, and all of them (`paired`).
+    """One row per pair of a model: whether each side is right, and whether all are (`paired`).
 
-    Further columns are model, pair_id, the cluster, and weight: how many pairs of the data set a
-    pair represents.
+    Further columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
+    that a pair represents.
 
     Args:
         answers: the answers table.
@@ -50,13 +50,13 @@ def judged_pairs(
     sides = tuple(prompts["side"].unique())
     keep = [] if cluster == "pair_id" else [cluster]
     pairs = pairs_of(own, prompts, keep=keep, sides=sides)
-    # As in `accuracies`: where its members are of different strata, a pair counts as its first.
+    # As in `accuracies`: if its members are of different strata, a pair counts as the first.
     weights = prompts.groupby("pair_id")["weight"].first()
     return pairs.assign(paired=pairs[list(sides)].all(axis=1), weight=pairs["pair_id"].map(weights))
 
 
 def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
-    """The measures of `judged_pairs`: its sides, and all of them."""
+    """The measures of `judged_pairs`: each side, and `paired`."""
     return [str(name) for name in pairs if name not in ("model", "pair_id", "weight", cluster)]
 
 
@@ -65,20 +65,20 @@ def comparison_table(
 ) -> pd.DataFrame:
     """One row per measure: how often a and b are right, and the difference a - b.
 
-    Each pair counts by its weight, so that the accuracies are those of `accuracy_table`; only_a,
+    Each pair counts by its weight, so the accuracies are those of `accuracy_table`; only_a,
     only_b and p_mcnemar count pairs.
 
     Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
     p, two-sided, both with clusters as the unit (`interp.statistics.contrasts`); detectable, the
     difference that would be found with a power of 80%; excluded_below and excluded_above, the
-    differences below and above which all are excluded (`interp.statistics.decisions`); only_a and
-    only_b, pairs that one alone has right, and p_mcnemar, McNemar's exact test, which takes pairs
-    as independent; pairs, clusters, note.
+    limits beyond which all differences are excluded (`interp.statistics.decisions`); only_a and
+    only_b, pairs that only one of the two has right, and p_mcnemar, McNemar's exact test, which
+    treats pairs as independent; pairs, clusters, note.
 
     Args:
         a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
         b: the same pairs.
-        measures: what is compared.
+        measures: the columns to compare.
         cluster: the column of the clusters within which pairs are correlated.
     """
     both = a.merge(b[["pair_id", *measures]], on="pair_id", suffixes=("_a", "_b"))
@@ -117,21 +117,21 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SeedComponents:
-    """Standard deviations of an accuracy; NaN where undefined, and then `note` says why."""
+    """Standard deviations of an accuracy; NaN if undefined, and then `note` says why."""
 
     mean: float = np.nan
-    """Over seeds and clusters."""
+    """Mean over seeds and clusters."""
     sd_of_mean: float = np.nan
-    """Of the overall accuracy between seeds: what another seed would change."""
+    """Standard deviation of the overall accuracy between seeds."""
     sd_low: float = np.nan
     """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
     sd_high: float = np.nan
     sd_seed: float = np.nan
-    """Of what all clusters have in common under one seed."""
+    """Standard deviation of the effect of a seed on all clusters."""
     sd_cluster: float = np.nan
-    """Between clusters, whatever the seed."""
+    """Standard deviation between clusters, regardless of the seed."""
     sd_residual: float = np.nan
-    """Of one cluster between seeds beyond that: its names and wrong answers."""
+    """Standard deviation within clusters beyond that: between names and wrong answers."""
     p: float = np.nan
     """P-value that seeds have no effect common to clusters (F test of seeds against the rest)."""
     seeds: int = 0
@@ -178,7 +178,7 @@ def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.
         pairs: one row per model, seed and pair: model, seed, the cluster, and whether each measure
             is true.
         measures: columns of booleans.
-        cluster: the column of what is the same under every seed, such as the entity.
+        cluster: a column whose values are the same under every seed, such as the entity.
     """
     rows: list[dict[str, Any]] = []
     for cell, own in grouped(pairs, ["model"]):

@@ -13,12 +13,12 @@ from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import grouped, percentile_interval
 
 _CURVE = ["model", "direction", "sites", "ranking"]
-"""What a curve is of."""
+"""Columns that identify a curve."""
 
 _KEY = ["model", "pair_id", "direction"]
 
 LEAST_GAP = 0.1
-"""Logit differences of two prompts below this are too small to be divided by."""
+"""Logit differences of two prompts below this are too small to divide by."""
 
 GRID = np.linspace(0, 1, 101)
 """Shares of the cells at which mean curves are read."""
@@ -31,12 +31,12 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized says which pairs: "yes", those that the model recognizes, or "all". Where it does not
+    recognized names the pairs: "yes", those that the model recognizes, or "all". If it does not
     recognize a pair, the two prompts hardly differ, and shares of the difference may be very large.
 
-    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 of no cells. cpr: the area under NS
-    over the share of the cells that are in the set, by trapezoids; cmd: the area of |1 - NS|
-    (Mueller et al. 2025, there with all that is outside a circuit patched); both are means over
+    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the area under
+    NS over the share of the cells in the set, by trapezoids; cmd: the area under |1 - NS|
+    (Mueller et al. 2025, who patch everything outside a circuit instead); both are means over
     pairs, with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
     left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which a set has no
     finite metric; note: why a number is undefined (NaN).
@@ -44,7 +44,7 @@ def node_set_table(
     Args:
         sets: rows of the node_sets table.
         pairs: rows of the pairs table.
-        cluster: the column of pairs that says which depend on each other.
+        cluster: the column of `pairs` whose values group dependent pairs.
     """
     rows = []
     for cell, curves, clusters, left_out in _curves(sets, pairs, cluster):
@@ -75,7 +75,7 @@ def node_set_curves(
     """Mean NS over pairs at 101 shares of the cells, linear between the sets, with its interval.
 
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
-    pairs. None for a group without pairs.
+    pairs. There is no row for a group without pairs.
     """
     tables = []
     for cell, curves, clusters, _ in _curves(sets, pairs, cluster):
@@ -96,7 +96,7 @@ Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
 def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
-    """For each ranking and group the curves of pairs, their clusters, and how many have none."""
+    """For each ranking and group, the curves of pairs, their clusters, and how many have none."""
     gaps = (pairs["source_metric"] - pairs["base_metric"]).abs()
     about = pairs.set_index(_KEY)[["recognized"]].assign(
         gap=gaps.to_numpy(), cluster=pairs[cluster].to_numpy()
@@ -131,7 +131,7 @@ def _areas(curve: Curve) -> tuple[float, float]:
 def _with_intervals(
     values: Float[np.ndarray, "pair number"], clusters: pd.Series
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """The means over pairs, and both ends of their intervals; missing where they are undefined."""
+    """The means over pairs, and both ends of their intervals; NaN if undefined."""
     missing = np.full(values.shape[1], math.nan)
     if not len(values):
         return missing, missing, missing

@@ -30,14 +30,14 @@ GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 both sides, and the others."""
 
 SHARED = "yes"
-"""The group whose recovered share is defined. Elsewhere the model hardly distinguishes the two
+"""The group whose recovered share is defined. In the others the model hardly distinguishes the two
 prompts, and their mean difference may be zero or of the wrong sign."""
 
 CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
 """The columns that identify patches whose effects are averaged over pairs."""
 
 BEYOND = "beyond control"
-"""As the source of a patch: the effect of the counterpart's activations minus the control's."""
+"""Value of `source` for the effect of the counterpart's activations minus the control's."""
 
 _CORRECTED = CELL[:4]
 
@@ -52,24 +52,23 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
     source says where activations come from: the counterpart and, if controls were run, the control;
     `BEYOND` is the difference of the two within pairs whose counterpart has other activations in
-    the cell: what the counterpart does beyond disagreeing with the rest of the prompt.
+    the cell: the counterpart's effect beyond that of disagreeing with the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
-    recovered_low, recovered_high: mean effect over mean difference between the two prompts, of the
-    pairs that the model recognizes, where that mean is at least the standard deviation of the
+    recovered_low, recovered_high: mean effect over mean difference between the two prompts, for the
+    pairs that the model recognizes, if that mean is at least the standard deviation of the
     differences; p: two-sided, that effects are as often positive as negative (random signs of
     clusters); p_holm: corrected over the cells of a model, direction, method, source and group;
     flipped: share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic
-    is undefined (NaN). Where a role's tokens were patched one by one, a pair counts with their
-    mean.
+    is undefined (NaN). If a role's tokens were patched one by one, a pair counts with their mean.
 
     Only two numbers per cell and pair are kept from each part of `patches`.
 
     Args:
         patches: rows of the patches table.
         pairs: rows of the pairs table.
-        cluster: the column of pairs that says which depend on each other.
+        cluster: the column of `pairs` whose values group dependent pairs.
     """
     about = pairs.set_index(_KEY)[["recognized"]].assign(
         gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy(),
@@ -90,7 +89,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with p_holm, whose family is what differs in site, layer, head and role alone."""
+    """The table with p_holm; a family differs only in site, layer, head and role."""
     families = [
         holm(rows, family="cells").drop(columns=["family", "family_size"])
         for _, rows in grouped(table, [*_CORRECTED, "recognized"])
@@ -104,12 +103,12 @@ def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
 
 
 _Cell = tuple[Hashable, ...]
-"""Values of `CELL`; the head is None where the site has none."""
+"""Values of `CELL`; the head is None if the site has no heads."""
 
 _NO_EFFECTS = pd.DataFrame(
     {"cell": np.array([], int), "pair": np.array([], int), "effect": np.array([], float)}
 ).assign(flipped=np.array([], float))
-"""The columns that are kept of the patches."""
+"""The columns that are kept from the patches."""
 
 
 def _by_cell(
@@ -132,9 +131,9 @@ def _by_cell(
 
 
 def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
-    """The rows of counterparts minus those of controls, where the counterpart was patched at all.
+    """The rows of counterparts minus those of controls, if the counterpart was patched at all.
 
-    Where its activations are those of the base prompt, its effect is exactly zero.
+    If its activations are those of the base prompt, its effect is exactly zero.
     """
     of_source = {source: means[means["source"] == source] for source in (COUNTERPART, CONTROL)}
     keys = [name for name in [*CELL, "pair_id"] if name != "source"]
@@ -232,7 +231,7 @@ def _why_no_share(gaps: pd.Series) -> str:
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
     """The share of random signs of the clusters with a sum at least as far from zero.
 
-    A few signs suffice where p is large; small p-values need many.
+    A few signs suffice if p is large; small p-values need many.
     """
     if len(sums) < 2:
         return math.nan
@@ -244,10 +243,10 @@ def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
 
 
 def verification_table(patches: Parts) -> pd.DataFrame:
-    """How far estimates are from the exact effects of the cells that were run as well.
+    """How far estimates are from the exact effects of the cells that were also run.
 
     One row per model, direction, estimate, source and site: cells; mean_error, largest_error: mean
-    and largest absolute difference in logits; mean_effect: mean absolute exact effect, to compare;
+    and largest absolute difference in logits; mean_effect: mean absolute exact effect, for scale;
     rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
     """
     by = ["model", "direction", "method", "source", "site"]
@@ -274,7 +273,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
 
 
 def _verified(patches: pd.DataFrame) -> pd.DataFrame:
-    """The estimates of cells that were run as well, with their exact effects."""
+    """The estimates of cells that were also run, with their exact effects."""
     key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
@@ -286,9 +285,9 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
 
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
-    logits of patching that premise, over layers and heads (and over its parts, where roles were
+    logits of patching that premise, over layers and heads (and over its parts, if roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
-    `patches` are those of one method, for every cell; those from controls do not count. `ratios`
+    `patches` are rows of one method, for every cell; those from controls do not count. `ratios`
     are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
@@ -325,7 +324,7 @@ def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
     Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
     higher score and the larger effect; agree, the share in which both point to the same premise;
     by_chance, the share that would agree if the two were independent; rho, low,
-    high, p, n, note: rank correlation of the two ratios. Pairs without either ratio are left out.
+    high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
     """
     rows = []
     for cell, members in grouped(effects, ["model", "direction", "site", "method"]):

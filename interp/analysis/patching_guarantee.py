@@ -1,7 +1,7 @@
-"""Bounds on effects that were only estimated, from pairs whose cells were all run as well.
+"""Bounds on effects that were only estimated, from pairs whose cells were also all run.
 
-1. A checked pair has one score, in logits: the most by which an effect exceeds its estimate in
-   absolute size, over some cells.
+1. A checked pair has one score, in logits: the largest excess of an effect over its
+   estimate in absolute size, over some cells.
 2. The conformal limit of these scores, the margin, holds for an unchecked pair with at least the
    probability `level`, and then for all of these cells at once: |effect| <= |estimate| + margin.
    Pairs drawn at random rank in every order with the same probability, whatever the distribution
@@ -43,7 +43,7 @@ def covered_low(scored: int, others: int, level: float) -> float:
 
     On average over draws it covers `level`. In one draw the number of covered units has a
     beta-binomial distribution, whatever that of the scores (Wilks 1941); ties make it larger. NaN
-    where there is no limit, or no other unit.
+    if there is no limit, or no other unit.
     """
     rank = _rank(scored, level)
     if rank > scored or not others:
@@ -56,7 +56,7 @@ def _rank(scored: int, level: float) -> int:
 
 
 def _exact(product: float) -> float:
-    """The product without the error of binary fractions, which rounding up would make one more."""
+    """The product without binary rounding error, which would make its ceiling one too large."""
     return round(product, 9)
 
 
@@ -64,7 +64,7 @@ SITE = ["model", "direction", "method", "source", "site"]
 """The columns of a guarantee for all cells of a site at once."""
 
 STRATUM = [*SITE, "layer", "head", "role"]
-"""The same for the cells of one layer, head and role."""
+"""The columns of a guarantee for the cells of one layer, head and role."""
 
 _CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
 
@@ -76,13 +76,13 @@ _SIZES = ["estimate", "effect", "excess"]
 def guarantee_tables(
     patches: Parts, pairs: pd.DataFrame, *, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The guarantee for each site, and for each stratum of its cells alone.
+    """The guarantee for each site, and separately for each stratum of its cells.
 
     One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
     the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
-    share of the unchecked pairs that it holds for, in 95% of all draws of the checked ones;
+    share of the unchecked pairs for which the bound holds, in 95% of all draws of the checked ones;
     pairs_checked, pairs_unchecked; margin: how much an effect may exceed its estimate, both without
-    their signs; largest_estimate: of the unchecked pairs; bound: the sum of both (at least 0);
+    their signs; largest_estimate: among the unchecked pairs; bound: the sum of both (at least 0);
     effect_limit: the bound that checked pairs give without any estimate, by the conformal limit of
     their largest effects; note: why there is no bound (NaN). All sizes are in logits.
 

@@ -1,7 +1,7 @@
 """Score ratios by model: the attribution table (Tables 2 and 3), and robust summaries.
 
-A ratio has no upper end. One prompt whose denominator is close to zero can carry the mean of
-thousands, so that the mean exceeds one where nearly all ratios are below it.
+A ratio has no upper bound. One prompt whose denominator is close to zero can dominate the mean of
+thousands, so the mean may exceed one although nearly all ratios are below one.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ _RATIOS: Mapping[str, Mapping[str, Summary]] = {
         "{method}_unnormalized_sd": weighted_sd,
     },
 }
-"""Column of the ratios to its mean and standard deviation in this table."""
+"""Each column of the ratios, with its mean and standard deviation in this table."""
 
 _ROBUST: Mapping[str, Summary] = {
     "{method}_geometric": geometric_mean,
@@ -49,7 +49,7 @@ _ROBUST: Mapping[str, Summary] = {
 
 
 def column_name(method: str) -> str:
-    """What columns call a method: the published tables say "gradient" for the input gradient."""
+    """The name of a method in columns: the published tables call the input gradient "gradient"."""
     return "gradient" if method == "input_gradient" else method
 
 
@@ -60,23 +60,23 @@ def attribution_table(
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
     standard deviation over all prompts of the ratio of the means of two segments (premise 2 over
-    premise 1 where there are premises); the same four of the ratio of the sums; paired_accuracy,
-    the accuracy of each side, prompts. Further methods follow these two in both fours. A method
-    that was not run is empty; prompts whose ratio is undefined are left out of the means.
+    premise 1 if there are premises); the same four for the ratio of the sums; paired_accuracy,
+    the accuracy of each side, prompts. Other methods follow these two in both groups of four. The
+    columns of a method that was not run are empty; the means omit undefined ratios.
 
-    Each prompt counts by its weight, so that the numbers are those of the whole data set where a
+    Each prompt counts by its weight, so the numbers are those of the whole data set even if a
     sample took more of one stratum than of another. Last come, for each method, {method}_geometric
     and {method}_median of the ratios of means, and {method}_largest_share: the part of their sum
-    that the largest one holds. Where that is more than 0.05, the mean depends on one prompt; the
-    other two do not.
+    that the largest one holds. If that is more than 0.05, the mean depends on one prompt; the
+    geometric mean and the median do not.
 
     Args:
-        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        ratios: the table of `interp.analysis.segments.segment_ratios`.
         answers: rows of the answers table.
         prompts: the prompts table.
 
     Raises:
-        UserError: ratios of several targets.
+        UserError: the ratios are of several targets.
     """
     targets = ratios["target"].unique()
     if len(targets) > 1:
@@ -103,7 +103,7 @@ def attribution_table(
 def _by_model(
     ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
 ) -> pd.DataFrame:
-    """One row per model: the summaries of the ratios that are defined."""
+    """One row per model: the summaries of the defined ratios."""
     rows = {
         model: {
             name.format(method=method): summary(
@@ -118,7 +118,7 @@ def _by_model(
 
 
 LARGE_SHARE = 0.05
-"""A prompt that holds more of the sum of all ratios carries their mean."""
+"""A prompt with a larger share of the sum of all ratios dominates their mean."""
 
 RESAMPLES = 2000
 """Bootstrap resamples of the clusters."""
@@ -141,13 +141,13 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
     "ratio_unnormalized"); largest_share: the largest part of the sum of all ratios that one prompt
     holds; geometric mean, median and mean, each with its 95% interval: percentile bootstrap over
-    clusters, of the median Woodruff's (1952, JASA 47) with Student's t, which reads the quantiles
+    clusters, for the median Woodruff's (1952, JASA 47) with Student's t, which reads the quantiles
     at the ends of the interval of the share below it; sd, of a sample; prompts, clusters; note.
-    The geometric mean is 0 where a ratio is. Undefined ratios are left out. Intervals are undefined
+    The geometric mean is 0 if any ratio is. Undefined ratios are omitted. Intervals are undefined
     below ten clusters.
 
     Args:
-        ratios: what `interp.analysis.segments.segment_ratios` gives.
+        ratios: the table of `interp.analysis.segments.segment_ratios`.
         prompts: the prompts table, with prompt_id, weight and the cluster.
         cluster: the column of the clusters of prompts, such as their entity.
     """

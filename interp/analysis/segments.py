@@ -1,4 +1,4 @@
-"""Tables of segments: their scores, their effects, and how methods rank those that decide.
+"""Tables of segments: their scores, their effects, and how methods rank the deciding ones.
 
 Some systems know which segments decide: one rule among several answers the question, or a few facts
 and rules prove the statement. Each prompt is then a small ranking problem: do attributions put the
@@ -25,12 +25,12 @@ TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "sha
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
     """The ratio of two segments' shares, one row per model, prompt, method and target.
 
-    Columns are these four; ratio, of the mean shares of a token (Chan et al., Table 2);
-    ratio_unnormalized, of the shares (Table 3); error, why both are missing.
+    Columns are these four; ratio, between the mean shares of a token (Chan et al., Table 2);
+    ratio_unnormalized, between the shares (Table 3); error, why both are missing.
 
     Args:
         segment_scores: rows of the segment_scores table, with `RATIO_COLUMNS`.
-        ratio: the segment above the line and the one below it.
+        ratio: the segments of the numerator and of the denominator.
     """
     table = segment_scores[KEY].drop_duplicates()
     for name, segment in zip(("above", "below"), ratio, strict=True):
@@ -47,7 +47,7 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
 
 
 def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
-    """Why each ratio is missing; empty where it is not."""
+    """Why each ratio is missing; empty if it is not."""
     above, below = ratio
     errors = table["error_below"].fillna("").astype(object)
     errors = errors.mask((errors == "") & ~(table["share_below"] > 0), f"{below} has no score")
@@ -60,7 +60,7 @@ def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
 
     Columns are these four; prompts with a score of the segment; tokens, their mean number;
     score and score_sd, mean and sample standard deviation of the summed scores, in the method's
-    unit; share and share_sd, the same of the segment's part of the prompt's absolute scores. Each
+    unit; share and share_sd, the same for the segment's part of the prompt's absolute scores. Each
     prompt counts once, whatever its weight. Segments are in order of appearance.
 
     Args:
@@ -88,7 +88,7 @@ def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFra
 
     Args:
         token_scores: rows of the token_scores table, of whole prompts.
-        tokens: their rows of the tokens table.
+        tokens: the rows of the tokens table for these prompts.
     """
     sizes = token_scores["score"].abs()
     totals = sizes.groupby([token_scores[name] for name in KEY], sort=False).transform("sum")
@@ -105,7 +105,7 @@ EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", "shapley", "leave_one_out", "interac
 
 
 def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """Mean effects, one row per model, kind of donor and segment, or two segments together.
+    """Mean effects, one row per model, kind of donor, and segment or two segments together.
 
     Columns are model, donor_kind, segment, other_segment (empty for a segment by itself); prompts;
     shapley, leave_one_out and interaction, means over prompts in logits, each with its sample
@@ -140,18 +140,18 @@ LENGTH, POSITION = "control: length", "control: position"
 def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
     """How each method ranks the deciding segments of each prompt, and how the controls do.
 
-    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 where a
-    deciding segment has the largest size of score, 0 where another has, and the share of deciding
+    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 if a
+    deciding segment has the largest absolute score, 0 if another has, and the share of deciding
     ones among those that tie for it; auc, the area under the ROC curve over the prompt's segments:
-    the share of pairs of a deciding segment and another in which the first has the larger size
-    (ties count half); share, the part of all sizes that deciding segments have; chance, their part
-    of the number of segments, which hit has in a random order. Prompts in which no segment decides,
-    or all do, are left out, as are scores that are not finite.
+    the share of pairs of a deciding segment and another in which the first has the larger absolute
+    score (ties count half); share, the deciding segments' part of all absolute scores; chance,
+    their part of the number of segments, the mean of hit in a random order. Prompts in which no
+    segment decides, or all do, are omitted, as are scores that are not finite.
 
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
         prompts: the prompts table.
-        decisive: which segments decide, and among which.
+        decisive: which segments decide, and among which segments.
     """
     names = segment_scores["segment"]
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
@@ -187,7 +187,7 @@ def decisive_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """Where each of the segments begins in its prompt."""
+    """The position at which each segment begins in its prompt."""
     starts = [
         column
         for column in prompts.columns
@@ -222,5 +222,5 @@ def _ranked(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     deciding, total = (part.groupby(key, sort=False)["size"].sum() for part in (own, rows))
     share = deciding / total.where(total > 0)
     columns = {"hit": hit, "auc": auc, "share": share, "chance": chance}
-    # Prompts with segments of one kind alone have no pairs.
+    # Prompts with segments of only one kind have no pairs.
     return pd.concat(columns, axis=1, join="inner").reset_index()

@@ -24,9 +24,9 @@ from interp.scoring.shared_prefix import read_all
 
 
 class SegmentGame:
-    """v(S): the mean target over donors, the segments of S kept and the others from the donor.
+    """v(S): the mean target over donors, with the segments of S kept and the others from the donor.
 
-    Donors are other instances of the prompt's template. Values that were read are remembered.
+    Donors are other instances of the prompt's template. Values are computed once and kept.
 
     Raises:
         UserError: the prompt has no donors, or too many segments.
@@ -43,7 +43,7 @@ class SegmentGame:
         return self._coalitions.segments
 
     def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
-        """The values of coalitions, of all 2^k if not given."""
+        """The values of the coalitions; of all 2^k if None."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
         new = {p.text: p for row in prompts for p in row if p.text not in self._known}
@@ -60,9 +60,9 @@ _Result = TypeVar("_Result")
 
 
 class ExplainedPrompt:
-    """One prompt with the scalar that is attributed and the budget of its passes.
+    """One prompt with its attributed scalar and the budget of its passes.
 
-    The target's tokens are those of the prompt itself, whatever embeddings are read.
+    The target's tokens are those of the prompt itself, even if other embeddings are read.
     """
 
     def __init__(
@@ -78,22 +78,22 @@ class ExplainedPrompt:
         self.prompt = prompt
         self.attributed = attributed
         self.batch = pad(model, [prompt])
-        """The prompt alone."""
+        """A batch of only this prompt."""
         self._answer_tokens = answer_tokens
         self._budget = budget
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
-        """The embeddings of the prompt, e."""
+        """The prompt's embeddings, e."""
         return reader_of(self.model).embed(self.batch.token_ids)
 
     @property
     def rows(self) -> int:
-        """Rows that one pass holds now, at least one."""
+        """Rows that one pass can hold at present, at least one."""
         return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
 
     def value(self, embeddings: Embeddings) -> Values:
-        """The target of each row by one forward pass, in nats; in logits for a contrast."""
+        """The target of each row, by one forward pass: in nats; for a contrast, in logits."""
         rows = embeddings.shape[0]
         batch = Batch(
             prompts=(self.prompt,) * rows,
@@ -104,7 +104,7 @@ class ExplainedPrompt:
         return self._of(predict(self.model, batch, self._answer_tokens, embeddings=embeddings))
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
-        """The target of other prompts, without a gradient; what they share is read once."""
+        """The target of other prompts, without a gradient; shared tokens are read once."""
         return read_all(
             self.model,
             prompts,
@@ -117,9 +117,9 @@ class ExplainedPrompt:
         return values_of(predictions.logits, [self.attributed] * len(predictions.logits))
 
     def values(self, embeddings: Embeddings) -> Values:
-        """The same in as many passes as the budget asks for, smaller ones when memory ends.
+        """The target of each row, in passes that fit the budget; smaller ones if memory runs out.
 
-        Where a gradient is wanted, each pass goes backward before the next begins, so that only one
+        If a gradient is needed, each pass goes backward before the next begins, so only one
         pass is held in memory; there are no second derivatives.
         """
         if torch.is_grad_enabled() and embeddings.requires_grad:
@@ -135,7 +135,7 @@ class ExplainedPrompt:
 
     @cached_property
     def game(self) -> SegmentGame:
-        """The target by segments that are kept, or replaced by donors' texts.
+        """The target as a function of kept segments, the others replaced by donors' texts.
 
         Raises:
             UserError: the prompt has no donors.
@@ -147,7 +147,7 @@ class ExplainedPrompt:
     def gap(
         self, scores: Float[Tensor, "1 token"], baseline: Float[Tensor, "1 token size"]
     ) -> float:
-        """Sum of the scores minus the difference of the target between prompt and baseline."""
+        """The sum of the scores minus the difference of the target between prompt and baseline."""
         with torch.no_grad():
             difference = self.value(self.embeddings) - self.value(baseline)
         own = scores[:, self.batch.unpadded(0)]
@@ -169,7 +169,7 @@ class ExplainedPrompt:
     def _value_and_gradient(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
         rows = embeddings.detach().requires_grad_()
         values = self.value(rows)
-        # Each row's value depends on that row alone.
+        # Each row's value depends only on that row.
         (gradients,) = torch.autograd.grad(values.sum(), rows)
         return values.detach(), gradients
 

@@ -1,6 +1,6 @@
 """Games of a prompt's segments: each segment is kept, or comes from a donor.
 
-A coalition of k players is a number below 2^k, whose bit i is set where player i is in it; a game
+A coalition of k players is a number below 2^k, whose bit i is set if player i is in it; a game
 is the value of each coalition, in this order.
 """
 
@@ -18,7 +18,7 @@ from interp.prompts.mixing import mixed
 from interp.prompts.prompt import Donor, Prompt
 
 Values = NDArray[np.float64]
-"""Values of games, (..., 2^k): the last axis runs over coalitions."""
+"""Values of games, (..., 2^k); the last axis runs over coalitions."""
 
 
 def members(coalition: int, players: int) -> list[int]:
@@ -27,9 +27,9 @@ def members(coalition: int, players: int) -> list[int]:
 
 
 def shapley_values(values: Values) -> Values:
-    """The mean of what each player adds, over all orders of joining (Shapley 1953), (..., k).
+    """Each player's mean contribution over all orders of joining (Shapley 1953), (..., k).
 
-    They add up to the value of all players minus that of none.
+    The values add up to the value of all players minus that of none.
     """
     players = _players(values)
     found = np.zeros((*values.shape[:-1], players))
@@ -51,8 +51,8 @@ def leave_one_out(values: Values) -> Values:
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
     """What two players add together beyond what each adds alone, for each pair of players.
 
-    The mean over coalitions of the others, weighted as Shapley values are (Grabisch and Roubens
-    1999); of two players v(12) - v(1) - v(2) + v(0).
+    This is the mean over coalitions of the others, weighted like Shapley values (Grabisch and
+    Roubens 1999); in a game of two players, v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
     found: dict[tuple[int, int], Values] = {}
@@ -82,7 +82,7 @@ def _without(players: int, *absent: int) -> list[int]:
 
 
 MOST_SEGMENTS = 6
-"""Most segments whose coalitions are all read: 2^k prompts for each donor."""
+"""Most segments whose coalitions can all be read: 2^k prompts for each donor."""
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
@@ -94,24 +94,24 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
     if len(segments) > MOST_SEGMENTS:
         raise UserError(
             f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at most "
-            f"{MOST_SEGMENTS}, since every combination of them is read. Name those to replace by "
-            "interp effects --segments, or leave out methods that exchange segments"
+            f"{MOST_SEGMENTS}, since every combination of them is read. Choose segments with "
+            "interp effects --segments, or omit methods that exchange segments"
         )
 
 
 @dataclass(frozen=True)
 class Coalitions:
-    """A prompt with each donor in each coalition of segments that are kept."""
+    """A prompt mixed with each donor, for each coalition of kept segments."""
 
     prompt: Prompt
     donors: tuple[Donor, ...]
-    """They all replace the same segments."""
+    """Donors that all replace the same segments."""
 
     def __post_init__(self) -> None:
         """Check that the coalitions can be read.
 
         Raises:
-            UserError: no donor, or too many segments.
+            UserError: there is no donor, or there are too many segments.
         """
         if not self.donors:
             raise UserError(
@@ -129,7 +129,7 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts, donor by donor, each by coalition.
 
-        Many have the same text, such as those that keep everything.
+        Many have the same text, for instance those that keep everything.
         """
         coalitions = range(2 ** len(self.segments))
         return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]

@@ -2,7 +2,7 @@
 
 A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
 own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
-here, so that methods are listed, and unknown ones refused, at once.
+here, so listing methods and refusing unknown ones is fast.
 """
 
 from collections.abc import Sequence
@@ -14,35 +14,35 @@ from interp.plugins import METHODS, loaded, misfit, plugins
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a method computes of a prompt's tokens or segments.
+    """What a method computes for a prompt's tokens or segments.
 
     In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
     prompt, b a baseline, d the embeddings of a donor in the places of the prompt's own, and A the
-    attention of the last token. v(S) is the mean of f over K donors where the segments of S are
-    kept and the others come from the donor, and N all k segments.
+    attention of the last token. v(S) is the mean of f over K donors, with the segments of S kept
+    and the others from the donor, and N is the set of all k segments.
     """
 
     name: str
-    """What options and tables call it; a method of a library is named LIBRARY:METHOD."""
+    """Name in options and tables; LIBRARY:METHOD for a method of a library."""
     summary: str
     formula: str
     source: str
     """Author and year."""
     sign: str
-    """What the sign of a score says, and the unit."""
+    """Meaning of a score's sign, and the unit."""
     cost: str
     """Passes through the model for one prompt of n tokens."""
     implementation: str
-    """MODULE:NAME of a callable that takes a model and gives what
-    `interp.attribution.method` calls a SharedPass or an OwnPasses."""
+    """MODULE:NAME of a callable that takes a model and returns a SharedPass or an OwnPasses of
+    `interp.attribution.method`."""
     donors: bool = False
-    """Whether it reads other texts for segments, which prompts have from their system."""
+    """Whether it reads donors: other texts for segments, which a prompt gets from its system."""
     tokens: bool = True
     """Whether it gives a score to each token rather than to whole segments."""
 
     @property
     def signed(self) -> bool:
-        """Whether scores are negative where something speaks against f."""
+        """Whether scores can be negative, for what lowers f."""
         return self.sign.startswith("signed")
 
     @property
@@ -52,7 +52,7 @@ class Method:
 
 
 DEFAULT_METHODS = ("input_gradient", "attention")
-"""The methods that are used where none is named."""
+"""The methods that are used if none are named."""
 
 CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
 """Methods that cost few passes and that every model kind takes."""
@@ -232,7 +232,7 @@ _OWN = (
 
 
 def method_names() -> list[str]:
-    """The names of all methods: those of the toolkit, then those of other packages."""
+    """The names of all methods: first those of the toolkit, then those of other packages."""
     return list(dict.fromkeys([*(method.name for method in _OWN), *plugins(METHODS)]))
 
 
@@ -240,8 +240,8 @@ def find_method(name: str) -> Method:
     """The method of that name.
 
     Raises:
-        UserError: there is none, or another package's entry point cannot be loaded or names
-            something else.
+        UserError: there is no such method, or another package's entry point cannot be loaded or
+            names something else.
     """
     for method in _OWN:
         if method.name == name:
@@ -255,10 +255,10 @@ def find_method(name: str) -> Method:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Check that there are names, and a method for each.
+    """Check that there are names, and a method for each name.
 
     Raises:
-        UserError: no name, or an unknown one.
+        UserError: there is no name, or a name is unknown.
     """
     known = method_names()
     if not names:

@@ -1,4 +1,4 @@
-"""What is attributed: a scalar for each prompt, computed from its next-token logits."""
+"""The attributed scalar of each prompt, computed from its next-token logits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Attributed:
     """The tokens of one prompt whose logits are attributed."""
 
     own: tuple[int, ...]
-    """One token; for a margin those of all forms of an answer."""
+    """One token; for a margin, the tokens of all forms of an answer."""
     other: tuple[int, ...] | None = None
-    """The tokens that they are contrasted with, if any."""
+    """The tokens that `own` is contrasted with, if any."""
 
 
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
-    """What is attributed for each prompt.
+    """The tokens whose logits are attributed, for each prompt.
 
     A contrast is between the two options that the answer names, or between the correct option and
     the most probable of the others, each in its most probable form. A margin is that of the more
@@ -35,7 +35,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     their forms: the value whose effects `interp effects` measures.
 
     Raises:
-        UserError: a contrast or margin of a prompt whose answer has no other option.
+        UserError: a prompt's answer has no other option for a contrast or margin.
     """
     logits = predictions.logits
     if target == "predicted":
@@ -61,7 +61,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
 
 
 def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str, float]:
-    """The logit of each option, for several tokens their log-sum-exp."""
+    """The logit of each option: for several tokens, their log-sum-exp."""
     sizes = [len(tokens) for tokens in answers.of.values()]
     parts = torch.split(logits, sizes)
     return {name: float(own.logsumexp(0)) for name, own in zip(answers.of, parts, strict=True)}
@@ -94,20 +94,20 @@ def _no_other(prompt: Prompt) -> UserError:
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
-    """What is differentiated: see `values_of`."""
+    """The differentiated scalars; see `values_of`."""
     return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
 
 
 def values_of(
     logits: Float[Tensor, "batch vocabulary"], attributed: Sequence[Attributed]
 ) -> Objective:
-    """Log-odds of one token, in nats; of a contrast or margin a difference of logits.
+    """Log-odds of one token, in nats; for a contrast or margin, a difference of logits.
 
     The logit of several tokens is their log-sum-exp.
 
     Args:
         logits: one row for each prompt.
-        attributed: what is attributed for each, all by the same target.
+        attributed: the attributed tokens of each, all by the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]
@@ -130,8 +130,8 @@ def _joint(
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
     """Log p - log(1 - p) of one token per prompt, in nats.
 
-    Its gradient is that of log p, and of p, times a positive factor, so that normalised scores and
-    ratios are the same; but it does not vanish where p rounds to 0 or to 1.
+    Its gradient is that of log p, and of p, times a positive factor, so normalised scores and
+    ratios are the same; but it does not vanish if p rounds to 0 or to 1.
     """
     own = logits.gather(1, tokens[:, None])
     others = logits.scatter(1, tokens[:, None], -torch.inf)

@@ -1,8 +1,8 @@
-"""Faithfulness of attribution: how well scores of segments say what the segments do.
+"""Faithfulness of attribution: how well scores of segments agree with the segments' effects.
 
-What segments do is the value function v(S) of `interp effects`: the logit of the model's own answer
-over the other, where the segments of S are kept and all others come from donors. Metrics are
-functions of scores and of these values alone (docs/faithfulness.md).
+Effects are defined by the value function v(S) of `interp effects`: the logit of the model's own
+answer over the other, with the segments of S kept and all others from donors. Metrics are
+functions of only scores and these values (docs/faithfulness.md).
 """
 
 EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"

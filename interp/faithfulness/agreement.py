@@ -1,9 +1,9 @@
-"""How scores agree with effects: by segment, and by what is kept or removed in their order.
+"""How scores agree with effects: by segment, and by keeping or removing segments in order.
 
 Some metrics compare single segments: the top segment, signs, ranks, shares, planted causes. Others
-keep or remove segments one after another, the highest score first. Where scores tie, these are the
-mean over all orders that the scores allow: equal scores for all segments give the mean over all k!
-orders, which is what a random order is worth.
+keep or remove segments one after another, the highest score first. If scores tie, these metrics are
+the mean over all orders that the scores allow: equal scores for all segments give the mean over all
+k! orders, the value of a random order.
 """
 
 from collections.abc import Callable
@@ -20,24 +20,24 @@ Scores = Float[ndarray, "*methods prompt segment"]
 """Scores of the segments of some prompts, by any number of methods."""
 
 Effects = Float[ndarray, "prompt segment"]
-"""What each segment does, in logits: its Shapley value, or its leave-one-out effect."""
+"""The effect of each segment, in logits: its Shapley value, or its leave-one-out effect."""
 
 Values = Float[ndarray, "prompt coalition"]
 """v(S) in logits; bit i of a coalition's number says that segment i is kept."""
 
 ByPrompt = Float[ndarray, "*methods prompt"]
-"""A metric of each prompt; NaN where it is undefined."""
+"""A metric for each prompt; NaN if it is undefined."""
 
 LEAST_EFFECT = 0.1
-"""Effects below this, in nats, are too small to be told apart or to be divided by."""
+"""Effects below this, in nats, are too small to distinguish or to divide by."""
 
 
 NEXT_TO_NOTHING = 1e-12
-"""Sums of fp64 numbers that are nothing may differ from zero by so much."""
+"""Rounding error of fp64 sums that should be zero."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
-    """One array over another of the same or a broadcast shape; NaN where that is nothing."""
+    """One array over another of the same or a broadcast shape; NaN if the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
     found = np.full(tops.shape, np.nan)
     np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > NEXT_TO_NOTHING)
@@ -45,14 +45,14 @@ def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
 
 
 NOT_NIL = 0.05
-"""A segment whose effect is above this share of the largest one has a sign to be found."""
+"""A segment whose effect exceeds this share of the largest effect has a sign to find."""
 
 
 def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
-    """Whether the segment of the largest |score| is that of the largest |effect|: 1 or 0.
+    """Whether the segment with the largest |score| has the largest |effect|: 1 or 0.
 
-    Of m tied scores each counts 1/m, so that equal scores for k segments give 1/k, the chance of
-    a random order. NaN where no effect reaches `LEAST_EFFECT`.
+    Each of m tied scores counts 1/m, so equal scores for k segments give 1/k, the chance of
+    a random order. NaN if no effect reaches `LEAST_EFFECT`.
     """
     chosen, true = _largest(np.abs(scores)), _largest(np.abs(effects))
     hits = ratio((chosen & true).sum(-1), chosen.sum(-1))
@@ -62,8 +62,8 @@ def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
 def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
     """The share of segments whose score has the sign of their effect, from 0 to 1.
 
-    Of the segments with |effect| > 5% of the prompt's largest and at least `LEAST_EFFECT`; NaN
-    where there is none. A score of zero counts half.
+    Only segments with |effect| > 5% of the prompt's largest and at least `LEAST_EFFECT` count; NaN
+    if there are none. A score of zero counts half.
     """
     sizes = np.abs(effects)
     counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
@@ -74,8 +74,8 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
     """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
 
-    Concordant minus discordant pairs of segments over the geometric mean of the pairs that are not
-    tied in either (Kendall 1945). NaN below three segments, or where all are tied.
+    Concordant minus discordant pairs of segments, over the geometric mean of the numbers of pairs
+    not tied in either (Kendall 1945). NaN below three segments, or if all are tied.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -86,18 +86,18 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """The part of the second segment in the |scores| of two, from 0 to 1; NaN of two zeros."""
+    """The part of the second segment in the |scores| of two, from 0 to 1; NaN if both are 0."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
 
 def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
-    """Whether the segment of the larger score is the planted one: 1 or 0, equal scores 0.5.
+    """Whether the segment with the larger score is the planted one: 1 or 0; 0.5 for equal scores.
 
     Args:
         shares: the second segment's part of the |scores| of two (`share`).
-        planted: the probability that the second segment decides, 0 or 1 where it is known; a
-            probability between gives the expected hits. NaN where nothing is planted.
+        planted: the probability that the second segment decides, 0 or 1 if it is known; a
+            probability in between gives the expected hits. NaN if nothing is planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -108,12 +108,12 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*methods"]:
     """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
 
-    Ranks are those of the prompts where both are defined, correlated with the prompts' weights; NaN
-    where either is constant.
+    Ranks are those of the prompts where both are defined; the correlation has the prompts' weights.
+    NaN if either is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
-    # What is not ranked is put last, where it changes no other rank.
+    # Prompts without a rank are put last, where they change no other rank.
     ranked = [_centred(_ranks(np.where(both, part, np.inf)), mass) for part in (x, y)]
     covariance, one, other = (
         (mass * a * b).sum(-1)
@@ -125,8 +125,8 @@ def rank_correlation(
 def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     """Spearman's correlation, over all coalitions S, of the summed scores of S with v(S).
 
-    From -1 to 1; the linear datamodeling score (Park et al. 2023; of contexts, Cohen-Wang et al.
-    2024) with every coalition in place of a sample. NaN where either is constant.
+    This is the linear datamodeling score, from -1 to 1 (Park et al. 2023; for contexts, Cohen-Wang
+    et al. 2024), with every coalition in place of a sample. NaN if either is constant.
     """
     coalitions = np.arange(values.shape[-1])
     kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
@@ -137,7 +137,7 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
 
 
 def _largest(sizes: Scores) -> np.ndarray:
-    """Where a segment is the largest, ties included."""
+    """Whether each segment is the largest, including ties."""
     return np.asarray(sizes >= sizes.max(-1, keepdims=True))
 
 
@@ -152,41 +152,42 @@ def _centred(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
 
 
 Curves = Float[np.ndarray, "prompt order kept"]
-"""v of the first r segments of each order, r = 0 ... k."""
+"""v of the first r segments of each order, for r = 0 ... k."""
 
 ByOrder = Float[np.ndarray, "prompt order"]
 
 
 def necessity(scores: Scores, values: Values) -> ByPrompt:
-    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if all hangs on R.
+    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if all depends on R.
 
-    Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN where
+    Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN if
     |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _normed(left[..., 1], kept))
 
 
 def sufficiency(scores: Scores, values: Values) -> ByPrompt:
-    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R alone does it all.
+    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R suffices.
 
-    Normalised sufficiency (DeYoung et al. 2020), undefined as `necessity`.
+    Normalised sufficiency (DeYoung et al. 2020), undefined like `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
 
 
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
-    """CPR: the area under NS over the share of segments that are kept; the higher, the better.
+    """CPR: the area under NS over the share of kept segments; higher is better.
 
-    By trapezoids from no segment to all (Mueller et al. 2025, of circuits), undefined as
+    By trapezoids from no segment to all (Mueller et al. 2025, for circuits), undefined like
     `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
 
 def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
-    """CMD: the area of |1 - NS| over the share of segments that are kept; the lower, the better.
+    """CMD: the area under |1 - NS| over the share of kept segments; lower is better.
 
-    Never negative, 0 only if no segment is needed (Mueller et al. 2025), undefined as `necessity`.
+    Never negative, 0 only if no segment is needed (Mueller et al. 2025), undefined like
+    `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
 
@@ -194,7 +195,7 @@ def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
 def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC = (AOPC - min) / (max - min) over all k! orders, from 0 to 1 (Edin et al. 2024).
 
-    Exact, since all orders are known. NaN where orders differ by less than `LEAST_EFFECT`.
+    Exact, since all orders are computed. NaN if orders differ by less than `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _naopc(left))
 
@@ -202,7 +203,7 @@ def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC with the most relevant first minus that with the least relevant first, from -1 to 1.
 
-    0 for a random order; undefined as `normalized_aopc`.
+    0 for a random order; undefined like `normalized_aopc`.
     """
     return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
 
@@ -210,8 +211,8 @@ def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
 def recovered(scores: Scores, values: Values) -> ByPrompt:
     """Area under v(R) - v(0) over the share of segments kept, in logits: the numerator of CPR.
 
-    Its mean over prompts, over that of v(N) - v(0), is CPR as a ratio of means, on which no prompt
-    of a small difference decides.
+    Its mean over prompts, over that of v(N) - v(0), is CPR as a ratio of means, which no prompt
+    with a small difference dominates.
     """
     return _over_orders(scores, values, lambda kept, left: _area(kept - kept[..., :1]))
 
@@ -221,7 +222,7 @@ def _over_orders(
 ) -> ByPrompt:
     """The mean of a metric over the orders that the scores allow.
 
-    `metric` is given v of what is kept, and v(N) minus v of what is left when it is removed.
+    `metric` takes v of the kept segments, and v(N) minus v of the rest if they are removed.
     """
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)
@@ -246,7 +247,7 @@ def _allowed(
 def _orders(
     segments: int,
 ) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
-    """All orders of so many segments, and the coalition of the first r segments of each."""
+    """All orders of this many segments, and the coalition of the first r segments of each."""
     orders = np.array(list(permutations(range(segments))), dtype=np.int64)
     coalitions = np.concatenate(
         [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1
@@ -260,7 +261,7 @@ def _faithfulness(kept: Curves) -> Curves:
 
 
 def _normed(effects: np.ndarray, kept: Curves) -> np.ndarray:
-    """Effects over v(N) - v(0); NaN where that is next to nothing."""
+    """Effects over v(N) - v(0); NaN if the divisor is next to nothing."""
     whole = kept[..., -1] - kept[..., 0]
     whole = np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole)
     return np.asarray(effects / (whole[..., None] if effects.ndim > whole.ndim else whole))
@@ -272,7 +273,7 @@ def _area(curves: Curves) -> ByOrder:
 
 
 def _aopc(left: Curves) -> ByOrder:
-    """AOPC = mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
+    """AOPC: mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
 
     The area over the perturbation curve of Samek et al. 2017, with donors as the perturbation.
     """

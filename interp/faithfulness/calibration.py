@@ -1,14 +1,14 @@
 """`python -m interp.faithfulness.calibration DIR`: how well shares say which segment decides.
 
-DIR is a finished study of several organisms. For each method a monotone map is fitted, from a
-segment's share of the scores of two to the probability that it is the one that decides: isotonic
-regression, by pooled adjacent violators. Both segments of a prompt are used, the second with the
-complementary share, so that the map does not prefer a place. The segment that decides is the one
-that was planted or, where a card does not say, the one with the larger Shapley value.
+DIR is a finished study of several organisms. For each method, isotonic regression (pool adjacent
+violators) fits a monotone map from a segment's share of the scores of two segments to the
+probability that the segment decides. Both segments of a prompt are used, the second with the
+complementary share, so the map does not prefer a position. The deciding segment is the planted one
+or, if a card does not say, the one with the larger Shapley value.
 
-Printed is how well each organism is predicted by the map of the others; with `--sealed`, how well
-the maps do on organisms that they have not seen. The error of a map must be read next to its floor:
-what it would be if every probability were right.
+The output is how well each organism is predicted by the map of the others; with `--sealed`, how
+well the maps do on organisms that they have not seen. The error of a map must be read next to its
+floor: the error if every probability were right.
 """
 
 import argparse
@@ -31,19 +31,19 @@ from interp.report.console import print_table
 from interp.studies.folder import StudyFolder
 
 FEWEST = 10
-"""Prompts that an organism needs in order to be held out."""
+"""Fewest prompts that an organism needs to be held out."""
 
 Shares = Float[np.ndarray, " prompt"]
 Decides = Bool[np.ndarray, " prompt"]
 
 BINS = 10
-"""Bins of equal width of the calibration error."""
+"""Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
 """Draws of who decides, from the probabilities themselves."""
 
 MOST_KNOTS = 32
-"""Points of a map that is written down; between them it is linear."""
+"""Most points of a saved map; between them it is linear."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MonotoneMap:
     """A map that never falls, linear between its knots and constant beyond them."""
 
     shares: tuple[float, ...]
-    """Of the score, rising from 0 to 1."""
+    """Shares of the score, rising from 0 to 1."""
     probabilities: tuple[float, ...]
 
     @classmethod
@@ -59,7 +59,7 @@ class MonotoneMap:
         """The isotonic regression of the outcomes on the shares, both segments of each prompt.
 
         Raises:
-            ValueError: no prompt.
+            ValueError: there are no prompts.
         """
         x, y = mirrored(shares, decides)
         regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(x, y)
@@ -68,22 +68,22 @@ class MonotoneMap:
         return cls(tuple(np.round(grid, 6).tolist()), tuple(np.round(found, 6).tolist()))
 
     def __call__(self, shares: Shares) -> Shares:
-        """The probability that a segment of such a share decides; NaN of NaN."""
+        """The probability that a segment with this share decides; NaN for NaN."""
         return np.asarray(np.interp(shares, self.shares, self.probabilities))
 
 
 def mirrored(
     shares: Shares, decides: Decides
 ) -> tuple[Float[np.ndarray, " segment"], Float[np.ndarray, " segment"]]:
-    """The shares of both segments, and 1 where a segment decides."""
+    """The shares of both segments, and 1 if a segment decides."""
     return np.concatenate([shares, 1 - shares]), np.concatenate([decides, ~decides]).astype(float)
 
 
 def calibration_error(probabilities: Shares, decides: Decides) -> float:
-    """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN of nothing.
+    """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN if there are none.
 
-    Sum over bins of their share of the prompts times |mean probability - share that decides|, with
-    `BINS` bins of equal width.
+    The sum over `BINS` bins of equal width of their share of the prompts times
+    |mean probability - share that decides|.
     """
     if not len(probabilities):
         return float("nan")
@@ -93,21 +93,21 @@ def calibration_error(probabilities: Shares, decides: Decides) -> float:
 
 
 class NoiseFloor(NamedTuple):
-    """The calibration error of probabilities that are right; NaN of nothing."""
+    """The calibration error of correct probabilities; NaN if there are none."""
 
     mean: float
     high: float
-    """Its 95% quantile: an error above it is found in 5% of predictors that are right."""
+    """The 95% quantile: 5% of correct predictors have an error above it."""
 
 
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
-    """What `calibration_error` is, on average over samples, if the probabilities are right.
+    """The `calibration_error` of correct probabilities, averaged over samples.
 
     Who decides is drawn from the probabilities themselves (consistency resampling, Bröcker and
     Smith 2007, Weather and Forecasting 22), prompt by prompt.
 
     Args:
-        predictions: the probabilities of each sample, whose errors are averaged.
+        predictions: the probabilities of each sample, over which errors are averaged.
     """
     chance = np.random.default_rng(0)
     known = [sample for sample in predictions if len(sample)]
@@ -125,9 +125,9 @@ def _errors_if_right(probabilities: Shares, chance: np.random.Generator) -> np.n
 
 
 def area_under_curve(shares: Shares, decides: Decides) -> float:
-    """The probability that a segment that decides has the larger share of two, ties half (AUC).
+    """The probability that a deciding segment has the larger share of two, ties half (AUC).
 
-    NaN where all decide or none does.
+    NaN if all segments decide or none does.
     """
     if len(set(decides.tolist())) < 2:
         return float("nan")
@@ -138,14 +138,14 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
     """Every organism by the map of all others, best AUC first.
 
     One row per method and score: these, organisms, prompts, error (the mean over organisms of the
-    expected calibration error), floor and floor_high (the mean and 95% quantile of what it is if
+    expected calibration error), floor and floor_high (the mean and 95% quantile of this error if
     every probability is right, `noise_floor`) and auc (over all prompts).
 
     Args:
         shares: model, prompt_id, method, score, share and decides of prompts of several organisms.
 
     Raises:
-        UserError: fewer than two organisms with enough prompts.
+        UserError: fewer than two organisms have enough prompts.
     """
     rows = []
     for (method, score), own in _known(shares).groupby(["method", "score"], sort=False):
@@ -166,11 +166,11 @@ def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     (expected calibration error over these), floor and floor_high (as in `held_out_table`) and auc.
 
     Args:
-        fitted: what the maps are fitted on, as in `held_out_table`.
-        shares: the same of other organisms.
+        fitted: the shares that the maps are fitted on, as in `held_out_table`.
+        shares: the same for other organisms.
 
     Raises:
-        UserError: fewer than two organisms to fit maps on, or one that is in both tables.
+        UserError: there are fewer than two organisms to fit maps on, or one is in both tables.
     """
     fitted, known = _known(fitted), shares.dropna(subset=["share", "decides"])
     seen = set(known["model"]) & set(fitted["model"])
@@ -193,7 +193,7 @@ def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(shares: pd.DataFrame) -> pd.DataFrame:
-    """The prompts in which a segment decides, of organisms with enough of them."""
+    """The prompts in which a segment decides, for organisms with enough such prompts."""
     known = shares.dropna(subset=["share", "decides"])
     counts = known.groupby("model")["prompt_id"].transform("nunique")
     known = known[counts >= FEWEST]

@@ -1,4 +1,4 @@
-"""The metrics of faithfulness: what each is computed from, its range, and what chance is worth."""
+"""The metrics of faithfulness: the inputs of each, its range, and its value by chance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Combine = Callable[..., Float[np.ndarray, " methods"]]
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """The weighted mean over the prompts where it is defined; NaN if it is nowhere."""
+    """The weighted mean over the prompts where a metric is defined; NaN if there are none."""
     mass = weights * ~np.isnan(by_prompt)
     return ratio((mass * np.nan_to_num(by_prompt)).sum(-1), mass.sum(-1))
 
@@ -36,7 +36,7 @@ def correlation(x: ByPrompt, y: ByPrompt, *, weights: Weights) -> Float[np.ndarr
 
 
 SHARE, CORRELATION, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)
-"""Between which values metrics lie."""
+"""Bounds of metrics."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Metric:
     """One metric of scores and effects."""
 
     name: str
-    """What tables call it."""
+    """Name in tables."""
     title: str
     parts: Callable[[Judged], Parts]
-    """What is computed for each prompt."""
+    """Computes the parts for each prompt."""
     combine: Combine = mean
     """Combines the parts of all prompts into one number."""
     chance: float | None = None
@@ -55,11 +55,11 @@ class Metric:
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None
-    """What is divided by v(N) - v(0), if anything."""
+    """The quantity divided by v(N) - v(0), if any."""
 
     @property
     def by_prompt(self) -> bool:
-        """Whether it is a mean over prompts, so that prompts can be compared one by one."""
+        """Whether it is a mean over prompts, so prompts can be compared one by one."""
         return self.combine is mean
 
 

@@ -1,4 +1,4 @@
-"""The page: an answer, one table, two figures, and what they are made of."""
+"""The page: an answer, one table, two figures, and the tables behind them."""
 
 import math
 from functools import partial
@@ -37,7 +37,7 @@ def report_of(folder: StudyFolder) -> Report:
     """The report on a study, finished or not.
 
     Raises:
-        UserError: nothing can be judged yet.
+        UserError: there is nothing to judge yet.
     """
     results = read_results(folder)
     across = _across(results)
@@ -113,7 +113,7 @@ def _ranking_section(results: list[ModelResults]) -> Section:
 
 
 def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
-    """What each method and control is worth where it does worst, if there are several models."""
+    """The worst result of each method and control, if there are several models."""
     if len(results) < 2:
         return ()
     worst = _worst(results)
@@ -130,7 +130,7 @@ def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
 
 
 def _across(results: list[ModelResults]) -> str:
-    """What methods are worth over all models; empty of less than two that can be judged."""
+    """A paragraph on methods over all models; empty if fewer than two can be judged."""
     known = _advising(results)
     judged = known["model"].unique()
     if len(judged) < 2:
@@ -148,13 +148,13 @@ def _no_interval(methods: pd.DataFrame, model: str) -> bool:
 
 
 def _advising(results: list[ModelResults]) -> pd.DataFrame:
-    """What is known of the metric that advises first."""
+    """All values of the metric that advises first."""
     table = _joined(results, "metrics")
     return table[table["metric"] == ADVISING[0]].dropna(subset=["value"]).reset_index(drop=True)
 
 
 def _worst(results: list[ModelResults]) -> pd.DataFrame:
-    """The rows of each contender's lowest value; of those that have one on each model judged."""
+    """The row of each contender's lowest value, if it has a value on each judged model."""
     table = _advising(results)
     by_contender = table.groupby(["method", "score"], sort=False)
     everywhere = by_contender["model"].transform("nunique") == table["model"].nunique()
@@ -222,16 +222,16 @@ def _random_section(results: list[ModelResults]) -> Section:
 
 
 def _left_out(checks: pd.DataFrame) -> str:
-    """Which metrics a figure leaves out for what they divide by, and why."""
+    """The metrics that a figure omits because of their divisor, and why."""
     reasons = checks[~checks["divisor"]].groupby("problem", sort=False)["metric"]
     told = "; ".join(f"{', '.join(names)} ({problem})" for problem, names in reasons)
     return f" Left out: {told}." if told else ""
 
 
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """The metrics with contender and standing: 0 of a random order, 1 of the oracle.
+    """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
 
-    Metrics that are undefined for every method are left out, and those that divide by next to
+    Metrics that are undefined for every method are omitted, and those that divide by next to
     nothing.
     """
     divisible = checks.loc[checks["divisor"], "metric"]
@@ -257,7 +257,7 @@ def _wide(own: ModelResults) -> pd.DataFrame:
 
 
 def _joined(results: list[ModelResults], name: str) -> pd.DataFrame:
-    """A table of every model, one below the other."""
+    """One table of all models, one below the other."""
     parts = []
     for own in results:
         table: pd.DataFrame = getattr(own, name).copy()
@@ -270,8 +270,8 @@ def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """A cell for each contender and metric: its value, coloured from a random order to the oracle.
 
     Args:
-        table: rows of one model: contender, metric, value, standing (0 of a random order, 1 of the
-            oracle).
+        table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for
+            the oracle).
         ax: where to draw; a new figure if None.
     """
     rows, columns = table["contender"].unique(), table["metric"].unique()
@@ -314,7 +314,7 @@ def _write(
 
 
 def shares_by_method(table: pd.DataFrame) -> Axes:
-    """A panel for each contender: the share of a segment that it gives each prompt, and the exact.
+    """A panel for each contender: its share of a segment against the exact one, by prompt.
 
     Args:
         table: contender, model, share, exact_share: one row per prompt.

@@ -1,6 +1,6 @@
-"""Which methods are faithful: metrics with intervals, differences, and which metrics can be used.
+"""Which methods are faithful: metrics with intervals, differences, and usable metrics.
 
-The best method is chosen on the prompts that it is judged on, so that intervals and tests are for
+The best method is chosen on the prompts that it is judged on, so intervals and tests hold for
 all methods together (`together`).
 """
 
@@ -23,16 +23,16 @@ RESAMPLES = 999
 """Draws of clusters for intervals of metrics that are not means of shares."""
 
 ALIKE = 0.05
-"""A method whose corrected p-value is above this may be the best."""
+"""A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
-"""A divisor below this share of the effects that it sums makes ratios of any size."""
+"""A divisor below this share of the effects that it sums can make ratios of any size."""
 
 MODEL, COALITIONS = "model", "coalitions"
 """Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without an interval: their values follow from what is measured."""
+"""Controls without an interval: their values follow from the measured effects."""
 
 Values = Float[np.ndarray, " contenders"]
 Parts = tuple[np.ndarray, ...]
@@ -46,22 +46,22 @@ class Judgement:
     contenders: tuple[Contender, ...]
     values: Values
     low: Values
-    """Lower ends of 95% intervals that hold for all contenders together; NaN of too few clusters,
-    and of controls that are known."""
+    """Lower ends of 95% intervals that hold for all contenders together; NaN for too few clusters,
+    and for known controls."""
     high: Values
     by_prompt: Float[np.ndarray, "contenders prompt"] | None
-    """Of metrics that are means over prompts."""
+    """Values per prompt; None unless the metric is a mean over prompts."""
     clusters: tuple[str, ...]
-    """Of each prompt."""
+    """The cluster of each prompt."""
     weights: Weights
     prompts: int
-    """Prompts in which it is defined, for any contender."""
+    """Number of prompts in which the metric is defined for any contender."""
     divisor_problem: str = ""
-    """Why what the metric divides by is too near zero; empty if it is not."""
+    """Why the metric's divisor is too close to zero; empty if it is not."""
 
     @property
     def gains(self) -> Values:
-        """The values, the higher the better."""
+        """The values, signed so that higher is better."""
         return -self.values if self.metric.lower_is_better else self.values
 
     def place(self, control: str) -> int:
@@ -80,8 +80,8 @@ class Judgement:
     def problem(self) -> str:
         """Why the metric is not used for advice; empty if it can be.
 
-        Its divisor must not be close to zero. It must put the oracle above every method,
-        the middle one of the methods above a random order, and the reversed oracle below that.
+        The metric's divisor must not be close to zero. The metric must put the oracle above every
+        method, the middle method above a random order, and the reversed oracle below that.
         """
         gains, methods = self.gains, self.methods
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
@@ -103,8 +103,8 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
     """Metrics of every contender.
 
     Args:
-        trials: of one model.
-        metrics: those that are asked for.
+        trials: the trials of one model.
+        metrics: the metrics to compute.
     """
     judged = [own.judged() for own in trials]
     problems = _divisor_problems(judged, *_sample(trials))
@@ -176,7 +176,7 @@ def _divisor_problems(
 def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric and contender.
 
-    Columns are metric, method, score (how it scores a segment; "control" of controls), value, low,
+    Columns are metric, method, score (how it scores a segment; "control" for controls), value, low,
     high (95% for all contenders together), chance (of a random order), prompts.
     """
     return pd.DataFrame(
@@ -197,10 +197,10 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
-    """Whether each metric ranks what is known: one row per metric.
+    """Whether each metric ranks the known controls correctly: one row per metric.
 
     Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
-    (whether what it divides by is far enough from zero), used, problem.
+    (whether its divisor is far enough from zero), used, problem.
     """
     rows = []
     for judged in judgements:
@@ -228,10 +228,10 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The best method of each league against the others in it, on the same prompts.
 
-    Methods that read the coalitions that the truth is made of are a separate league. One row
+    Methods that read the same coalitions as the truth are a separate league. One row
     per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
-    league), best, best_score, corrected (the best value without what it owes to having been
-    chosen), method, score; difference (best minus method, positive if the best is better), low,
+    league), best, best_score, corrected (the best value without the gain from being chosen),
+    method, score; difference (best minus method, positive if the best is better), low,
     high (95%, for all pairs of the league together); p that no method of the league is better,
     corrected for all pairs; may_be_best; note. Only means over prompts are tested.
     """
@@ -245,7 +245,7 @@ def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def league_of(method: str) -> str:
-    """Whether a method reads the model, or the coalitions that the truth is made of."""
+    """The league of a method: it reads the model, or the same coalitions as the truth."""
     return COALITIONS if find_method(method).reads_coalitions else MODEL
 
 
@@ -286,7 +286,7 @@ def _untested(judged: Judgement, places: list[int]) -> str:
 
 
 def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object]:
-    """The columns of methods that are compared prompt by prompt."""
+    """The columns for methods compared prompt by prompt."""
     assert judged.by_prompt is not None
     own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1
     group, weights = _grouped(own, judged.clusters), judged.weights
@@ -308,7 +308,7 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
 def _grouped(
     by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
 ) -> Float[np.ndarray, "prompt clusters"]:
-    """1 where a prompt belongs to a cluster, for the clusters with any defined value."""
+    """1 if a prompt belongs to a cluster, for the clusters with any defined value."""
     names = np.array(clusters, dtype=str)
     known = np.unique(names[~np.isnan(by_prompt).all(0)])
     return np.asarray(names[:, None] == known, dtype=float)
@@ -317,7 +317,7 @@ def _grouped(
 def _intervals(
     metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
 ) -> tuple[Values, Values]:
-    """The ends of intervals for all contenders together, from the parts of these."""
+    """The ends of intervals for all contenders together, from their parts."""
     values = metric.combine(*parts, weights=weights)
     group = _grouped(np.concatenate(parts), clusters)
     least, most = metric.bounds
@@ -334,7 +334,7 @@ def _intervals(
 
 
 def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
-    """One number per contender; for the random control, what a random order is worth."""
+    """One number per contender; for the random control, the value of a random order."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None:
         random = len(found) - len(CONTROLS) + CONTROLS.index(RANDOM)
@@ -345,7 +345,7 @@ def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
 def _draws(
     metric: Metric, parts: Parts, group: Float[np.ndarray, "prompt clusters"], weights: Weights
 ) -> Iterator[Values]:
-    """A metric of each draw of a bootstrap over clusters."""
+    """A metric for each draw of a bootstrap over clusters."""
     number = group.shape[1]
     chance = np.random.default_rng(0)
     for counts in chance.multinomial(number, np.full(number, 1 / number), size=RESAMPLES):

@@ -1,4 +1,4 @@
-"""What the study measured for each model, judged."""
+"""The judged measurements of each model of the study."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
 _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
-"""The metric that judges scores of random weights."""
+"""The metric that judges scores by random weights."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ModelResults:
     """Prompts that have effects; some of them may lack a score."""
     judgements: tuple[Judgement, ...]
     reinitialized: tuple[Judgement, ...]
-    """Of the scores of the model with random weights, held against the model's own effects."""
+    """Scores of the model with random weights, judged by the model's own effects."""
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -64,26 +64,26 @@ class ModelResults:
 
     @cached_property
     def random_weights(self) -> pd.DataFrame:
-        """The top segment by scores of the model with random weights, as `metric_table` has it.
+        """Top-segment rows for scores of the model with random weights, as in `metric_table`.
 
-        Empty where the re-initialised model was left out.
+        Empty if the re-initialised model was omitted.
         """
         table = metric_table(self.reinitialized)
         return table if table.empty else table[table["score"] != CONTROL]
 
     @property
     def prompts(self) -> int:
-        """Prompts that are judged."""
+        """Number of judged prompts."""
         return sum(len(own.prompt_ids) for own in self.trials)
 
     @property
     def clusters(self) -> int:
-        """Clusters that they belong to."""
+        """Number of clusters that these prompts belong to."""
         return len({name for own in self.trials for name in own.clusters})
 
     @property
     def note(self) -> str:
-        """What was left out."""
+        """A note on omitted prompts."""
         left_out = self.asked - self.prompts
         return f"{left_out} prompts lack a score" if left_out else ""
 
@@ -102,10 +102,10 @@ class ModelResults:
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
     """The compared segments' shares, one row per prompt, method and score.
 
-    Columns are these, model, share and exact_share (the second segment's part of both, of scores
-    and of Shapley values), and decides: 1 where the second segment was made to decide, 0 where the
-    first was. Where nothing is planted the larger Shapley value decides; NaN where these differ by
-    less than `LEAST_EFFECT`. No rows where no segments are compared.
+    Columns are these, model, share and exact_share (the second segment's part of the scores, or
+    Shapley values, of both), and decides: 1 if the second segment was made to decide, 0 if the
+    first was. If nothing is planted, the larger Shapley value decides; NaN if these differ by
+    less than `LEAST_EFFECT`. There are no rows if no segments are compared.
     """
     parts = [rows for own in trials for rows in _shares(own)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,9 +1,9 @@
 """Which attribution agrees with a model's causal effects: effects and methods on the same prompts.
 
 1. `effects`: the value of every coalition of segments, by donors.
-2. `scores`: every method's scores of the same prompts, with the same donors; what is attributed is
-   the margin of the model's own answer, whose value the effects are of.
-3. `reinitialized`: the same of the architecture with random weights, on some of the prompts.
+2. `scores`: every method's scores of the same prompts, with the same donors; the target is the
+   margin of the model's own answer, as for the effects.
+3. `reinitialized`: scores by the same architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
@@ -46,11 +46,11 @@ METHODS = (
     "captum:kernel_shap",
     "captum:lime",
 )
-"""All methods that any causal model takes, without duplicates among them. `shapley` is what they
-are held against."""
+"""All methods that any causal model takes, without duplicates. They are compared with
+`shapley`."""
 
 REINITIALIZED_PAIRS = 24
-"""Most pairs that the re-initialised model is asked."""
+"""Most pairs for the re-initialised model."""
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -100,8 +100,8 @@ class Faithfulness(Study):
     def _drawn(self, source: PromptSource) -> "PromptSet":
         """The prompts that a source asks for.
 
-        Where a system names no clusters, its units are what pairs depend on: they come from as many
-        units as there can be, since all pairs of a unit say little more than one of them.
+        If a system names no clusters, pairs of one unit are dependent. Pairs then come from as many
+        units as possible, since all pairs of a unit say little more than one of them.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
@@ -117,7 +117,7 @@ class Faithfulness(Study):
         return with_donors(prompts, count=DONORS, segments=self.segments or compared)
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page: an answer, one table, two figures, and what they are made of."""
+        """The page: an answer, one table, two figures, and the tables behind them."""
         from interp.faithfulness.page import report_of
 
         return report_of(folder)

@@ -1,7 +1,7 @@
 """Intervals and tests that hold for all methods of a model together, so also for the best of them.
 
 The method with the highest value is chosen on the same prompts that it is judged on. Statements
-about it hold all the same, since they hold for all methods at once. The unit is the cluster of
+about it are still valid, since they hold for all methods at once. The unit is the cluster of
 prompts; variation between donors is part of the variation between clusters, because every prompt
 has its own donors.
 """
@@ -18,7 +18,7 @@ DRAWS = 9999
 """Random weights of clusters for intervals, and random signs of clusters for tests."""
 
 ADDED = 0.5
-"""Mean weight of the cluster that is added to a share (`interp.statistics.proportions`)."""
+"""Mean weight of the cluster added to a share (`interp.statistics.proportions`)."""
 
 ROUNDING = 1e-9
 
@@ -27,10 +27,10 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 
 
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
-    """95% intervals of weighted means of what lies between 0 and 1, for all methods together.
+    """95% intervals of weighted means of values between 0 and 1, for all methods together.
 
     The bound of Gaffke (2005) with half an added cluster, as in `interp.statistics.proportions`, at
-    the level at which the random weights leave the interval of some method in 5% (Beran 1988, J.
+    the level where 5% of the random weights leave the interval of some method (Beran 1988, J.
     Am. Stat. Assoc. 83). Clusters have the same weights for every method.
 
     Args:
@@ -50,7 +50,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
 
 
 def _ranks(draws: Float[np.ndarray, "draws methods"]) -> Int[np.ndarray, "draws methods"]:
-    """How many draws are below each one or equal to it; equal ones are never extreme."""
+    """Number of draws below or equal to each one; ties are never extreme."""
     return np.asarray(rankdata(np.round(draws, 12), method="max", axis=0)).astype(int) - 1
 
 
@@ -61,9 +61,9 @@ def normal_intervals(
 ) -> Ends:
     """95% intervals of values of any size, for all methods together.
 
-    The bootstrap's standard deviation times the 95% quantile of its largest deviation of any
-    method, which is taken from a normal to Student's t distribution for clusters - 1 degrees of
-    freedom. NaN where a value is undefined, or most draws are.
+    The half-width is the bootstrap's standard deviation times the 95% quantile of its largest
+    deviation of any method, converted from a normal to Student's t distribution with clusters - 1
+    degrees of freedom. NaN if a value is undefined, or most of its draws are.
     """
     known = np.isfinite(values) & (np.isfinite(draws).mean(0) > 0.5)
     ends = np.full((2, len(values)), np.nan)
@@ -81,20 +81,20 @@ def compared(
     masses: Float[np.ndarray, "methods methods clusters"],
     best: int,
 ) -> tuple[Float[np.ndarray, " methods"], Ends]:
-    """P-values that no method is better than one, and intervals of how much the best is ahead.
+    """For each method, the p-value that none is better, and intervals for the lead of the best.
 
     A method's statistic is its largest deficit to any other: the sum over clusters of the
-    differences, over the root of their squares. It is held against random signs of clusters, which
-    are the same for all pairs, and corrected by the largest statistic of all methods that are not
-    yet found to be worse, step by step (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the
-    chance that any method is called worse though none is better is at most 5%, and the methods that
-    are left hold the best with 95% confidence. Intervals are for all pairs at once, Student's t
+    differences, over the root of the sum of their squares. It is compared with random signs of
+    clusters, the same for all pairs, and corrected step by step by the largest statistic of all
+    methods not yet found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the
+    chance that any method is called worse although none is better is at most 5%, and the remaining
+    methods contain the best with 95% confidence. Intervals are for all pairs at once, Student's t
     with the critical value of the same random signs.
 
     Args:
         differences: [j, i] is the weighted sum of how much better i is than j, by cluster.
-        masses: the weights of the prompts that both are defined in.
-        best: the method that the intervals are of.
+        masses: the weights of the prompts in which both are defined.
+        best: the method whose lead the intervals bound.
     """
     clusters = differences.shape[-1]
     scaled = _scaled(differences)
@@ -114,7 +114,7 @@ def compared(
 def _scaled(
     differences: Float[np.ndarray, "methods methods clusters"],
 ) -> Float[np.ndarray, "methods methods clusters"]:
-    """Over the root of the sum of squares; zero where only rounding differs."""
+    """Differences over the root of their sum of squares; zero if they are only rounding."""
     exact = np.where(np.abs(differences) > ROUNDING, differences, 0.0)
     norms = np.sqrt((exact**2).sum(-1, keepdims=True))
     return np.asarray(exact / np.where(norms > 0, norms, 1.0))

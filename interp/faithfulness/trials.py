@@ -1,7 +1,7 @@
-"""Scores and effects of the same prompts, side by side as arrays; and controls.
+"""Scores and effects of the same prompts as parallel arrays, and controls.
 
 Controls are scores whose faithfulness is known. `oracle` scores each segment by its Shapley value,
-`reversed` the other way round, `random` is what a random order is worth (in closed form,
+`reversed` the other way round, `random` is the value of a random order (in closed form,
 `metrics.Metric.chance`), `length` scores a segment by its number of tokens, and `position` by its
 place in the prompt, later ones higher.
 """
@@ -45,7 +45,7 @@ Weights = Float[np.ndarray, " prompt"]
 
 
 class Contender(NamedTuple):
-    """What is judged: a method with one way of scoring segments, or a control."""
+    """A judged method with one way of scoring segments, or a control."""
 
     method: str
     score: str
@@ -54,19 +54,19 @@ class Contender(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """What metrics read: scores and values of prompts with the same segments."""
+    """The input of metrics: scores and values of prompts with the same segments."""
 
     sizes: Scores
     """How strong each segment is by each contender, never negative."""
     signed: Scores
-    """Its scores as they are."""
+    """The contender's scores with their sign."""
     has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender's scores can be negative, for what speaks against the answer."""
+    """Whether a contender's scores can be negative, for evidence against the answer."""
     values: Values
     compared: tuple[int, int] | None
-    """The places of two segments that are compared, the second over the first."""
+    """The places of two compared segments, the second over the first."""
     planted: Weights
-    """The planted probability that the second of them decides; NaN where nothing is planted."""
+    """The planted probability that the second of these decides; NaN if nothing is planted."""
 
     @cached_property
     def shapley(self) -> Effects:
@@ -88,9 +88,9 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, then the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """As in `Judged`."""
+    """The same as in `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
-    """Of the methods alone."""
+    """Scores of only the methods."""
     tokens: Float[np.ndarray, "prompt segment"]
     places: Float[np.ndarray, "prompt segment"]
     """1 for the first segment in the text."""
@@ -99,12 +99,12 @@ class Trials:
     clusters: tuple[str, ...]
     weights: Weights
     ratio: tuple[str, str] | None
-    """Two segments that are compared, the first over the second."""
+    """Two compared segments, the first over the second."""
     planted: Weights
     """As in `Judged`."""
 
     def judged(self) -> Judged:
-        """What metrics read."""
+        """The input of metrics."""
         effects = shapley_values(self.values)
         known = (effects, self.tokens, self.places)
         return Judged(
@@ -130,14 +130,14 @@ CONTROL = "control"
 
 @dataclass(frozen=True)
 class Tables:
-    """What was measured of one model, as tables, and what its prompts are."""
+    """The measured tables of one model, and its prompts."""
 
     segment_scores: pd.DataFrame
     coalition_values: pd.DataFrame
     prompts: pd.DataFrame
     """The prompts table."""
     cluster: str
-    """Its column of the clusters of prompts."""
+    """The column of `prompts` with their clusters."""
     ratio: tuple[str, str] | None
     """As in `Trials`."""
     planted: pd.Series | None = None
@@ -147,7 +147,7 @@ class Tables:
 def trials_of(tables: Tables) -> list[Trials]:
     """The prompts that have effects, and scores by every method, grouped by their segments.
 
-    A method without any score is left out; then prompts that lack a score by some method.
+    Methods without any score are omitted, then prompts that lack a score by some method.
     """
     scores = _by_contender(tables.segment_scores)
     if not scores:

@@ -11,7 +11,7 @@ from interp.faithfulness.trials import CONTROL
 from interp.statistics.clusters import FEWEST
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
-"""Metrics that advice is given by: the first that ranks what is known."""
+"""Metrics for advice; the first one that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
 
@@ -23,16 +23,16 @@ _UNTESTED = f"nothing was tested, since fewer than {FEWEST} clusters of prompts 
 def verdict_table(
     metrics: pd.DataFrame, checks: pd.DataFrame, differences: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per method and score, by the metric that advises, the best first.
+    """One row per method and score, by the advising metric, the best first.
 
-    Columns are metric, title, league, method, score, value, corrected (of the best of the league,
-    its value without what it owes to having been chosen), low, high, chance, p (that none of the
-    league is better), may_be_best, verdict:
+    Columns are metric, title, league, method, score, value, corrected (for the best of the league,
+    its value without the gain from being chosen), low, high, chance, p (that none of the league
+    is better), may_be_best, verdict:
     trust: its interval lies above chance, and it may be the best;
     weaker: above chance, but worse than the best;
     refuted: worse than the best, and not shown to be above chance;
     undecided: neither, as far as the prompts show.
-    Verdicts hold for all methods of the model together. No rows where no metric can be used.
+    Verdicts hold for all methods of the model together. There are no rows if no metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -49,7 +49,7 @@ def verdict_table(
     table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
     is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
     table["corrected"] = table["corrected"].where(is_best)
-    # The only method of a league has none to be worse than.
+    # The only method of a league has no other to be worse than.
     table["may_be_best"] = table["may_be_best"].ne(False)
     table["verdict"] = _verdicts(table["low"] > table["chance"], table["may_be_best"])
     table = table.sort_values("value", ascending=False, kind="stable")
@@ -72,7 +72,7 @@ def advice(
         described: the prompts, such as "48 prompts".
         verdicts: rows of `verdict_table`.
         metrics: rows of `metric_table`, for the controls.
-        note: what else is to be known.
+        note: further text.
     """
     if verdicts.empty:
         return (
@@ -103,20 +103,20 @@ def advice(
 
 
 def _values(rows: pd.DataFrame) -> str:
-    """What methods are worth on these prompts, and no more than that."""
+    """The values of methods on these prompts, without any test."""
     if rows.empty:
         return "no method that reads the model alone has one."
     return f"from {_listed(rows.iloc[:1])} to {_listed(rows.iloc[-1:])}."
 
 
 def across_models(worst: pd.DataFrame, *, undefined: Sequence[str], untested: Sequence[str]) -> str:
-    """One paragraph over several models: what methods are worth where they do worst.
+    """One paragraph on several models: what each method is worth on its worst one.
 
     Args:
-        worst: rows of `metric_table` with their model, one per method and score: the lowest value,
-            of contenders that have one on each model; and above, whether its interval lies above a
+        worst: rows of `metric_table` with their model, one per method and score, of contenders with
+            a value on each model: their lowest value; and above, whether the interval lies above a
             random order on every model.
-        undefined: the models on which no contender has one.
+        undefined: the models on which no contender has a value.
         untested: the models with too few clusters for an interval.
     """
     worst = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
@@ -192,7 +192,7 @@ def _trusted(rows: pd.DataFrame) -> str:
 
 
 def _correction(best: pd.Series) -> str:
-    """What the highest value of several is worth without having been chosen for it."""
+    """The highest of several values, corrected for being the highest."""
     corrected = f"{best['corrected']:.2f}"
     if not math.isfinite(best["corrected"]) or corrected == f"{best['value']:.2f}":
         return ""
@@ -200,7 +200,7 @@ def _correction(best: pd.Series) -> str:
 
 
 def _trivial(metrics: pd.DataFrame) -> str:
-    """A warning where a control that knows nothing of the model is better than a random order."""
+    """A warning if a control that knows nothing about the model is better than a random order."""
     known = metrics[(metrics["score"] == CONTROL) & metrics["method"].isin((LENGTH, POSITION))]
     found = known[known["low"] > known["chance"]]
     if found.empty:
@@ -212,11 +212,11 @@ def _trivial(metrics: pd.DataFrame) -> str:
 
 
 def of_random_weights(verdicts: pd.DataFrame, random_weights: pd.DataFrame) -> str:
-    """A warning of trusted methods that are above chance with random weights too; empty if none is.
+    """A warning of trusted methods that are also above chance with random weights; empty if none.
 
     Args:
         verdicts: rows of `verdict_table`.
-        random_weights: rows of `metric_table`, of scores of the model with random weights.
+        random_weights: rows of `metric_table` for scores of the model with random weights.
     """
     if verdicts.empty or random_weights.empty:
         return ""
@@ -254,7 +254,7 @@ def _listed(rows: pd.DataFrame) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """The numbers as text; without those that are undefined."""
+    """The numbers as text, without undefined ones."""
     interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
     return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 

@@ -1,13 +1,13 @@
 """Alignment: which tokens of one prompt correspond to which tokens of its counterpart.
 
-1. Both prompts are cut at the edges of the segments and roles that they share.
+1. Both prompts are cut at the edges of their shared segments and roles.
 2. Within each piece, the tokens that both begin with are aligned from the left, those that both end
    with from the right.
-3. What differs in between is aligned token by token where both are equally long, by a policy where
-   they are not.
+3. The differing parts in between are aligned token by token if they are equally long, otherwise by
+   a policy.
 
 `bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
-They take activations from token `start` on (0, or the first that differs) and return them for the
+Both take activations from token `start` on (0, or the first that differs) and return them for the
 base's tokens from there on; rows of tokens without a counterpart hold zeros.
 """
 
@@ -34,10 +34,10 @@ class Alignment:
     shared: int
     """Number of leading tokens that are the same and aligned: no activation there can differ."""
     sources: tuple[tuple[int, ...], ...]
-    """For each base token the source tokens whose mean activation it takes; none if it has no
+    """For each base token, the source tokens whose mean activation it takes; none if it has no
     counterpart."""
     bases: tuple[tuple[int, ...], ...]
-    """For each source token the base tokens that share the attention it gets, in equal parts."""
+    """For each source token, the base tokens that share its attention in equal parts."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:
@@ -66,7 +66,7 @@ def check_alignments(
     """Check that the policy aligns every pair.
 
     Raises:
-        UserError: pairs that it does not align; each is listed with its first difference.
+        UserError: the policy does not align some pairs; each is listed with its first difference.
     """
     refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
     if refused:
@@ -109,7 +109,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
         left = _common(own, other)
         right = _common(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
-            # Something was only added: the token before or after it corresponds to it.
+            # Something was only added: the token before or after it is its counterpart.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]
@@ -117,7 +117,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
 
 
 def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
-    """Positions in both prompts between which pieces correspond, each piece with tokens in both."""
+    """Positions that cut both prompts into corresponding pieces, each with tokens in both."""
     ends = (len(base), len(source))
     cuts = [(0, 0)]
     for cut in sorted(_shared_edges(base, source)):
@@ -154,9 +154,8 @@ def bring_pattern(
 ) -> Float[Tensor, "head base base_key"]:
     """The attention weights that each base token takes, over all tokens of the base prompt.
 
-    The attention that the source pays to a token goes to the tokens that correspond to it. What
-    would go to tokens after the query, as the policy "mean" may ask, is dropped, and the row is
-    scaled to its sum again.
+    The source's attention to a token goes to the corresponding tokens. Attention to tokens after
+    the query, which the policy "mean" may give, is dropped, and the row is scaled back to its sum.
     """
     queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     keys = _shares(alignment.bases, len(alignment.sources)).to(source)
@@ -167,7 +166,7 @@ def bring_pattern(
 
 
 def _shares(members: Sequence[Sequence[int]], width: int) -> Float[Tensor, "row width"]:
-    """For each row equal shares of its members."""
+    """A row of equal shares for each set of members."""
     shares = torch.zeros(len(members), width)
     for row, columns in enumerate(members):
         shares[row, list(columns)] = 1 / max(len(columns), 1)

@@ -1,4 +1,4 @@
-"""Cells: what is patched at once, in a pair whose tokens are aligned; and controls for a pair."""
+"""Cells, the units of patching in a pair of aligned prompts, and controls for a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -29,17 +29,17 @@ class Group:
     role: str
     positions: tuple[int, ...]
     alone: bool = False
-    """Whether it is a single token, patched by itself."""
+    """Whether the group is a single token, patched by itself."""
 
 
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    By role or by segment; the token where the answer is read is a separate group either way,
+    Groups are roles or segments; the token at which the answer is read is always a separate group,
     since patching it in a late layer is patching the answer.
 
     Raises:
-        UserError: a segment or role with a reserved name.
+        UserError: a segment or role has a reserved name.
     """
     if granularity == "position":
         for position, role in enumerate(token_roles(prompt)):
@@ -60,14 +60,14 @@ UNDEFINED = math.nan
 
 @dataclass(frozen=True, slots=True)
 class PatchingPair:
-    """A base prompt that is run, and a source prompt that activations come from."""
+    """The base prompt, which is run, and the source prompt, which activations come from."""
 
     base: TokenizedPrompt
     source: TokenizedPrompt
     alignment: Alignment
     answers: ContrastTokens
     whole: bool = False
-    """Whether each prompt is read from its first token, not only after what both share."""
+    """Whether each prompt is read from its first token, not only after the shared tokens."""
 
     @classmethod
     def aligned(
@@ -82,7 +82,7 @@ class PatchingPair:
         """The pair with its tokens aligned.
 
         Raises:
-            UserError: the policy does not align them.
+            UserError: the policy does not align the two prompts.
         """
         alignment = align(base, source, policy=policy)
         if alignment is None:
@@ -93,7 +93,7 @@ class PatchingPair:
     def shared(self) -> int:
         """Number of leading tokens that are read once for both prompts.
 
-        A classifier's tokens see those after them, so that it shares none.
+        A classifier's tokens also attend to later ones, so none are shared.
         """
         return 0 if self.whole or self.base.pooled else self.alignment.shared
 
@@ -119,7 +119,7 @@ class PatchedMetrics:
 
 @runtime_checkable
 class Backend(Protocol):
-    """What runs patches: this toolkit or another library."""
+    """Runs patches, by this toolkit or another library."""
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell, exactly."""
@@ -154,8 +154,8 @@ def has_counterpart(pair: PatchingPair, cell: Cell) -> bool:
 def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[int]:
     """The base positions of a cell at which a patch can change the answer.
 
-    Excluded are tokens without counterpart, tokens before the first difference, and tokens of the
-    last layer that no other token reads.
+    This excludes tokens without a counterpart, tokens before the first difference, and tokens of
+    the last layer that no other token reads.
     """
     answer = pair.base.answer_position
     unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later
@@ -172,17 +172,17 @@ def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
     """The prompt about other entities with the same correct answer, and the name of their donor.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
-    to that alone. Activations of a control leave the same disagreement, but support no other
-    answer. The donor is the first one of the prompt's template.
+    just to that. Activations of a control cause the same disagreement, but support no other
+    answer. The donor is the first of the prompt's template.
 
     Raises:
-        UserError: a prompt without such a donor.
+        UserError: the prompt has no such donor.
     """
     donors = donors_of(prompt, "instance")
     if not donors:
         raise UserError(
-            f"prompt {prompt.id} has no donor from another instance to make a control of; leave it "
-            "out, or patch without controls"
+            f"prompt {prompt.id} has no donor from another instance for a control; omit the prompt "
+            "or patch without controls"
         )
     (control,) = tokenize(model, [mixed(prompt, donors[0])])
     return donors[0].name, control

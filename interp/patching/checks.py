@@ -1,7 +1,7 @@
-"""Checks that a model can be patched: that its sites and metric are what their names say.
+"""Checks that a model can be patched: that its sites and metric match their names.
 
-Each site is checked on one prompt for what it needs, so that an unusual architecture keeps the
-other sites: `resid_pre` and `resid_post` only need layers that pass on a residual stream.
+Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
+`resid_pre` and `resid_post` only need layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from interp.patching.passes import (
 from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
-"""Largest error of a token's activations that rounding explains, as a share of what is summed."""
+"""Largest error of a token's activations that rounding explains, as a share of the summands."""
 
 Activations = Float[Tensor, "token width"]
 
@@ -43,23 +43,23 @@ def check_causal(model: Model, what: str) -> None:
     """
     if not model.architecture.causal:
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which is patched natively and exactly, not by "
-            f"{what}; leave estimate and backend out"
+            f"{model.name} is a {model.kind.name}, which is only patched natively and exactly, not "
+            f"by {what}; omit estimate and backend"
         )
 
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check that what is added to the residual stream leaves the modules that the map names.
+    """Check that the modules named in the map give all that is added to the residual stream.
 
     Args:
         model: a causal language model.
-        prompt: on which it is checked.
-        sites: those that are read; others are not checked.
+        prompt: the prompt on which the sums are checked.
+        sites: the sites to be read; others are not checked.
 
     Raises:
-        UserError: something else is added, as where an architecture has a norm that the map does
-            not know.
+        UserError: something else is added, for instance because an architecture has a norm that
+            the map does not know.
     """
     needs = {
         "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
@@ -86,7 +86,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     """Check that heads give their attention weights times the values that the cache holds.
 
     Raises:
-        UserError: they give something else, as in differential or latent attention.
+        UserError: the heads give something else, as in differential or latent attention.
     """
     for layer, (pattern, z), values in _by_layer_with_values(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]
@@ -100,10 +100,10 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that prompts read in parts, and from a later layer on, end in the model's own logits.
+    """Check that prompts read in parts, and from a later layer on, give the model's own logits.
 
     Raises:
-        UserError: they do not.
+        UserError: the logits differ.
     """
     last = layer_count(model) - 1
     with answers_alone(ExactLogits(model), pair.answers):
@@ -127,7 +127,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
 
 
 def _from_layer(model: Model, passes: PairPasses, layer: int) -> Float[Tensor, "1 answer"]:
-    """The base prompt's logits from a layer on, with what that layer reads."""
+    """The base prompt's logits, run from a layer on with that layer's input."""
     into = entrance(model, layer)
     read = passes.base.values[into]
     before = layers_of(model.hf, model.architecture)[:layer]
@@ -147,8 +147,8 @@ def _by_layer_with_values(
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
     """The activations of a prompt at some sites, and the values that attention reads.
 
-    All tensors of a layer are on one device: where a model is spread over several, what enters a
-    layer has not moved yet.
+    All tensors of a layer are on one device: if a model is spread over several, a layer's input
+    has not moved yet.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
@@ -160,7 +160,7 @@ def _by_layer_with_values(
 
 
 def _equal(summands: Float[Tensor, "summand token width"], total: Activations) -> bool:
-    """Whether a sum is what it should be at every token, up to rounding."""
+    """Whether the summands add up to the total at every token, up to rounding."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

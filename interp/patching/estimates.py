@@ -4,7 +4,7 @@
 2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
    activations of all sites at once: attribution patching (Nanda 2023).
    The integrated estimate does so at several points between the prompts' embeddings and takes the
-   mean of the gradients (as EAP-IG does: Hanna, Pezzelle and Belinkov 2024).
+   mean of the gradients (as in EAP-IG, Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
 """
 
@@ -42,7 +42,7 @@ INTEGRATION_STEPS = 5
 """Points of the integrated estimate, each in the middle of one fifth of the way."""
 
 Contributions = Float[Tensor, "token head"]
-"""The estimated change of the metric when one token, and one head, is patched."""
+"""The estimated change of the metric when one token of one head is patched."""
 
 
 class Estimator:
@@ -86,7 +86,7 @@ class Estimator:
         return totals
 
     def _embeddings(self, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-        """The base prompt's embeddings, and those with its counterparts' written in."""
+        """The base prompt's embeddings, and the same with its counterparts' written in."""
         with torch.no_grad():
             base, source = (
                 embed(self._model, prompt.token_ids) for prompt in (pair.base, pair.source)
@@ -114,7 +114,7 @@ class Estimator:
 def _contributions(
     model: Model, passes: PairPasses, key: SiteKey, gradient: Tensor
 ) -> Contributions:
-    """Gradient times difference, summed over the dimensions of a token, and head."""
+    """Gradient times difference, summed over the dimensions of each token and head."""
     if SITES[key[0]].is_weights:
         base, written = passes.patterns(key[1])
         return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())

@@ -7,14 +7,13 @@
    A set of cells is one row, patched at all of its sites and layers at once.
 4. The logits that each row ends with give its metric.
 
-In a causal model (`Grid`), what comes before the patched layer and the patched token is as it is
-without the patch: a pass begins at that layer and at that token, after the base prompt's own keys
-and values. In an encoder (`WholeGrid`) every token sees all others, so that each row is a pass over
-the whole prompt.
+In a causal model (`Grid`), a patch changes nothing before its layer and its token: a pass begins at
+that layer and at that token, after the base prompt's own keys and values. In an encoder
+(`WholeGrid`) every token attends to all others, so each row is a pass over the whole prompt.
 
-A patched activation is the source prompt's own, even where patches in layers below would have
+A patched activation is the source prompt's own, even if patches in lower layers would have
 changed it. A site that acts through another one next to the residual stream (`resid_mid`) takes
-what it lacks from the stream as it is in the patched pass.
+what it lacks from the stream of the patched pass.
 """
 
 from abc import ABC, abstractmethod
@@ -70,13 +69,13 @@ from interp.scoring.answer_tokens import ContrastTokens
 LocatedEdit = tuple[Location, Edit]
 
 Place = tuple[int, int, int]
-"""Row of a forward pass, position in the base prompt, head (0 where there are none)."""
+"""Row of a forward pass, position in the base prompt, head (0 if there are none)."""
 
 
 def places_of(
     pair: PatchingPair, sets: Sequence[Sequence[Cell]], *, layers: int
 ) -> dict[SiteKey, list[Place]]:
-    """Where sets of cells, one per row, patch each site and layer."""
+    """The places at which sets of cells, one per row, patch each site and layer."""
     places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
     for row, cells in enumerate(sets):
         for cell in cells:
@@ -92,7 +91,7 @@ def joint_edits(
 ) -> list[LocatedEdit]:
     """The edits that write the source's activations at all places, in rows that begin at `start`.
 
-    Those that read the residual stream come last, after the edits of the stream itself.
+    Edits that read the residual stream come last, after the edits of the stream itself.
     """
     edits: list[LocatedEdit] = []
     shared = passes.pair.shared
@@ -111,7 +110,7 @@ def joint_edits(
 def write(
     location: Location, written: Written, places: Sequence[Place], *, start: int, shared: int
 ) -> Edit:
-    """An edit that writes activations, which begin at position `shared`, at some places.
+    """An edit that writes activations, which begin at position `shared`, at the given places.
 
     The rows of the forward pass begin at position `start`.
     """
@@ -135,7 +134,7 @@ def _beside_stream(
     start: int,
     shared: int,
 ) -> Iterator[LocatedEdit]:
-    """Edits that read the residual stream and add what turns it into the written one."""
+    """Edits that read the residual stream and add what it lacks of the written one."""
     name, layer = key
     site, scale = SITES[name], residual_scale(model)
     assert site.beside is not None
@@ -168,7 +167,7 @@ class Row:
 
 
 class ExactRows(ABC):
-    """Rows of cells, in forward passes of as many tokens as the budget allows."""
+    """Runs cells as rows of forward passes with as many tokens as the budget allows."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -190,10 +189,10 @@ class ExactRows(ABC):
 
     @torch.no_grad()
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of a pair under each set of cells, all of which are patched at once.
+        """The metric of a pair under each set of cells, with all cells of a set patched at once.
 
         Every cell holds the activation of the source prompt, whatever the other cells do; the rest
-        of the model is computed from them. Attention patterns cannot be among the cells.
+        of the model is computed from the cells. Attention patterns cannot be among the cells.
         """
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
@@ -240,7 +239,7 @@ class ExactRows(ABC):
     def _acting(
         self, passes: PairPasses, name: str, layer: int
     ) -> tuple[Location, Written, Written]:
-        """Where a site acts, what is there in the base prompt, and what a patch writes there."""
+        """Where a site acts, the base prompt's activation there, and what a patch writes there."""
         site = SITES[name]
         location = locate(self._model, site.patched_at, layer)
         if site.is_weights:
@@ -248,7 +247,7 @@ class ExactRows(ABC):
         view = locate(self._model, name, layer).view
         base, written = passes.activations((name, layer), view)
         if site.beside is not None:
-            # What acts adds what the stream next to it lacks.
+            # The location that acts adds what the stream next to it lacks.
             before = view(passes.base.values[site.beside, layer])[0]
             scale = residual_scale(self._model)
             base, written = (base - before) / scale, (written - before) / scale
@@ -264,7 +263,7 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Both prompts run once, with the sites of `keys` and what `_run` needs."""
+        """Run both prompts once, with the sites of `keys` and what `_run` needs."""
 
     @abstractmethod
     def _run(
@@ -280,7 +279,7 @@ def _rows_to_run(
     differs: Bool[Tensor, "token head size"],
     layers: int,
 ) -> Iterator[Row]:
-    """The cells of a site and layer where a patch writes something different that is read later."""
+    """The cells of a site and layer at which a patch makes a difference that is read later."""
     by_head = differs.any(-1).tolist()
     for index, cell in enumerate(cells):
         if (cell.site, cell.layer) == key:
@@ -334,7 +333,7 @@ def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
 
 
 class WholeGrid(ExactRows):
-    """The native backend of encoders; logits are the model's own, in its own type."""
+    """The native backend of encoders; logits are the model's, in its data type."""
 
     def _start(self, first: int) -> int:
         return 0
@@ -349,7 +348,7 @@ class WholeGrid(ExactRows):
     def _pass(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, keys: Sequence[SiteKey]
     ) -> Pass:
-        """One prompt, with the sites of `keys`."""
+        """Run one prompt, with the sites of `keys`."""
         wanted = {key: locate(self._model, *key) for key in keys}
         with recorded(wanted) as values:
             logits = self._answer_logits(prompt, answers, rows=1)

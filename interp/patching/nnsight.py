@@ -1,6 +1,6 @@
 """Patching by nnsight: its traces on the unmodified model, many cells per trace.
 
-Importing nnsight puts a method on every Python object and replaces `Tensor.backward`, so only this
+Importing nnsight adds a method to every Python object and replaces `Tensor.backward`, so only this
 module imports it. Each trace runs the whole prompt. With `remote`, a model from the hub runs on
 NDIF's servers, and its weights here are not used.
 """
@@ -34,7 +34,7 @@ except ImportError as error:
     ) from error
 
 TRACE_ROWS = 32
-"""Cells in one trace."""
+"""Most cells in one trace."""
 
 
 class NnsightBackend:
@@ -44,7 +44,7 @@ class NnsightBackend:
         if remote and model.source.get("kind") != "hub":
             raise UserError(
                 f"{model.name} is not a model of the hub, which remote execution needs; "
-                "leave remote out, or give a hub name"
+                "omit remote, or give a hub name"
             )
         self._model = model
         self._remote = {"remote": True} if remote else {}
@@ -60,7 +60,7 @@ class NnsightBackend:
         """The metrics of a pair under each cell.
 
         Raises:
-            UserError: attention patterns, which no module gives or takes.
+            UserError: a cell is an attention pattern, which no module takes or returns.
         """
         if any(SITES[cell.site].is_weights for cell in cells):
             raise UserError(
@@ -156,7 +156,7 @@ def _write(
     written: Tensor,
     cells: Sequence[Cell],
 ) -> Tensor:
-    """The tensor of a module with each row's cell written into it."""
+    """The tensor of a module after each row's cell is written into it."""
     patched = tensor.clone()
     view = location.view(patched)
     for row, cell in enumerate(cells):

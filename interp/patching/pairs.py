@@ -27,8 +27,8 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
         clean: the side whose prompts are clean; by default that of the first prompt.
 
     Raises:
-        UserError: no prompts, a prompt without counterpart, a pair whose prompts are the same or
-            ask for different answers, an unknown side.
+        UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are the
+            same or ask for different answers, or the side is unknown.
     """
     if not prompts:
         raise UserError("no prompts were given; expected both sides of at least one pair")
@@ -75,14 +75,14 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
 
 
 def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
-    """The two options whose logit difference measures both prompts, the first counting positive.
+    """The two options whose logit difference measures both prompts, the first one positive.
 
-    It is the contrast that both prompts name, if it holds the correct answers to both; otherwise
+    They are the contrast that both prompts name, if it holds the correct answers to both; otherwise
     the correct answer to the clean prompt against that to the corrupt one.
 
     Raises:
-        UserError: prompts that ask for a generated text, or for different answers, or the same
-            correct answer to both without a contrast.
+        UserError: the prompts ask for a generated text or for different answers, or have the same
+            correct answer without a contrast.
     """
     one, other = clean.answer, corrupt.answer
     if one.options != other.options:
@@ -103,7 +103,7 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair is among the checked ones, if about this share of all pairs are.
+    """Whether a pair is among the checked ones, if about this share of all pairs are checked.
 
     A larger share checks the same pairs, and more.
     """

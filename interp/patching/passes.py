@@ -1,10 +1,10 @@
-"""The forward passes of a pair, from the first token that differs, and what they leave.
+"""The forward passes of a pair, from the first differing token, and their results.
 
 1. The tokens that both prompts share are run once; their keys and values serve all passes.
 2. The base and the source prompt are run from there, and the requested sites are kept.
 3. The source's activations are brought to the base's tokens by the alignment.
 
-The metric is the logit difference of the two contrasted options, in fp32.
+The metric is the logit difference between the two contrasted options, in fp32.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,14 +29,14 @@ from interp.scoring.answer_tokens import ContrastTokens
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
-    """Within the block the model's logits are those of the positive, then negative tokens."""
+    """Within the block, the model's only logits are of the positive, then negative tokens."""
     return logits.of([*answers.positive, *answers.negative])
 
 
 def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
     """Log-sum-exp of the first `positive` logits minus that of the others, in logits.
 
-    With one form an answer this is the plain difference of two logits; with several it is the
+    With one form per answer this is the plain difference of two logits; with several it is the
     logarithm of c+ / c-, the ratio of the answers' probabilities.
     """
     return logits[:, :positive].logsumexp(1) - logits[:, positive:].logsumexp(1)
@@ -52,15 +52,15 @@ SiteKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What the pass of one prompt leaves, from the first token that differs."""
+    """The results of the pass of one prompt, from the first differing token."""
 
     values: Mapping[SiteKey, Tensor]
     """The tensor at each site's location: (1, token, width), or (1, head, token, token) for
     patterns."""
     key_values: KeyValues
-    """Of all tokens, the shared ones included."""
+    """Keys and values of all tokens, including the shared ones."""
     logits: Float[Tensor, "1 token"]
-    """As in `Forward`."""
+    """The same as in `Forward`."""
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:
@@ -72,16 +72,16 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """What a forward pass gives."""
+    """The results of a forward pass."""
 
     key_values: KeyValues
-    """Of the layers that ran; of the tokens before as well."""
+    """Keys and values of the layers that ran, including those of the tokens before."""
     logits: Float[Tensor, "row token"]
-    """Of the last position: of all tokens, or within `answers_alone` of the answers' alone."""
+    """Logits of the last position: all tokens, or within `answers_alone` only the answers'."""
 
 
 def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Forward:
-    """Run the model on tokens that begin at position `start`, after the keys and values before."""
+    """Run the model on tokens that begin at position `start`, after those in `past`."""
     rows, tokens, _ = embeddings.shape
     cache = behind(past, rows=rows, tokens=start)
     with _sound_attention(start + tokens, embeddings.device):
@@ -109,7 +109,7 @@ def run_pass(
     start: int,
     past: KeyValues,
 ) -> Pass:
-    """Run one prompt from `start` and keep sites; weights need eager attention, for this pass."""
+    """Run one prompt from `start` and keep sites; attention weights make this pass eager."""
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):
@@ -149,14 +149,14 @@ class PairPasses:
         return base, bring_pattern(source, self.pair.alignment, start=self.pair.shared)
 
     def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
-        """What the base's pattern and the written one make of the base's values."""
+        """Head outputs from the base's values, by the base's pattern and by the written one."""
         values = self.base.key_values[layer][1][0]
         base, written = (heads_output(pattern, values) for pattern in self.patterns(layer))
         return base, written
 
 
 def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens size"]) -> Written:
-    """What attention weights make of values: the outputs of the heads."""
+    """The outputs of the heads: values weighted by attention."""
     repeated = values.repeat_interleave(pattern.shape[0] // values.shape[0], dim=0)
     return torch.einsum("hqk,hkd->qhd", pattern, repeated)
 
@@ -175,5 +175,5 @@ def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairP
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:
-    """Plain attention at the widths at which PyTorch's fused one goes wrong (`safe_width`)."""
+    """Plain attention at the widths at which PyTorch's fused attention is wrong (`safe_width`)."""
     return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)

@@ -13,8 +13,8 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets, as shares of the cells, rounded up to whole cells: closest where sets are small,
-which is where rankings differ."""
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets,
+for which rankings differ."""
 
 RANDOM = "random"
 """The uninformed ranking."""
@@ -25,9 +25,9 @@ class NestedSets:
     """The metrics, in logits, of a pair under the first cells of a ranking."""
 
     ranking: str
-    """Whose effects cells are ranked by: "exact", or an estimate; or `RANDOM`."""
+    """Method whose effects rank the cells: "exact", or an estimate; or `RANDOM`."""
     of: int
-    """How many cells there are."""
+    """Number of cells."""
     base: float
     source: float
     sizes: tuple[int, ...]
@@ -40,9 +40,9 @@ def patch_nested(
     """Patch nested sets by a ranking and by a random one.
 
     Args:
-        grid: what patches them.
+        grid: runs the patches.
         pair: the pair.
-        found: a method, cells, and their metrics by this method, which rank them.
+        found: a method, cells, and their metrics by this method, which rank the cells.
     """
     method, cells, metrics = found
     acting = [
@@ -65,5 +65,5 @@ def patch_nested(
 
 
 def set_sizes(cells: int) -> tuple[int, ...]:
-    """How many cells the sets have, ascending; the last one has all."""
+    """Numbers of cells in the sets, ascending; the last set has all."""
     return tuple(sorted({-(-cells * share // 1000) for share in PER_MILLE}))

@@ -114,12 +114,12 @@ def set_rows(
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:
-    """The share of the way from the base prompt's metric to the source prompt's; NaN without one.
+    """The share of the way from the base prompt's metric to the source's; NaN if they are equal.
 
     0 is no effect, 1 the metric of the prompt that the activations come from.
     """
     gap = source - base
-    # Adding zero turns minus zero, no effect against a negative gap, into zero.
+    # Adding zero turns minus zero, from no effect over a negative gap, into zero.
     return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan
 
 

@@ -42,18 +42,18 @@ class TransformerLensBackend:
     """A backend that runs cells by TransformerLens's model and hooks.
 
     Raises:
-        UserError: TransformerLens does not take the model, as of an architecture it does not know.
+        UserError: TransformerLens does not take the model, for instance an unknown architecture.
     """
 
     def __init__(self, model: Model) -> None:
         self._device = model.device
         copied = copy.deepcopy(model.hf)
-        # A model that was never saved does not name its class, which TransformerLens looks up.
+        # A model that was never saved lacks the class name, which TransformerLens looks up.
         copied.config.architectures = copied.config.architectures or [type(copied).__name__]
         with tempfile.TemporaryDirectory() as folder:
             model.tokenizer.save_pretrained(folder)
             try:
-                # TransformerLens reads the tokenizer from its folder once more.
+                # TransformerLens reads the tokenizer from its folder again.
                 self._bridge: Any = TransformerBridge.boot_transformers(
                     model.name,
                     hf_model=copied,
@@ -93,7 +93,7 @@ class TransformerLensBackend:
             written = bring(_with_heads(activations), pair.alignment, start=0)
         acts_at = site.name
         if site.beside is not None:
-            # TransformerLens's hook of this name reaches the MLP alone, not the residual stream.
+            # TransformerLens's hook of this name reaches only the MLP, not the residual stream.
             written = written - base[hook_name(site.beside, cell.layer)][0][:, None]
             acts_at = site.patched_at
         write = partial(_write, cell=cell, pair=pair, written=written)
@@ -123,7 +123,7 @@ def _with_heads(tensor: Tensor) -> Float[Tensor, "token head size"]:
 
 
 def _write(tensor: Tensor, hook: Any, *, cell: Cell, pair: PatchingPair, written: Tensor) -> Tensor:
-    """The tensor of a hook with what a cell writes into it."""
+    """The tensor of a hook after a cell is written into it."""
     positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
     patched = tensor.clone()
     if SITES[cell.site].is_weights:

@@ -1,4 +1,4 @@
-"""How many tokens a forward pass may hold, and what happens when they were too many."""
+"""The maximum number of tokens in a forward pass, which shrinks if memory runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The same on a GPU where a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB per
+"""The same on a GPU if a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB per
 token for it in bf16, 37 GB for this budget."""
 
 
@@ -25,14 +25,14 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class TokenBudget:
-    """How many tokens a forward pass may hold, padding included; shrinks when memory runs out."""
+    """Maximum tokens in a forward pass, including padding; shrinks if memory runs out."""
 
     tokens: int
     shrunk: bool = False
     """Whether memory has run out so far."""
 
     def shrink(self, tokens: int) -> None:
-        """Hold half of the tokens that did not fit."""
+        """Set the budget to half of the tokens that did not fit."""
         self.tokens = max(1, min(self.tokens, tokens) // 2)
         self.shrunk = True
 
@@ -40,10 +40,10 @@ class TokenBudget:
 def token_budget(
     model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
 ) -> TokenBudget:
-    """The budget that was asked for, in tokens per batch, or the device's default.
+    """The requested budget, in tokens per batch, or the device's default.
 
     Raises:
-        UserError: a budget of less than one token.
+        UserError: the budget is less than one token.
     """
     if batch_tokens is None:
         batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else on_gpu
@@ -59,15 +59,15 @@ def in_chunks(
     tokens: Callable[[_Row], int],
     budget: TokenBudget,
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
-    """Run rows in passes of as many as the budget holds; yields each pass's rows and its result.
+    """Run rows in passes of as many as the budget holds; yield each pass's rows and its result.
 
-    When memory runs out, the budget is halved, and the rest is run in smaller passes.
+    If memory runs out, the budget is halved, and the rest is run in smaller passes.
 
     Args:
-        rows: what is run, in this order.
+        rows: the rows to run, in this order.
         run: one pass over some of the rows; its result for a row may not depend on the others.
         tokens: from the first row of a pass, how many tokens each row of that pass takes.
-        budget: how many tokens a pass may hold; at least one row is run.
+        budget: maximum number of tokens in a pass; at least one row is run.
 
     Raises:
         RuntimeError: memory ran out on a single row.
@@ -88,9 +88,10 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that memory ran out, on any device; if so, free what can be freed.
+    """Whether an error means that memory ran out, on any device; if so, free unused memory.
 
-    PyTorch has a class for it on GPUs; for a CPU's allocator and cuDNN only the message shows it.
+    PyTorch has a class for this error on GPUs; for the CPU's allocator and cuDNN, only the message
+    shows it.
     """
     ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
     if ended:

@@ -1,11 +1,11 @@
 """Answers that are not a text after the prompt: a classifier's class, or a target.
 
-A target is what a text-to-text model writes. Its tokenizer defines how one begins (`text_target`):
-T5's with the text itself, Bart's with a special token `<s>`, that of a translation model with a
-language. In training the decoder reads its start token and then the target, so the answer's first
-token is the one after what the tokenizer adds. An unknown word does not belong to what is added,
-although its token is special too. Which token an answer begins with after the prompt of a causal
-model depends on the prompt (`interp.scoring.answer_tokens`).
+A target is the text that a text-to-text model writes. The model's tokenizer defines how a target
+begins (`text_target`): T5's with the text itself, Bart's with a special token `<s>`, that of a
+translation model with a language. In training the decoder reads its start token and then the
+target, so the answer's first token follows the tokens that the tokenizer adds. An unknown word is
+not among these, although its token is special too. After the prompt of a causal model, an answer's
+first token depends on the prompt (`interp.scoring.answer_tokens`).
 """
 
 import re
@@ -36,9 +36,9 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
 
 
 def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What the tokenizer adds before a target, and all tokens after that.
+    """The tokens that the tokenizer adds before a target, and all tokens after these.
 
-    The second is empty where the text has no token.
+    The second is empty if the text has no token.
     """
     encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
@@ -49,7 +49,7 @@ def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _opening(model: Model) -> tuple[int, ...]:
-    """What the tokenizer adds before any target, found with the first token that makes one."""
+    """The tokens that the tokenizer adds before any target, found with the first usable token."""
     special = set(model.tokenizer.all_special_ids)
     for token in range(len(model.tokenizer)):
         text = "" if token in special else str(model.tokenizer.decode([token]))
@@ -72,7 +72,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     """The indices into the answer logits that represent an option; None for a causal model.
 
     Raises:
-        UserError: an option has forms, but no class or token.
+        UserError: the option has forms, but no class or token.
     """
     if model.kind is CLASSIFIER:
         return _classes(model, option)
@@ -82,7 +82,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes that a form names, exactly or else up to case and punctuation."""
+    """The classes named by a form, exactly or else up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The first token of each form as a target.
 
-    A "▁" alone, which may begin anything, does not count, nor does the token of unknown words.
+    A lone "▁", which may begin anything, does not count, nor does the token of unknown words.
     """
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]
@@ -118,7 +118,7 @@ def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     if option.forms and not own:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
-            "every form begins with a token of white space alone, or with that of unknown words; "
+            "every form begins with a token of only white space, or with that of unknown words; "
             "give it a form that begins with a token of its own"
         )
     return own

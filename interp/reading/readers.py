@@ -1,8 +1,8 @@
 """Readers: from a batch of prompts to the logits of their answers, one reader per model kind.
 
 Model kinds differ in three ways in how prompts become batches (chat template, end of the text, side
-of the padding), which `tokens.py` takes from the model. All else that differs is the forward pass:
-only a reader makes it.
+of the padding), which `tokens.py` takes from the model. The only other difference is the forward
+pass, which only a reader runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ AnswerLogits = Float[Tensor, "row answer"]
 
 @runtime_checkable
 class Reader(Protocol):
-    """What scores and attributions need from a model of any kind.
+    """The interface of a model of any kind for scores and attributions.
 
     Use it within `model.measuring()`.
     """
@@ -54,9 +54,9 @@ class Reader(Protocol):
         """
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
-        """The tokens, or classes, of these indices into the answer logits.
+        """The tokens, or classes, at these indices into the answer logits.
 
-        None where the logits are more than the tokenizer has tokens.
+        None for an index beyond the tokenizer's tokens.
         """
 
 
@@ -80,7 +80,7 @@ class CausalReader:
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
-        """The next-token logits of the last position, the only ones that are kept."""
+        """The next-token logits of the last position, the only ones kept."""
         return self.last_logits(batch, 1, embeddings=embeddings, past=past)[:, -1]
 
     def last_logits(
@@ -108,8 +108,8 @@ class CausalReader:
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
-        Prefixes are padded on the right, where no earlier token sees the padding, so that nothing
-        needs a mask.
+        Prefixes are padded on the right, where no earlier token attends to the padding, so no mask
+        is needed.
         """
         cache = empty()
         self.model.hf.base_model(
@@ -142,14 +142,14 @@ class CausalReader:
 class ClassifierReader:
     """An encoder with a classification head: the answer is a class.
 
-    The model counts positions and token types itself, as in its training: RoBERTa's positions begin
-    after the index of its padding.
+    The model numbers positions and token types itself, as in its training: RoBERTa's positions
+    begin after the index of its padding.
     """
 
     model: Model
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """See `Reader`; before positions and norm are added."""
+        """See `Reader`; positions and norm are not yet applied."""
         return _embedded(self.model.hf.get_input_embeddings(), token_ids)
 
     def answer_logits(
@@ -165,22 +165,22 @@ class ClassifierReader:
         return logits.float()
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
-        """Classes by the names of the configuration."""
+        """The names of the classes in the configuration."""
         names = class_names(self.model)
         return [names[index] for index in answers]
 
 
 @dataclass(frozen=True, slots=True)
 class TextToTextReader:
-    """An encoder-decoder: the encoder reads the prompt, the answer is what the decoder begins with.
+    """An encoder-decoder: the encoder reads the prompt, and the answer begins the decoder's text.
 
-    What the decoder reads first is the same as in training, see `outputs.decoder_prefix`.
+    The decoder first reads the same tokens as in training, see `outputs.decoder_prefix`.
     """
 
     model: Model
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """See `Reader`; what the encoder reads."""
+        """See `Reader`; embeddings of the encoder."""
         return _embedded(self.model.hf.get_encoder().get_input_embeddings(), token_ids)
 
     def answer_logits(
@@ -213,7 +213,7 @@ def _tokens(model: Model, answers: Sequence[int]) -> list[str | None]:
 
 
 def _input(model: Model, token_ids: Tensor, embeddings: Embeddings | None) -> dict[str, Tensor]:
-    """What the model reads, under the name that its forward pass has for it."""
+    """The model's input, under the name that its forward pass has for it."""
     if embeddings is None:
         return {"input_ids": token_ids}
     if "inputs_embeds" not in model.forward_arguments:
@@ -229,14 +229,14 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     """Check that a model's logits for a prompt are finite.
 
     Raises:
-        UserError: they are not. It names the first tensor of the weights that is not finite or,
-            where all are, the first module whose output is not.
+        UserError: the logits are not finite. The error names the first tensor of the weights that
+            is not finite or, if all are, the first module whose output is not.
     """
     first: list[str] = []
     with ExitStack() as stack:
         stack.enter_context(model.measuring())
         for path, module in model.hf.named_modules():
-            # Of nested modules the innermost ends first.
+            # Among nested modules, the innermost ends first.
             hook = _noting(f"{path} ({type(module).__name__})", first)
             stack.callback(module.register_forward_hook(hook).remove)
         logits = reader_of(model).answer_logits(pad(model, [prompt]))

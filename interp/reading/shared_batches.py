@@ -1,11 +1,11 @@
-"""Batches of prompts that begin alike, laid out so that what they share can be read once.
+"""Batches of prompts that begin alike, laid out so that shared tokens can be read once.
 
 1. Prompts are sorted into families that begin alike, and each of these into families that share
-   more, as long as that saves enough. Where it never does, prompts go into plain batches.
+   more, as long as that saves enough. If it never does, prompts go into plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
-3. Its prompts are cut into parts that are run one after the other, after the same prefixes. The
-   prompts of a part have about as many tokens after the prefix, so that few are read twice.
-4. The prefixes of a batch are laid out in the same way if they begin alike themselves.
+3. A batch's prompts are cut into parts that are run one after the other, after the same prefixes.
+   The prompts of a part have similar numbers of tokens after the prefix, so few are read twice.
+4. The prefixes of a batch are laid out in the same way if they themselves begin alike.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,17 +29,17 @@ class Family:
     members: tuple[int, ...]
     """Indices of the prompts, in the order of their tokens."""
     shared: int
-    """Tokens that all of them begin with."""
+    """Number of first tokens that all members share."""
 
     @property
     def saved(self) -> int:
-        """Tokens that need not be read if what is shared is read once."""
+        """Number of tokens saved by reading shared tokens once."""
         return self.shared * (len(self.members) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Prompts that follow each other in the order of tokens, as the families that save most."""
+    """Neighbours in the order of tokens, as the families that save most."""
 
     start: int
     end: int
@@ -50,12 +50,12 @@ class _Stretch:
 def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as families, each prompt in one of them; a family may be a single prompt.
 
-    In the order of their tokens, neighbours that share most are joined first. What is joined
-    becomes one family where that saves more tokens than the families on either side.
+    In the order of their tokens, neighbours that share most are joined first. Joined prompts
+    become one family if that saves more tokens than the families on either side.
 
     Args:
-        prompts: the tokens of each.
-        rest: the fewest tokens that a prompt has after what its family shares.
+        prompts: the tokens of each prompt.
+        rest: the fewest tokens of a prompt after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [
@@ -83,7 +83,7 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
     start, end = before.start, after.end
     apart = before.saved + after.saved
-    # All borders within were joined earlier, so that no two neighbours share less than this.
+    # All borders within were joined earlier, so no two neighbours share less than this.
     together = shared * (end - start - 1)
     if together > apart:
         return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)
@@ -92,20 +92,20 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 SAVED_SHARE = 0.1
 """Share of a family's tokens that must be saved for it to be read in two steps. Saving 13% made
-scoring 1.06 to 1.2 times as fast, on one CPU thread, at hidden 64 and 256."""
+scoring 1.06 to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256."""
 
 PREFIX_SHARE = 0.25
 """Share of the budget that the prefixes of a batch may take. On a CPU the speed is the same, within
 the noise, from a quarter to a half; at an eighth it was 0.86 to 0.95 of that."""
 
 PASS_TOKENS = 32
-"""Tokens that may be read twice to save a forward pass. On a CPU a pass costs about as much as so
-many tokens, 3 ms at hidden 256, 4 layers, one thread."""
+"""Tokens that may be read twice to save a forward pass. On a CPU a pass costs about as much as
+this many tokens, 3 ms at hidden size 256, 4 layers, one thread."""
 
 CPU_PART_TOKENS = 512
-"""Most tokens that a part reads on a CPU, where larger passes are slower: after a prefix, a
+"""Most tokens that a part reads on a CPU, since larger passes are slower: after a prefix, a
 token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of about 512, at
-hidden 256, 4 layers, one thread."""
+hidden size 256, 4 layers, one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Part:
     end: int
     """Half-open range of rows."""
     read: int
-    """Tokens at the end of each prompt that are read; those before are in its prefix."""
+    """Number of tokens read at the end of each prompt; those before are in its prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class SharedBatch(Batch):
     """A batch that can be read like any other, or prefix by prefix and then part by part."""
 
     prefixes: "Prefixes"
-    """What the prompts begin with."""
+    """The prefixes of the prompts."""
     prefix: Int[Tensor, " batch"]
     """The row of `prefixes` that each prompt begins with."""
     parts: tuple[Part, ...]
@@ -132,15 +132,15 @@ class SharedBatch(Batch):
 
 
 Prefixes = Int[Tensor, "prefix token"] | SharedBatch
-"""Prefixes to be read whole, padded on the right, or prefixes that begin alike themselves."""
+"""Prefixes to be read whole, padded on the right, or prefixes that themselves begin alike."""
 
 
 def shared_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts under a budget of tokens: by what they share where that pays, else by length.
+    """Group prompts under a budget of tokens: by shared tokens if that pays, else by length.
 
-    The budget holds the prefixes of a batch, padding included, together with the widest part:
+    The budget holds the prefixes of a batch, including padding, together with the widest part:
     its prompts at their full length, since attention reads the keys and values of all tokens.
 
     Yields the indices of each batch's prompts with the batch.
@@ -157,7 +157,7 @@ def shared_batches(
 def _families(
     prompts: Sequence[TokenizedPrompt], members: Sequence[int], shared: int, batch_tokens: int
 ) -> Iterator[Family]:
-    """Prompts that share their first tokens, in families that share more where that pays."""
+    """Prompts that share their first tokens, in families that share more if that pays."""
     rests = [prompts[index].token_ids[shared:] for index in members]
     others: list[int] = []
     for family in families(rests):
@@ -178,7 +178,7 @@ def _chunks(
 ) -> Iterator[list[Family]]:
     """Families of one batch: neighbours in the order of their prefixes, since these share most.
 
-    The prefixes take their share of the budget where each token is read once; where each prefix is
+    The prefixes take their share of the budget if each token is read once; if each prefix is
     read whole, they fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
@@ -216,10 +216,10 @@ def _shared_batch(
     """The prompts of some families as one batch.
 
     Args:
-        model: reads them.
+        model: the model that reads them.
         prompts: all prompts, which the families index.
         chunk: the families.
-        batch_tokens: how many tokens may be held.
+        batch_tokens: maximum number of tokens held.
         kept: whether the keys and values of these prompts are held too, since they are prefixes.
     """
     beginnings = [
@@ -253,7 +253,7 @@ def _shared_batch(
 def _prefixes(
     model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> tuple[list[int], Prefixes]:
-    """How to read what prompts begin with, and which of the prefixes is in each row."""
+    """The layout of the prefixes, and which of them is in each row."""
     whole = _padded_on_the_right(model, prefixes)
     common = families([prefix.token_ids for prefix in prefixes], rest=0)
     if sum(family.saved for family in common) > PASS_TOKENS:
@@ -273,7 +273,7 @@ def _padded_on_the_right(
 
 
 def stored_tokens(prefixes: Prefixes) -> int:
-    """Tokens whose keys and values are held once prefixes have been read, padding included."""
+    """Number of tokens, including padding, whose keys and values the prefixes leave in memory."""
     if isinstance(prefixes, Tensor):
         return prefixes.numel()
     read = sum((part.end - part.start) * part.read for part in prefixes.parts)
@@ -283,9 +283,9 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Cut rows, in the order of their suffixes, where one more pass costs less than the padding.
+    """Cut rows, in the order of their suffixes, if one more pass costs less than the padding.
 
-    No prompt is shorter than what its part reads, so padding is never read.
+    No prompt is shorter than the number of tokens its part reads, so padding is never read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

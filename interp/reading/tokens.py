@@ -1,4 +1,4 @@
-"""A prompt as a model reads it: its chat text, tokens, what each token belongs to, and batches."""
+"""A prompt as a model reads it: chat text, tokens, the segment of each token, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,26 +23,26 @@ class ChatText:
 
     text: str
     message_start: int
-    """Where the prompt's message begins in `text`; spans of the prompt are shifted by it."""
+    """Start of the prompt's message in `text`; spans of the prompt are shifted by it."""
     templated: bool
-    """Whether a chat template wrote it; if so it holds the special tokens already."""
+    """Whether a chat template wrote the text, which then holds the special tokens already."""
     answer_opening: str = ""
-    """White space that the template writes between the text and an answer; mostly none."""
+    """White space that the template writes between the text and an answer; usually none."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
     """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
 
     The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
-    before its answer prefix. A system prompt is written only where the prompt or `Model.chat` has
-    one; but some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Templates
-    that write the date get the one in `Model.chat`, and those that can leave out a thought before
-    the answer do so. Without a template, or where `Model.chat` says so, the messages are plain
-    text: a question and its answer together, then an empty line; a text alone is itself. Models
+    before its answer prefix. A system prompt is written only if the prompt or `Model.chat` has
+    one, but some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Templates
+    that write the date get the one in `Model.chat`, and those that can omit a thought before
+    the answer do so. Without a template, or if `Model.chat` says so, the messages are plain
+    text: a question and its answer together, then an empty line; a single text is unchanged. Models
     other than causal language models read only the text.
 
     Raises:
-        UserError: the template fails, or changes the message, so that spans would be lost; both
+        UserError: the template fails, or changes the message, which would lose the spans; both
             prompt and model have a system prompt; or the model reads no messages.
     """
     _check_messages(prompt, model)
@@ -67,8 +67,8 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
 def _check_messages(prompt: Prompt, model: Model) -> None:
     if model.kind is not CAUSAL and (prompt.messages != ALONE or model.chat.system is not None):
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which reads the text of prompt {prompt.id} "
-            "alone; leave system prompt, demonstrations and answer prefix out"
+            f"{model.name} is a {model.kind.name}, which reads only the text of prompt "
+            f"{prompt.id}; omit system prompt, demonstrations and answer prefix"
         )
     if prompt.messages.system is not None and model.chat.system is not None:
         raise UserError(
@@ -87,7 +87,7 @@ class TokenizedPrompt:
     segments: Mapping[str, Span]
     """Half-open ranges of tokens, one for each segment of the prompt."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """The same for each of the prompt's roles."""
+    """Half-open ranges of tokens, one for each of the prompt's roles."""
     pooled: bool = False
     """Whether the answer is read at the first token, which a classifier's head pools, rather than
     at the last."""
@@ -105,7 +105,7 @@ class TokenizedPrompt:
 class Batch:
     """Prompts of similar length, padded to one width.
 
-    Those of causal models on the left, so that all end at the last position.
+    Prompts of causal models are padded on the left, so all end at the last position.
     """
 
     prompts: tuple[TokenizedPrompt, ...]
@@ -113,8 +113,8 @@ class Batch:
     attention_mask: Int[Tensor, "batch token"]
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
-    """Counted from each prompt's first real token, whatever the padding. Causal models are given
-    them; other models count for themselves."""
+    """Positions from each prompt's first real token, whatever the padding. Causal models are given
+    these; other models number positions themselves."""
     padding_side: str = field(default="left", kw_only=True)
 
     def unpadded(self, row: int) -> slice:
@@ -126,9 +126,9 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only where no template wrote them. For a causal model they are added
+    Special tokens are added only if no template wrote them. For a causal model, they are added
     only before the text: the answer is read after the prompt itself, not after an end token that a
-    tokenizer such as T5's adds. Other models read all that their tokenizer writes.
+    tokenizer such as T5's adds. Other models read all tokens that their tokenizer writes.
 
     Raises:
         UserError: a prompt is longer than the model's context, a segment has no tokens, or the
@@ -140,7 +140,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
 
 
 def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
-    """As `tokenize`, but prompts may be longer than the model's context.
+    """Like `tokenize`, but prompts may be longer than the model's context.
 
     Raises:
         UserError: a segment has no tokens, or the tokenizer gives several token types.
@@ -234,7 +234,7 @@ def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
 def batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int, new_tokens: int = 0
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts by length under a budget of tokens, padding and `new_tokens` each included.
+    """Group prompts by length under a budget of tokens, including padding and `new_tokens` each.
 
     Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
     longer than the budget is a batch by itself. No batch mixes prompts that a model reads with
@@ -264,7 +264,7 @@ def safe_width(width: int, device: torch.device) -> int:
     """The width of a batch on a device, at least `width`.
 
     On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches of a width
-    of 1 modulo 32 where all query heads share one key head (pytorch/pytorch#191937; seen on an H200
+    of 1 modulo 32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200
     with torch 2.11): such a batch is padded by one more column.
     """
     return width + (device.type == "cuda" and width % 32 == 1)
@@ -291,7 +291,7 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
 
 
 def token_segments(prompt: TokenizedPrompt) -> list[str]:
-    """The segment of each token, "template" outside all segments.
+    """The segment of each token; "template" outside all segments.
 
     Raises:
         UserError: a segment has a reserved name.
@@ -311,13 +311,13 @@ def token_roles(prompt: TokenizedPrompt) -> list[str]:
 
 
 def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
-    """Labels of tokens, where the token at which the answer is read is "last" or "pooled"."""
+    """Labels of tokens; the token at which the answer is read is "last" or "pooled"."""
     labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
     return labels
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment, else of a role; none where the prompt has neither.
+    """Positions of the tokens of a segment, else of a role; none if the prompt has neither.
 
     "all" means the whole prompt.
 

@@ -1,4 +1,4 @@
-"""Which outputs represent each answer option: tokens that it may begin with, or its class."""
+"""The outputs that represent each answer option: its possible first tokens, or its class."""
 
 import re
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ _TAIL = 64
 """Characters at the end of a prompt that decide how an answer after it is split."""
 
 _APART = ("\n", "(", ".")
-"""What tokenizers keep apart from a word right after it."""
+"""Texts that tokenizers keep apart from a word right after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContrastTokens:
-    """The tokens of two options whose difference is measured."""
+    """The tokens of two options whose logit difference is measured."""
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
@@ -34,13 +34,13 @@ class ContrastTokens:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTokens:
-    """Which of the model's outputs count for each option, each without repetition.
+    """The model's outputs that count for each option, without repetition.
 
-    They are first tokens, those of the most likely form first; for a classifier, classes.
+    Outputs are first tokens, those of the most likely form first; for a classifier, classes.
     """
 
     of: Mapping[str, tuple[int, ...]]
-    """Name of an option to its tokens, in the order of the options."""
+    """The tokens of each option by its name, in the order of the options."""
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """Finds which outputs of one model represent answer options, and remembers them."""
+    """Finds the outputs of one model that represent answer options, and remembers them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -66,8 +66,8 @@ class AnswerTokenizer:
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
 
-        An option counts by the first token of each of its forms, written in each way that an
-        answer may be, see `openings`; a token that forms share is counted once (Chan et al. 2024,
+        An option counts by the first token of each of its forms, in each way that an answer may
+        be written, see `openings`; a token that forms share is counted once (Chan et al. 2024,
         formulas 4 and 5). The first one is the most likely for the option's first form. A class
         counts by its index among the model's outputs.
 
@@ -110,14 +110,14 @@ class AnswerTokenizer:
         written = (self.written(chat, form) for form in option.forms)
         tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
         if not tokens:
-            raise self._problem(option, "every form begins with a token of white space alone")
+            raise self._problem(option, "every form begins with a token of only white space")
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
         """The tokens of a form after a causal model's prompt, for each way it may be written.
 
-        The most likely way comes first, see `openings`. Ways that begin with a token of white space
-        alone, such as the "▁" that some tokenizers put before every word, are left out.
+        The most likely way comes first, see `openings`. This omits ways that begin with a token of
+        only white space, such as the "▁" that some tokenizers put before every word.
         """
         ways = (self.after(chat, opening, form) for opening in self.openings(chat))
         return tuple(
@@ -127,12 +127,12 @@ class AnswerTokenizer:
         )
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
-        """What may come between the prompt and its answer, the most likely first.
+        """The texts that may come between a prompt and its answer, the most likely first.
 
-        After a plain message it is what ordinary text has there: a space after a word or a colon,
-        nothing after white space, an opening bracket or quote, see `gap`. After a template it is
-        what its own assistant turn writes; a space where ordinary text such as "[/INST]" ends the
-        prompt; or nothing, where an answer is simply appended to the prompt.
+        After a plain message, the text is as in ordinary writing: a space after a word or a colon,
+        nothing after white space, an opening bracket or quote, see `gap`. After a template, it is
+        what the template's assistant turn writes; a space if ordinary text such as "[/INST]" ends
+        the prompt; or nothing if an answer is simply appended to the prompt.
         """
         space = "" if self._ends_in_marker(chat) else gap(chat.text)
         if not chat.templated:
@@ -153,12 +153,12 @@ class AnswerTokenizer:
         )
         if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
             return tuple(whole[len(read) :])
-        # The form merges with the end of the prompt: take its tokens after a text without that.
+        # The form merges with the end of the prompt: take its tokens after a text without merging.
         ways = (self._apart(chat, before, rest) for before in _APART)
         return next((way for way in ways if way is not None), ())
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
-        """The tokens of a text after another; None where a token belongs to both."""
+        """The tokens of a text after another; None if a token belongs to both."""
         after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
         if any(start < len(before) for _, start, _ in after):
             return None
@@ -185,8 +185,8 @@ class AnswerTokenizer:
                 raise UserError(
                     f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
                     f"token {token!r} for {self._model.name}, so their first tokens do not tell "
-                    "them apart; ask for answers, or give them forms, that begin differently, such "
-                    "as Yes and No or A and B"
+                    "them apart; choose answers or forms that begin differently, such as Yes and "
+                    "No or A and B"
                 )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:

@@ -22,7 +22,7 @@ AnswerRows: TypeAlias = dict[str, list[Row]]
 """The rows of one prompt, by table."""
 
 NOT_FINITE = "non-finite"
-"""Error of a prompt whose scores hold infinities or no numbers."""
+"""Error of a prompt whose scores are infinite or NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Predictions:
     """The model's logits at the position of the answer, for the prompts of one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
-    """Logits in fp32 of the tokens, or classes, that an answer may be; they carry a gradient where
+    """Logits in fp32 of the tokens, or classes, that an answer may be; they carry a gradient if
     the forward pass did."""
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
@@ -68,10 +68,10 @@ def predict(
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
-    """For each prompt its row of the answers table, and its rows of option_probabilities.
+    """For each prompt, its row of the answers table and its rows of option_probabilities.
 
     `answer` is the option that the most probable token belongs to, empty if it belongs to none:
-    such a prompt counts as wrong. Where only a generated text gives the answer, `answer` and
+    such a prompt counts as wrong. If only a generated text gives the answer, `answer` and
     `correct` are null. A prompt with non-finite logits gets an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
@@ -121,11 +121,11 @@ class _Numbers(NamedTuple):
     options: list[float]
     """Probability of each option."""
     shares: list[float] | list[None]
-    """Each option's share of the probability of all; None where there is only one option."""
+    """Each option's share of the probability of all; None if there is only one option."""
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """The probabilities of each prompt, in fp64; prompts with one layout are computed together."""
+    """The probabilities for each prompt, in fp64; prompts with one layout are computed together."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     logits = token_logits(
         predictions.logits,
@@ -155,9 +155,9 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
 
 
 def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
-    """For each prompt, the share of each option in the probability of all, of at least two.
+    """For each prompt, the share of each of at least two options in the probability of all.
 
-    Computed from the logits, so that small probabilities do not vanish.
+    It is computed from the logits, so small probabilities do not vanish.
     """
     columns = list(logits.unbind(1))
     others = [
@@ -169,7 +169,7 @@ def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
 
 
 def _logistic(x: float) -> float:
-    """1 / (1 + exp(-x)); torch's gives other last digits in a batch than alone."""
+    """1 / (1 + exp(-x)); torch's last digits differ between a batch and a single number."""
     return 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)
 
 
@@ -178,7 +178,7 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of some tokens for each prompt, in fp64 on the CPU.
 
-    Only these leave the device, for all prompts at once: prompt by prompt a GPU would wait each
+    Only these leave the device, for all prompts at once: prompt by prompt, a GPU would wait each
     time, and a row of 128,256 logits in fp64 is a megabyte.
     """
     lengths = [len(own) for own in tokens]
@@ -192,7 +192,7 @@ def token_logits(
 def error_row(model: Model, prompt: Prompt, error: str) -> Row:
     """The row of a prompt that could not be scored.
 
-    It counts as wrong, except where only a generated text gives the answer.
+    The prompt counts as wrong, unless only a generated text gives the answer.
     """
     judged = prompt.answer.scored_by_next_token
     return {

@@ -1,13 +1,13 @@
-"""Generate texts with transformers' own `generate`: greedy or sampled, the same in any batch.
+"""Generate texts with transformers' `generate`: greedy or sampled, the same in any batch.
 
-1. The prompts of a batch are padded as everywhere (`interp.reading.tokens.pad`);
+1. The prompts of a batch are padded as usual (`interp.reading.tokens.pad`);
    transformers counts the positions of each from its first token.
 2. The checkpoint's generation settings, such as penalties and beams, are set aside: they would
    change what is generated.
 3. Sampled tokens come from one uniform number per prompt and step, through the inverse of the
-   cumulative distribution. The generator is seeded by prompt id and seed only, so the numbers
+   cumulative distribution. The generator is seeded only by prompt id and seed, so the numbers
    depend on neither batch nor device.
-4. A row ends at an end token, at a stop string in its own text, or at the length asked for.
+4. A row ends at an end token, at a stop string in its text, or at the maximum length.
 """
 
 import random
@@ -44,18 +44,19 @@ class Decoding:
     max_new_tokens: int
     """Maximum number of tokens of a text."""
     temperature: float = 0.0
-    """0 takes the most probable token; above that, tokens are sampled with the probabilities that
-    the logits divided by it give."""
+    """0 takes the most probable token; above 0, tokens are sampled with the probabilities given by
+    the logits divided by the temperature."""
     seed: int = 0
-    """With the prompt's id, the seed of what is sampled."""
+    """Seed of sampling, together with the prompt's id."""
     stop: tuple[str, ...] = ()
-    """Texts that end the generation; they and what follows are left out."""
+    """Texts that end the generation; they and what follows are omitted."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be generated.
+        """Check the settings.
 
         Raises:
-            UserError: no tokens, a temperature below 0 or infinite, or an empty stop string.
+            UserError: there are no tokens to generate, the temperature is below 0 or infinite, or a
+                stop string is empty.
         """
         if self.max_new_tokens < 1:
             raise UserError(f"max_new_tokens is {self.max_new_tokens}; expected at least 1")
@@ -70,12 +71,12 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What was generated after one prompt."""
+    """The text generated after one prompt."""
 
     token_ids: tuple[int, ...]
-    """Without the end token and what follows; with the tokens of a stop string."""
+    """Tokens without the end token and what follows, with those of a stop string."""
     text: str
-    """Without special tokens, the stop string, and white space around it."""
+    """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
     finite: bool = True
     """Whether all logits were finite; if not, nothing else is meaningful."""
@@ -121,10 +122,10 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
 
 
 def _generating(model: Model) -> Any:
-    """The model itself, whose annotated type may lack `generate`.
+    """The model, whose annotated type may lack `generate`.
 
     Raises:
-        UserError: it does not generate texts.
+        UserError: the model does not generate texts.
     """
     if not model.hf.can_generate():
         raise UserError(
@@ -161,7 +162,7 @@ def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> Genera
 
 @contextmanager
 def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
-    """Within the block replace the model's generation settings, which would fill every gap."""
+    """Within the block, replace the model's generation settings, which would fill every gap."""
     own = model.hf.generation_config
     model.hf.generation_config = settings
     try:
@@ -172,7 +173,7 @@ def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
 
 @contextmanager
 def _understood(model: Model) -> Iterator[None]:
-    """Within the block, errors of transformers about a configuration become errors of the model.
+    """Within the block, errors of transformers about a configuration become UserErrors.
 
     Raises:
         UserError: the model cannot generate texts with its settings.
@@ -189,7 +190,7 @@ def _understood(model: Model) -> Iterator[None]:
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
     """On CUDA, keep masked attention off the kernel that `safe_width` describes.
 
-    A batch grows by one column per token, and so passes through the widths that go wrong there.
+    A batch grows by one column per token, so it reaches the widths with wrong results.
     """
     if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
         return sdpa_kernel(SDPBackend.MATH)
@@ -217,7 +218,7 @@ class _Finite(LogitsProcessor):
 
 
 class _Sampling(LogitsProcessor):
-    """Leaves one token of each row, drawn with the probabilities of the tempered logits."""
+    """Keeps one token of each row, drawn with the probabilities of the tempered logits."""
 
     def __init__(self, batch: Batch, decoding: Decoding) -> None:
         self._temperature = decoding.temperature
@@ -237,7 +238,7 @@ class _Sampling(LogitsProcessor):
 def inverse_cdf(
     logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
 ) -> Int[Tensor, " row"]:
-    """The token of each row where the cumulative distribution passes a number in [0, 1)."""
+    """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
     # The sum may miss 1 by rounding; a share of it is never past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
@@ -251,7 +252,7 @@ class _StopStrings(StoppingCriteria):
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start
         self.lengths: list[int | None] = [None] * rows
-        """Tokens of each row up to its stop string; None where it has none."""
+        """Number of tokens of each row up to its stop string; None if it has none."""
 
     def __call__(
         self, input_ids: Int[Tensor, "row token"], scores: object, **options: object

@@ -13,7 +13,7 @@ from interp.reading.readers import CausalReader
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
-"""Logits that are in memory at once, in addition to those of the answers."""
+"""Logits in memory at once, in addition to those of the answers."""
 
 
 def perplexities(
@@ -25,19 +25,19 @@ def perplexities(
 ) -> list[float]:
     """Perplexity of each prompt: exp of the mean surprise, in nats, of its tokens (paper, 4.2.1).
 
-    Everything that the model reads counts from its second token on, a chat template included; the
-    first token has nothing before it. A prompt of one token has no perplexity: NaN.
+    Everything that the model reads counts from the second token on, including a chat template; the
+    first token has nothing before it. The perplexity of a prompt of one token is NaN.
 
     Args:
         model: the model, within `model.measuring()`.
         batch: the prompts.
-        states: what the final norm gave in the forward pass.
-        last_logits: the model's logits at the last position of that pass, to check ours against.
+        states: the output of the final norm in the forward pass.
+        last_logits: the model's logits at the last position of that pass, to check ours.
 
     Raises:
-        UserError: the model computes its logits in a way that is not understood here.
+        UserError: the toolkit does not understand how the model computes its logits.
     """
-    # A model on several devices ends on another one than it begins on.
+    # A model on several devices ends on a different device than it begins on.
     states = states.to(batch.attention_mask.device)
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()
@@ -76,10 +76,10 @@ def continuation_log_probabilities(
     It is the sum over the continuation's tokens, each given the prompt and the tokens before it.
 
     Args:
-        model: a causal one, within `model.measuring()`.
-        prompts: the prompts; one may come several times.
-        continuations: the tokens after each of them, at least one.
-        batch_tokens: how many tokens a forward pass may hold, padding included.
+        model: a causal model, within `model.measuring()`.
+        prompts: the prompts; they may repeat.
+        continuations: the tokens after each prompt, at least one.
+        batch_tokens: maximum number of tokens in a forward pass, including padding.
     """
     read = [
         replace(prompt, token_ids=prompt.token_ids + tokens[:-1])

@@ -1,6 +1,6 @@
-"""Answers to any number of prompts: tokens that they share are read once, and memory may run out.
+"""Answers to any number of prompts: shared tokens are read once, and memory may run out.
 
-1. The prefixes of a batch are run: in one pass, or in parts after what they themselves share.
+1. The prefixes of a batch are run in one pass, or in parts after what they themselves share.
 2. Part by part, the rest of each prompt is run after the keys and values of its prefix. Rows stay
    aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
 3. The logits of the last position give the rows of the tables.
@@ -56,7 +56,7 @@ def predict_parts(
 def _read_prefixes(
     reader: CausalReader, prefixes: Prefixes
 ) -> tuple[KeyValues, Int[Tensor, "prefix position"]]:
-    """Keys and values of the prefixes' tokens, and which of them is at each position."""
+    """Keys and values of the prefixes' tokens, and the index of the token at each position."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
         return reader.read_prefixes(prefixes), places
@@ -65,7 +65,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # what other prefixes begin with, read already
+        if not part.read:  # the start of other prefixes, read already
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -78,10 +78,10 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model reads prompts of up to so many tokens the same in two steps.
+    """Whether a model reads prompts of up to this many tokens the same in two steps.
 
-    One step must pass on only the keys and values of each layer, and the rotary frequencies must be
-    those of short prompts (`interp.models.cache`).
+    The first step must pass on only the keys and values of each layer, and the rotary frequencies
+    must be those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
@@ -90,7 +90,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
-    """The prompts of a part as a plain batch, no wider than they are."""
+    """The prompts of a part as a plain batch, as wide as the longest."""
     prompts = batch.prompts[part.start : part.end]
     width = safe_width(max(len(prompt) for prompt in prompts), batch.token_ids.device)
     columns = (batch.token_ids, batch.attention_mask, batch.position_ids)
@@ -114,7 +114,7 @@ _Result = TypeVar("_Result")
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts that begin alike, where that saves enough, and of the others by length.
+    """Batches of prompts that begin alike, if that saves enough, and of the others by length.
 
     Yields the indices of each batch's prompts with the batch.
     """
@@ -132,9 +132,9 @@ def read_all(
     *,
     read: Callable[[Predictions], Sequence[_Result]],
 ) -> list[_Result]:
-    """What `read` takes from the model's predictions for each prompt, without a gradient.
+    """The result of `read` for the model's predictions for each prompt, without a gradient.
 
-    Use it within `model.measuring()`. When memory runs out, the rest is read in smaller batches.
+    Use it within `model.measuring()`. If memory runs out, the rest is read in smaller batches.
 
     Raises:
         RuntimeError: memory ran out on a single prompt.

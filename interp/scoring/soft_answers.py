@@ -21,9 +21,9 @@ from interp.tables import Row
 def soft_score_batch(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer
 ) -> list[AnswerRows]:
-    """The rows of each prompt, with one of soft_answers, by one forward pass.
+    """The rows of each prompt, including one of soft_answers, by one forward pass.
 
-    Soft accuracy is the correct option's share of the probability of all options; null where the
+    Soft accuracy is the correct option's share of the probability of all options; null if the
     prompt has no options to choose from. A prompt with non-finite logits gets an error and no
     numbers.
     """

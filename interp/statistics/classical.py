@@ -18,7 +18,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Two groups and their difference; NaN where undefined, and then `note` says why."""
+    """Two groups and their difference; NaN if undefined, and then `note` says why."""
 
     n_a: int
     n_b: int
@@ -33,14 +33,14 @@ class WelchTest:
     """Lower end of the difference's 95% interval (Welch)."""
     high: float = NAN
     t: float = NAN
-    """Positive where a is larger."""
+    """Positive if a is larger."""
     df: float = NAN
     """Welch and Satterthwaite's degrees of freedom."""
     p: float = NAN
     """Two-sided."""
     g: float = NAN
     """Hedges' g: the difference in pooled standard deviations, corrected for small samples;
-    positive where a is larger."""
+    positive if a is larger."""
     g_low: float = NAN
     """Lower end of g's 95% interval, by the large-sample variance of Hedges and Olkin (1985)."""
     g_high: float = NAN
@@ -50,8 +50,8 @@ class WelchTest:
 def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     """Welch's two-sided t-test of the difference of two means (Welch, 1947), and Hedges' g.
 
-    Missing values are left out. The test is undefined where a group is empty or has one member, or
-    where both are constant.
+    Missing values are omitted. The test is undefined if a group is empty or has one member, or
+    if both are constant.
     """
     first, second = _values(a), _values(b)
     groups = WelchTest(
@@ -81,9 +81,9 @@ def welch_table(
 
     Args:
         frame: one row per observation, with its model.
-        value: the column that is compared.
+        value: the column to compare.
         group: the column that says which group a row belongs to.
-        groups: its two values, a and b; rows with others are left out.
+        groups: its two values, a and b; rows with others are omitted.
     """
 
     def compared(members: pd.DataFrame) -> WelchTest:
@@ -103,7 +103,7 @@ def _mean(values: Float[np.ndarray, " n"]) -> float:
 
 
 def _sd(values: Float[np.ndarray, " n"]) -> float:
-    """The sample's standard deviation: exactly zero for equal values, whatever their rounding."""
+    """The sample's standard deviation: exactly zero for equal values, despite rounding."""
     if len(values) < 2:
         return NAN
     return float(values.std(ddof=1)) if np.ptp(values) else 0.0
@@ -151,12 +151,12 @@ def _effect(groups: WelchTest) -> dict[str, float]:
 
 
 MAX_EXACT = 8
-"""Up to this many rows all permutations are counted: 40,320 for eight."""
+"""Most rows for which all permutations are counted: 40,320 for eight."""
 
 
 @dataclass(frozen=True)
 class SpearmanTest:
-    """Spearman's rho with its test; NaN where undefined, and then `note` says why."""
+    """Spearman's rho with its test; NaN if undefined, and then `note` says why."""
 
     rho: float
     """From -1 to 1; ties share their mean rank."""
@@ -176,8 +176,8 @@ class SpearmanTest:
 def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
     """Rank correlation of two columns, over the rows where both have a value.
 
-    The exact p-value is the share of all n! orders of y whose |rho| is at least that observed,
-    equal values counted as they are.
+    The exact p-value is the share of all n! orders of y whose |rho| is at least the observed one;
+    ties are kept.
     """
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
@@ -225,7 +225,7 @@ def _is_constant(values: Float[np.ndarray, " n"]) -> bool:
 
 
 def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """The share of all orders of y whose |rho| is at least that observed."""
+    """The share of all orders of y whose |rho| is at least the observed one."""
     ranks = stats.rankdata(x) - (len(x) + 1) / 2
 
     def agreement(

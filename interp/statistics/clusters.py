@@ -1,7 +1,7 @@
-"""Trials in clusters, such as prompts about one city: what is tested, and how.
+"""Tests of trials in clusters, such as prompts about one city.
 
 The unit of every test here is the cluster. A test over trials would count many prompts about one
-city as many cities, and find differences where there are none.
+city as many cities, and find differences that do not exist.
 """
 
 from collections.abc import Hashable
@@ -23,16 +23,16 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Clusters below which nothing is tested: neither the bootstrap nor Student's t holds for so few,
-errors robust to them are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
+"""Nothing is tested with fewer clusters: neither the bootstrap nor Student's t holds for so few,
+cluster-robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
 hardly any difference would show."""
 
 RESAMPLES = 9999
 """Random orders or signs of a permutation test, and bootstrap resamples."""
 
 LEAST_ERROR = 0.2
-"""Least standard error of a resample, as a share of the data's: that of a resample which happens to
-leave out all clusters that differ would be 0, and its mean infinitely many errors away."""
+"""Least standard error of a resample, as a share of the data's: if a resample happened to omit all
+clusters that differ, its error would be 0, and its mean infinitely many errors away."""
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
 """The note of a mean without a standard error."""
@@ -42,14 +42,14 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class ClusterMean:
-    """A weighted mean over trials, tested against zero; NaN where undefined, with a note."""
+    """A weighted mean over trials, tested against zero; NaN, with a note, if undefined."""
 
     mean: float
     low: float = NAN
     """Lower end of the 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 where, and only where, the
+    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 if and only if the
     interval excludes 0."""
     trials: int = 0
     clusters: int = 0
@@ -58,7 +58,7 @@ class ClusterMean:
 
 @dataclass(frozen=True)
 class ClusterContrast:
-    """A property of clusters, compared between two groups of trials; NaN where undefined.
+    """A property of clusters, compared between two groups of trials; NaN if undefined.
 
     A cluster counts in each group by the weight of its trials there; a cluster with trials in both
     groups counts in both.
@@ -91,14 +91,14 @@ class ClusterContrast:
 def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
     """The weighted mean of a column, such as a difference within pairs, with its test.
 
-    Missing values are left out. There is no interval and no test below `FEWEST` clusters. Where all
-    clusters have the same mean there is no interval either, and p is by random signs.
+    Missing values are omitted. There is no interval and no test below `FEWEST` clusters. If all
+    clusters have the same mean, there is no interval either, and p is by random signs.
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
-    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it
-    follows skewed clusters. The share of 1,000 simulated samples in which the 95%
-    interval held the true mean; p was at most 0.05 in all others. In brackets Student's interval;
-    unequal: clusters of 1 to 30 trials of weight 1 or 6::
+    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it
+    follows skewed clusters. The table gives the share of 1,000 simulated samples in which the 95%
+    interval held the true mean; p was at most 0.05 in all others. In brackets: Student's interval.
+    Unequal: clusters of 1 to 30 trials of weight 1 or 6::
 
         clusters             10             30             100
         normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
@@ -111,7 +111,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
 
     Args:
         trials: one row per trial.
-        value: the column that is averaged.
+        value: the column to average.
         cluster: the column of the clusters.
         weight: the column of their weights.
     """
@@ -131,7 +131,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
         return replace(found, p=p, note=NO_SPREAD)
     distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws, not quantiles between them, so that they exclude 0 where p is small.
+    # The ends are draws, not quantiles between draws, so they exclude 0 if p is small.
     last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
     least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
     beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
@@ -149,7 +149,7 @@ def _studentized(
     mean: float,
     error: float,
 ) -> Float[np.ndarray, " resamples"]:
-    """How far the mean of each bootstrap resample lies from the data's, in its own errors."""
+    """How far the mean of each bootstrap resample lies from the data's, in its standard errors."""
     own, k = sums - mean * masses, len(sums)
     columns = np.column_stack([own, masses, own**2, own * masses, masses**2])
     away, mass, *squares = bootstrap_sums(columns, resamples=RESAMPLES).T
@@ -171,14 +171,14 @@ def cluster_contrast(
 ) -> ClusterContrast:
     """Whether clusters with high values have more of their trials in one group than in the other.
 
-    Missing values are left out. There is no interval and no test where fewer than `FEWEST` clusters
+    Missing values are omitted. There is no interval and no test if fewer than `FEWEST` clusters
     have a trial in either group.
 
     Args:
         trials: one row per trial.
-        value: the column that is compared, the same in all trials of a cluster.
+        value: the column to compare, the same in all trials of a cluster.
         group: the column that says which group a trial belongs to.
-        groups: its two values, a and b; trials with others are left out.
+        groups: its two values, a and b; trials with others are omitted.
         cluster: the column that names the cluster.
         weight: the column of the trials' weights.
     """
@@ -248,7 +248,7 @@ def too_few(clusters: int, what: str = "there are") -> str:
 def _counted(
     members: Float[np.ndarray, "clusters 2"], mean_a: float, mean_b: float
 ) -> ClusterContrast:
-    """The two means with the trials and clusters that they are over."""
+    """The two means with their numbers of trials and clusters."""
     (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
     return ClusterContrast(
         mean_a=float(mean_a),

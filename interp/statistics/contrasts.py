@@ -1,27 +1,27 @@
-"""Comparisons that are named before the data are seen: differences of accuracy, and their power.
+"""Comparisons named before the data are seen: differences of accuracy, and their power.
 
 1. Sum up: hits and trials of each cluster (such as an entity pair) at each level of the factor.
-2. Difference: of the two levels' shares. A cluster's contribution to it is linear in its deviations
-   from these shares, whether it is found at both levels (a paired comparison) or at one.
-3. Interval: as that of one share, by random weights of the clusters and an added one, so that it
-   lies between -1 and 1 and has a width where no cluster differs
+2. Difference: between the two levels' shares. A cluster's contribution is linear in its deviations
+   from these shares, whether it has trials at both levels (a paired comparison) or at one.
+3. Interval: like that of one share, by random weights of the clusters and an added one, so it
+   lies between -1 and 1 and has a width even if no cluster differs
    (`interp.statistics.proportions.difference_interval`).
-4. Test: random signs of the clusters' contributions where clusters have both levels; random orders
-   of the clusters' shares where each cluster has one level, with the difference over its
+4. Test: random signs of the clusters' contributions if clusters have both levels; random orders
+   of the clusters' shares if each cluster has one level, with the difference over its
    standard error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
-5. Spread: of a factor with many levels, best minus worst, against that of levels in random order
+5. Spread: for a factor with many levels, best minus worst, against that of levels in random order
    within clusters; the interval holds for every pair of levels at once.
 6. Correct: Holm's method over the contrasts that a system names. Others are exploratory: they are
    shown without a corrected p-value.
-7. Verdict: where no difference is shown, whether those of interest are excluded
+7. Verdict: if no difference is shown, whether those of interest are excluded
    (`interp.statistics.decisions`).
 
 benchmarks/controls counts how often these tests reject true and false null hypotheses in
-simulated studies. Groups of clusters that differ in number and spread are where the standard error
-matters: without it, shares of 148 clusters of 60 trials (correlation 0.05) and of 91 of 20 (0.9)
-that are equal on average differed in 0.112 of 1,000 studies, with it in 0.041; 147 clusters of 6
-(0.05) and 30 of 4 (1.0) in 0.246 and 0.063. With 12 clusters of one outcome each against 147 it is
-still 0.102.
+simulated studies. The standard error matters if groups of clusters differ in number and spread:
+without it, shares of 148 clusters of 60 trials (correlation 0.05) and of 91 of 20 (0.9) that are
+equal on average differed in 0.112 of 1,000 studies, with it in 0.041; shares of 147 clusters of 6
+(0.05) and 30 of 4 (1.0) in 0.246 and 0.063. With 12 clusters of one outcome each against 147, the
+rate is still 0.102.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,10 +62,10 @@ CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two shares; NaN where undefined, and then `note` says why."""
+    """A difference of two shares; NaN if undefined, and then `note` says why."""
 
     difference: float
-    """share_a - share_b; exactly 0 where they differ by rounding alone."""
+    """share_a - share_b; exactly 0 if they differ only by rounding."""
     low: float = np.nan
     high: float = np.nan
     """Ends of its 95% interval, between -1 and 1."""
@@ -94,10 +94,10 @@ def contrast_table(
 ) -> pd.DataFrame:
     """One row per contrast, and per model unless models are compared.
 
-    Columns are model (of contrasts between models, empty), factor, contrast ("a - b"), status
+    Columns are model (empty for contrasts between models), factor, contrast ("a - b"), status
     ("confirmatory": named in advance, or "exploratory"), then the fields of `Difference`, with
-    p_holm beside p, corrected over all confirmatory rows, and verdict, in the words of
-    `interp.statistics.decisions`, by p_holm of confirmatory rows and p of others.
+    p_holm after p, corrected over all confirmatory rows, and verdict, in the words of
+    `interp.statistics.decisions`, by p_holm for confirmatory rows and p for others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
@@ -131,7 +131,7 @@ def contrast_table(
 def _rows(
     pairs: pd.DataFrame, contrast: Contrast, cluster: str
 ) -> Iterator[tuple[dict[str, str], Difference]]:
-    """Each comparison: what is compared, and the difference."""
+    """Each comparison: its labels, and the difference."""
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {
@@ -182,14 +182,14 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and how many count: if not, those of the rarer level."""
+    """Whether clusters have both levels, and how many count: otherwise those of the rarer level."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
 
 
 def _power(clusters: int) -> float:
-    """How far beyond half its interval a difference has a power of 80%, as a share of it."""
+    """How far past half its interval a difference has a power of 80%, as a share of that half."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
@@ -198,19 +198,19 @@ def _share(sums: pd.DataFrame) -> float:
 
 
 def _added(sums: pd.DataFrame, share: float) -> pd.Series:
-    """What each cluster contributes to the difference of the share from another."""
+    """Each cluster's contribution to the difference between this share and another."""
     return (sums["hits"] - share * sums["trials"]) / sums["trials"].sum()
 
 
 def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """Random signs of what each cluster adds to the difference of two shares that are equal."""
+    """The p-value by random signs of each cluster's contribution to the difference."""
     both = _share(pd.concat([a, b]))
     added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
     return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The clusters' shares in random order over the clusters, which keep their level and trials.
+    """The p-value by random orders of the shares over clusters, which keep level and trials.
 
     Trials may weigh more at one level than at the other: if they changed levels with their shares,
     a share at the lighter level would hardly ever count as much again. Shares may also vary more at
@@ -240,10 +240,10 @@ def _over_errors(
     squared_weights: Float[np.ndarray, "2"],
     correction: Float[np.ndarray, "2"],
 ) -> Float[np.ndarray, " draws"]:
-    """Differences of two weighted means over their standard errors; infinite where these are 0.
+    """Differences of two weighted means over their standard errors; infinite if these are 0.
 
     Args:
-        sums: of values by the weights of either group, and by the squares of these weights.
+        sums: sums of values by the weights of either group, and by the squares of these weights.
         squares: sums of squared values by squared weights.
         squared_weights: the sums of squared weights.
         correction: clusters / (clusters - 1) of either group.
@@ -252,7 +252,7 @@ def _over_errors(
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)
     away = means[:, 0] - means[:, 1]
-    # Smaller results of cancellation are rounding.
+    # Smaller variances are rounding errors from cancellation.
     variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
     away[np.abs(away) <= ROUNDING] = 0.0
     errors = np.sqrt(variance)
@@ -261,9 +261,9 @@ def _over_errors(
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
-    """The best level minus the worst, by name, and the difference; at least two levels.
+    """The names of the best and the worst level, and their difference; at least two levels.
 
-    Extremes differ much merely because they were chosen. So p is the share of random orders of the
+    Extremes differ much merely because they were chosen, so p is the share of random orders of the
     levels within clusters whose extremes are as far apart, and the interval extends to either side
     by the 95% quantile of these distances: it holds for all pairs of levels together.
     """
@@ -278,7 +278,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     half, half_of_limits = (
         float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1)
     )
-    # Where all answers agree, random orders have no width, but further clusters may differ.
+    # If all answers agree, random orders have no width, but further clusters may differ.
     low = min(plain.difference - half, plain.low)
     high = max(plain.difference + half, plain.high)
     below = min(plain.difference - half_of_limits, plain.excluded_below)
@@ -312,7 +312,7 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
-    """McNemar's exact test of two judgements of the same, independent, things; two-sided p."""
+    """The two-sided p of McNemar's exact test of two judgements of the same independent items."""
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
     return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0

@@ -4,10 +4,10 @@
 2. Limits: two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics and
    Biopharmaceutics 15). One excludes all differences below the lower end of the 90% interval, the
    other all above its upper end.
-3. Verdict: where both limits lie within the smallest difference of interest, whatever difference
-   there is matters little. Where they do not, the data leave the question open.
+3. Verdict: if both limits lie within the smallest difference of interest, any difference there
+   is matters little. Otherwise the data leave the question open.
 
-Limits hold at 5% for each comparison alone: they are not corrected for the number of comparisons.
+Limits hold at 5% for each single comparison: they are not corrected for the number of comparisons.
 """
 
 from collections.abc import Iterable
@@ -43,12 +43,12 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 SMALLEST = 0.1
 """The smallest difference of accuracies that is of interest: one question, or pair, in ten.
 
-It is half of what a study of the default size finds with a power of 80%, and less than the
-differences that a paper on minimal pairs draws conclusions from: paired accuracies of its models
-from 0.10 to 0.61, and a spread over phrasings above 0.4."""
+It is half of the difference that a study of the default size finds with a power of 80%. It is less
+than the differences from which a paper on minimal pairs draws conclusions: paired accuracies of its
+models from 0.10 to 0.61, and a spread over phrasings above 0.4."""
 
 SIGNIFICANT = 0.05
-"""p, corrected where there are several, below which a difference is shown."""
+"""A difference is shown if p, corrected for several comparisons, is below this."""
 
 ONE_SIDED = 0.95
 """Level of each limit: two of them are the ends of a 90% interval."""
@@ -74,7 +74,7 @@ def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST)
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
     Args:
-        p: two-sided, that there is no difference; corrected where there are several.
+        p: two-sided, that there is no difference; corrected if there are several comparisons.
         below: differences below are excluded.
         above: differences above are excluded.
         smallest: the smallest difference of interest, in the unit of the limits.
@@ -95,12 +95,12 @@ def verdicts(table: pd.DataFrame, *, p: str = "p_holm", smallest: float = SMALLE
 def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SMALLEST) -> str:
     """A sentence about comparisons where no difference is shown; empty if there are none.
 
-    Such as "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of 0.1
-    or more is not excluded for b (−0.150 to +0.210)": the differences left are in brackets.
+    For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
+    0.1 or more is not excluded for b (−0.150 to +0.210)": the brackets hold what is not excluded.
 
     Args:
         found: for each comparison its name, and the limits below and above which differences are
-            excluded; NaN where none is.
+            excluded; NaN if none is.
         smallest: the smallest difference of interest.
     """
     by_verdict: dict[str, list[str]] = {SMALLER: [], OPEN: []}

@@ -1,8 +1,8 @@
-"""How well two sides of a pair are distinguished, whatever the model's inclination to one answer.
+"""How well two sides of a pair are distinguished, whatever the model's bias towards one answer.
 
 Paired accuracy needs an answer to be given on one side and withheld on the other, so it depends on
-where a model draws the line between them. These measures separate the two: how far apart the sides
-lie, and where the line is drawn.
+where a model draws the line between them. These measures separate two questions: how far apart the
+sides lie, and where the line is drawn.
 """
 
 from collections.abc import Sequence
@@ -37,20 +37,20 @@ class Discrimination:
     """Lower end of its 95% interval: percentile bootstrap over clusters."""
     d_prime_high: float
     bias: float
-    """c = -(z(yes on positive) + z(yes on negative)) / 2: above 0, a bias to No; below, to Yes
-    (Macmillan and Creelman, 2005)."""
+    """c = -(z(yes on positive) + z(yes on negative)) / 2: above 0, a bias towards No; below, to
+    Yes (Macmillan and Creelman, 2005)."""
     bias_low: float
     bias_high: float
     yes_positive: float
-    """Weighted share of positive prompts that are answered Yes."""
+    """Weighted share of positive prompts answered Yes."""
     yes_negative: float
     chance_yes_rate: float
-    """Paired accuracy of a model that answers Yes as often, whatever the side: y (1 - y), where y
+    """Paired accuracy of a model that answers Yes as often, regardless of the side: y (1 - y); y
     is the mean of both shares; at most 1/4 (the agreement expected by chance of Cohen, 1960)."""
     independent_sides: float
     """Paired accuracy if the answers to both sides of a pair were independent, given how often each
-    side is answered Yes: yes_positive (1 - yes_negative), the product of the sides' rates (likewise
-    Cohen's)."""
+    side is answered Yes: yes_positive (1 - yes_negative), the product of the sides' rates (also by
+    Cohen)."""
     clusters: int
     note: str = ""
 
@@ -60,14 +60,14 @@ def discrimination(
 ) -> Discrimination:
     """How well a score and the answers distinguish positive from negative prompts.
 
-    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so that
+    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so
     d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
 
     Args:
         trials: one row per prompt.
         score: the column of the score, such as the relative probability of Yes.
-        yes: the boolean column of whether the answer was Yes.
-        positive: the boolean column of whether Yes is correct.
+        yes: the boolean column that says whether the answer was Yes.
+        positive: the boolean column that says whether Yes is correct.
         cluster: the column of the clusters of prompts.
         weight: the column of the prompts' weights.
     """
@@ -122,9 +122,9 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """For each pair 1 if the positive side has the higher score, 0 if the other has, else 1/2.
+    """For each pair, 1 if the positive side has the higher score, 0 if the other has, else 1/2.
 
-    Its mean is the probability that a pair is put in the right order; missing where a score is.
+    Its mean is the probability that a pair is put in the right order; NaN if a score is missing.
     """
     difference = score_positive.astype(float) - score_negative.astype(float)
     ordered = (difference > 0) + (difference == 0) / 2
@@ -138,7 +138,7 @@ def _auroc(
     cluster: str,
     weight: str,
 ) -> tuple[float, float, float, str]:
-    """The area, its interval, and a note where there is none."""
+    """The area, its interval, and a note if there is none."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
     weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
     weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
@@ -164,7 +164,7 @@ def _below(
     others: Float[np.ndarray, " m"],
     weights: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " n"]:
-    """The weight of the others below each value, plus half of those that it equals."""
+    """The weight of the others below each value, plus half the weight of its ties."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
     places = (np.searchsorted(others[order], values, side) for side in ("left", "right"))
@@ -175,7 +175,7 @@ def _below(
 def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
-    """By cluster, for negative and positive prompts: weight of Yes, of all, and their number."""
+    """By cluster, for negative and positive prompts: weight of Yes, total weight, and number."""
     weights = trials[weight].to_numpy(dtype=float)
     said = trials[yes].to_numpy(dtype=float)
     columns = {}

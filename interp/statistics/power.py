@@ -1,12 +1,12 @@
 """The smallest differences that a set of prompts can show, by simulated studies.
 
 1. Expect: a share of right answers, and the correlations of two answers about one cluster, at one
-   level of the factor and at two levels: from a pilot's answers, or assumed.
+   level of the factor and at two levels, either from a pilot's answers or assumed.
 2. Simulate: studies of the prompts at hand, with a difference between the levels and with these
-   correlations: each cluster has a chance of a right answer at each level, from a beta distribution
-   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10), where its rank is the same at all levels
+   correlations. Each cluster has a chance of a right answer at each level, from a beta distribution
+   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels
    or drawn again (Lunn and Davies, 1998, Biometrika 85).
-3. Test: each study as `interp.statistics.contrasts` does, but with Student's t, not permutations.
+3. Test: each study, as `interp.statistics.contrasts` does, but with Student's t, not permutations.
 4. Search: the smallest difference that 80% of the studies find.
 """
 
@@ -31,7 +31,7 @@ STUDIES = 500
 """Simulated studies of each difference."""
 
 RANKS = 2000
-"""Most distinct chances of clusters."""
+"""Most distinct chances that clusters may have."""
 
 FINEST = 0.002
 """Difference at which the search ends."""
@@ -39,7 +39,7 @@ FINEST = 0.002
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of answers, for one contrast."""
+    """The answers expected for one contrast."""
 
     share: float
     """Share of right answers, at all levels; differences are hardest to find at 0.5."""
@@ -57,13 +57,13 @@ class Trials:
     levels: Int[np.ndarray, " groups"]
     weights: Float[np.ndarray, " groups"]
     counts: Int[np.ndarray, " groups"]
-    """Pairs of each group."""
+    """Number of pairs in each group."""
     names: tuple[str, ...]
     """The names of the levels."""
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
-        """The trials at the contrast's levels; two models answer all pairs."""
+        """The trials at the contrast's levels; each of two models answers all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
@@ -95,7 +95,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """The clusters that a test counts, as in `contrasts.difference`; fewest of all pairs."""
+        """Clusters that a test counts, as in `contrasts.difference`; the fewest of any two."""
         has = self.sums(self.counts.astype(float)) > 0
         sizes = has.sum(axis=0)
         return min(
@@ -110,12 +110,12 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     """The share and the intraclass correlations of a pilot's answers.
 
     A correlation is the mean product of two answers' standardized deviations from their level's
-    share, by weight. Levels of a spread, which have few answers each, have one for all.
+    share, by weight. Levels of a spread have few answers each, so they share one correlation.
 
     Args:
-        answered: one row per pair, or per model and pair where models are compared, with paired
-            (whether it is answered), weight, the factor and the cluster.
-        contrast: what is to be compared.
+        answered: one row per pair, or per model and pair if models are compared, with paired
+            (whether all its sides are right), weight, the factor and the cluster.
+        contrast: the planned comparison.
         cluster: the column of the clusters.
 
     Raises:
@@ -127,7 +127,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     if missing := set(names) - set(level):
         raise UserError(
             f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
-            "all levels that are to be compared, as a larger pilot has"
+            "all levels to be compared, which a larger pilot may have"
         )
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
@@ -154,14 +154,15 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
 
 
 def _correlation(products: float, mass: float, *, unknown: float) -> float:
-    """From sums of products and of their weights; `unknown` without two answers to compare."""
+    """The correlation from sums of products and weights; `unknown` without two answers."""
     return float(np.clip(products / mass, 0.0, 1.0)) if mass > ROUNDING else unknown
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """The share with as much variance of means over clusters as these, on the side of most.
+    """One share whose means over clusters vary as much as those of these shares.
 
-    Correlated answers make up most of a mean's variance, so levels count by their correlation.
+    It lies on the same side of 0.5 as their mean. Correlated answers make up most of a mean's
+    variance, so levels count by their correlation.
     """
     variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
     away = np.sqrt(max(0.25 - float(variance), 0.0))
@@ -173,9 +174,9 @@ class Planned:
     """A planned comparison."""
 
     model: str
-    """Whose answers are compared; empty for any model, and where models are compared."""
+    """The model that answers; empty for any model, and if models are compared."""
     contrast: Contrast
-    """Where models are compared, its levels are models."""
+    """If models are compared, its levels are models."""
     awaited: Expected
 
 
@@ -186,11 +187,11 @@ def of_pilot(
 
     Args:
         answered: one row per model and pair: model, paired, weight, the factors and the cluster.
-        contrasts: those of the system.
+        contrasts: the contrasts of the system.
         cluster: the column of the clusters.
 
     Raises:
-        UserError: a pilot without a level that is to be compared.
+        UserError: the pilot lacks one of the levels.
     """
     by_model = {str(model): rows for model, rows in answered.groupby("model", sort=False)}
     return [
@@ -201,7 +202,7 @@ def of_pilot(
 
 
 def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast]]:
-    """The contrast within each model; a contrast of models for each two that it compares."""
+    """The contrast within each model; a contrast of models, for each pair that it compares."""
     if contrast.factor != MODEL:
         return [(model, contrast) for model in models]
     compared = [contrast.levels] if contrast.levels else combinations(models, 2)
@@ -227,7 +228,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
-    """How many tests Holm's method corrects together, for this number of models."""
+    """Number of tests that Holm's method corrects together, for this number of models."""
     pairs = models * (models - 1) // 2
     return sum(
         models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
@@ -241,14 +242,14 @@ def plan_table(
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
     detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
-    80%, like the column of that name in a report; detectable_holm is the same where it is the only
-    difference in its family, where Holm's method tests the first at 5% over the number of tests.
-    Both are text, "none" where no difference can be found, for instance below ten clusters. The
-    column model is left out where no contrast is within a named model.
+    80%, like the column of that name in a report; detectable_holm is the same for the only
+    difference in its family, which Holm's method tests at 5% over the number of tests.
+    Both are text, "none" if no difference can be found, for instance below ten clusters. There is
+    no column model if no contrast is within a named model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
-        planned: the comparisons; one without two levels in the pairs is left out.
+        planned: the comparisons; those without two levels in the pairs are omitted.
         cluster: the column of the clusters within which outcomes are correlated.
         tests: the number of tests corrected together.
     """
@@ -259,7 +260,7 @@ def plan_table(
 
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
-    """The row of a contrast; empty where the pairs have only one level."""
+    """The row of a contrast; empty if the pairs have only one level."""
     trials = Trials.of(pairs, one.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():
@@ -282,12 +283,12 @@ def _said(found: float) -> str:
 
 
 def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
-    """The smallest difference that is found with a power of 80%; NaN if there is none.
+    """The smallest difference found with a power of 80%; NaN if there is none.
 
     Args:
         trials: the pairs of the study.
-        awaited: what is expected of the answers.
-        tests: the number of tests by which the level of 5% is divided.
+        awaited: the expected answers.
+        tests: the number of tests; the level of 5% is divided by it.
     """
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
@@ -355,7 +356,7 @@ def simulated(
 ) -> Float[np.ndarray, "studies clusters levels"]:
     """Weighted sums of right answers by cluster and level, in studies with this difference.
 
-    The first level has the highest share and the last the lowest; others have the expected one.
+    The first level has the highest share and the last the lowest; all others have the expected one.
     """
     chance = np.random.default_rng(seed)
     high = max(min(1.0, awaited.share + difference / 2), difference)

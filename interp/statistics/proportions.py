@@ -2,26 +2,26 @@
 
 Each end is a quantile of the share over random weights of the clusters (exponential, as in the
 Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added: without a hit for
-the lower end, with nothing but hits for the upper end. With a weight of one this is the bound of
+the lower end, with only hits for the upper end. With a weight of one this is the bound of
 Gaffke (2005; Learned-Miller and Thomas, 2020), which for clusters of one trial is that of Clopper and
 Pearson; here the added cluster's weight is one half on average. Because the weights do not depend on
-the outcomes, one more error lowers both ends or leaves them: an interval from a variance that is
-estimated from the errors does not do that, and is narrowest where there is one error.
+the outcomes, one more error never raises an end. An interval whose variance is estimated from the
+errors lacks this property, and is narrowest if there is one error.
 
 `shrunken_shares` ranks groups of different sizes. The raw shares of small groups are the most
-extreme ones, so that ranking them would rank sizes:
+extreme ones, so ranking them would rank sizes:
 
 1. Estimate how strongly the trials of one cell, a group's trials by one model, are correlated, and
-   count each cell as the number of independent trials that it is worth.
-2. Take each group's mean deviation from the models' own means, so that it does not matter which
+   count each cell as its effective number of independent trials.
+2. Take each group's mean deviation from the models' means, so it does not matter which
    models find everything hard, with its sampling variance.
 3. Estimate how much groups differ beyond that variance (DerSimonian and Laird, 1986).
-4. Shrink each group's deviation by the share of its variance that is sampling: the empirical Bayes
+4. Shrink each group's deviation by the share of its variance due to sampling: the empirical Bayes
    estimate of normal means (Morris, 1983, JASA 78).
 
-How often the 95% interval held the true proportion, of 300 simulated samples or more, and its mean
-width; next to it Wilson's interval for the clusters' effective number of trials (at least the number
-of clusters), in brackets::
+The share of at least 300 simulated samples in which the 95% interval held the true proportion, and
+its mean width; in brackets, the same for Wilson's interval for the clusters' effective number of
+trials (at least the number of clusters)::
 
     clusters x trials  correlation  0.5                      0.9                      0.97                     0.995
     9 x 40             0.1          1.00, 0.30 (0.93, 0.25)  1.00, 0.27 (0.95, 0.16)  0.99, 0.26 (0.92, 0.10)  0.99, 0.25 (0.97, 0.20)
@@ -65,7 +65,7 @@ def proportions(
 
     Args:
         outcomes: one row per trial.
-        values: the columns that are counted, booleans or shares from 0 to 1; NA is no trial.
+        values: the columns to count, booleans or shares from 0 to 1; NA is not a trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
         weight: the column that says how many trials of the population each represents.
@@ -134,7 +134,7 @@ def _clustered(
 ) -> tuple[float, float]:
     """Both ends of the interval, from the hits and trials of each cluster."""
     weights, (added, _) = _weights(len(hits))
-    # As many trials as the cluster of the average trial has.
+    # Size of the cluster that an average trial is in.
     added = added * (trials**2).sum() / trials.sum()
     drawn, all_ = weights @ hits, weights @ trials + added
     low, _ = percentile_interval(drawn / all_)
@@ -158,19 +158,19 @@ def difference_interval(
 ) -> tuple[float, float]:
     """The interval of a difference of two shares a - b, within -1 to 1.
 
-    It is that of a share, over the same weights of clusters that have trials of both: a cluster is
-    added without a hit for a and with nothing but hits for b, or the other way round; a paired
-    comparison adds one cluster to both shares, another one to each. Where no cluster differs it
-    still has a width, since further clusters may.
+    It is found as for one share, with the same weights for clusters that have trials of both: a
+    cluster is added without a hit for a and with only hits for b, or the other way round. A paired
+    comparison adds the same cluster to both shares, an unpaired one a cluster to each. If no
+    cluster differs, the interval still has a width, since further clusters may differ.
 
     The 95% interval held the true difference in 0.958 to 1.000 of 600 simulated samples of each of
     20 kinds (11 to 147 clusters, paired or not, shares from 0 to 0.97), Student's on the scale of
-    Fisher's z in 0.705 to 0.977: the latter is far too narrow where a share is near 0 or 1. Either
+    Fisher's z in 0.705 to 0.977: the latter is far too narrow if a share is near 0 or 1. Either
     end of the 90% interval was wrong in at most 0.058.
 
     Args:
-        a: hits and trials by cluster, its index.
-        b: the same of the other share.
+        a: hits and trials of one share, indexed by cluster.
+        b: the same for the other share.
         paired: whether clusters have trials of both.
         upper: the probability below the upper end.
     """
@@ -184,7 +184,7 @@ def difference_interval(
         totals.append(weights @ trials + further[-1])
     low = drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1]
     high = (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1]
-    # Rounding, and a share that all clusters have, may put the ends beyond the difference itself.
+    # Rounding, and a share that all clusters have, may put the ends past the difference itself.
     here = float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum())
     least, most = float(np.quantile(low, 1 - upper)), float(np.quantile(high, upper))
     return min(least, here), max(most, here)
@@ -195,9 +195,9 @@ def wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Wilson's interval (1927) of a share of this many trials, for the quantile of its level.
+    """Wilson's interval (1927) of a share of this many trials, for a quantile.
 
-    statsmodels' `proportion_confint` takes a level, not a quantile, and uses the normal's.
+    statsmodels' `proportion_confint` takes a level, and uses the normal quantile.
     """
     shrink = quantile**2 / trials
     centre = (share + shrink / 2) / (1 + shrink)
@@ -212,14 +212,14 @@ def shrunken_shares(
 
     `share` is the plain mean over the group's cells; `estimate` the shrunken one, with its 95%
     interval of the posterior distribution, which counts the variance between groups as known;
-    `trials` the sum of n. Where groups differ no more than by chance, all estimates are the same.
+    `trials` the sum of n. If groups differ no more than by chance, all estimates are the same.
 
     Args:
         cells: one row per group and model.
         group: the column that names the group.
         by: the column that names the model.
-        share: the column of the share of hits.
-        n: the column of the number of trials.
+        share: the column with the share of hits.
+        n: the column with the number of trials.
     """
     own = cells[share] * cells[n]
     of_model = cells.assign(hits=own).groupby(by)[["hits", n]].transform("sum")
@@ -262,7 +262,7 @@ def within_cells(
     n: Float[np.ndarray, " cells"],
     mean: Float[np.ndarray, " cells"],
 ) -> float:
-    """The correlation of two trials of one cell, from 0 to 1; 0 where no cell has two trials.
+    """The correlation of two trials of one cell, from 0 to 1; 0 if no cell has two trials.
 
     One minus the unbiased variance within cells over that of all trials (Donner, 1986,
     International Statistical Review 54).

@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
 Rows are the units that are drawn whole, such as pairs or clusters. The draws depend only on the
-number of rows and the seed, so that statistics of the same rows are resampled together.
+number of rows and the seed, so statistics of the same rows are resampled together.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 ROUNDING = 1e-12
-"""Relative difference of two sums that rounding alone can cause."""
+"""Relative difference of two sums that rounding can cause."""
 
 _ROUNDING = 1e-9
 """Relative change of a statistic that rounding can cause."""
@@ -21,7 +21,7 @@ _DRAWN_AT_ONCE = 200
 
 
 def apart(a: float, b: float) -> float:
-    """The difference a - b, exactly 0 where the two sums differ only by rounding."""
+    """The difference a - b, exactly 0 if the two sums differ only by rounding."""
     return 0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b
 
 
@@ -59,15 +59,14 @@ def share_as_far(
 ) -> float:
     """The two-sided p-value of a permutation test around zero.
 
-    The share of statistics at least as far from zero as the observed one, which counts as one of
-    them, so that p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
+    The share of statistics at least as far from zero as the observed one, which is counted with
+    them, so p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
 
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: the size that rounding alone may give where nothing differs, in the statistic's
-            unit: sums of shares in another order differ by 1e-17. Zero where values may be as
-            small as that.
+        rounding: the size that rounding may give if nothing differs, in the statistic's unit: sums
+            of shares in another order differ by 1e-17. Zero if values may be as small as that.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -83,7 +82,7 @@ def _products(
 
 
 def _sizes(resamples: int) -> list[int]:
-    """How many resamples are drawn at a time."""
+    """Numbers of resamples drawn at a time."""
     return [min(_DRAWN_AT_ONCE, resamples - start) for start in range(0, resamples, _DRAWN_AT_ONCE)]
 
 

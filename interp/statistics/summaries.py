@@ -52,7 +52,7 @@ def table_by(
     Args:
         frame: the rows to group.
         by: the columns whose combinations of values are the groups.
-        kind: the dataclass; its fields are columns even where there are no rows.
+        kind: the dataclass; its fields are columns even if there are no rows.
         of: computes an instance of it from the rows of a group.
         constant: columns of one value each.
     """
@@ -85,12 +85,12 @@ def weighted_quantile(values: Values, weights: Values, share: float) -> float:
 
 
 def geometric_mean(values: Values, weights: Values) -> float:
-    """The geometric mean; 0 where any value is 0."""
+    """The geometric mean; 0 if any value is 0."""
     with np.errstate(divide="ignore"):
         return float(np.exp(weighted_mean(np.log(values), weights)))
 
 
 def largest_share(values: Values, weights: Values) -> float:
-    """The largest part of the weighted sum that one value holds; NaN where the sum is 0."""
+    """The largest part of the weighted sum that one value holds; NaN if the sum is 0."""
     parts = values * weights
     return float(parts.max() / parts.sum()) if parts.sum() > 0 else float("nan")

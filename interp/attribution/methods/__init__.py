@@ -1,1 +1,1 @@
-"""Attribution methods, one a file; `interp.attribution.registry` lists them."""
+"""Attribution methods, one per file; `interp.attribution.registry` lists them."""

@@ -12,7 +12,7 @@ from interp.models.sites import check_sites
 
 
 class Attention:
-    """What the last prompt token, which predicts the answer, attends to: mean of heads and layers.
+    """Attention of the last prompt token, which predicts the answer: mean over heads and layers.
 
     Every layer counts alike: its weights on the prompt's tokens are divided by their sum, which is
     1 unless part of the attention goes to no token (the sinks of gpt-oss).
@@ -31,9 +31,9 @@ class Attention:
 
 
 class AttentionRollout:
-    """What reaches the last token if attention and residual stream carry half each, layer by layer.
+    """What reaches the last token if attention and residual stream each carry half in every layer.
 
-    Each layer is (A + I) with rows that sum to 1, A the mean over heads.
+    Each layer is A + I, scaled to rows that sum to 1, with A the mean over heads.
 
     Raises:
         UserError: the model's architecture is not understood, or that of an encoder.
@@ -52,7 +52,7 @@ class AttentionRollout:
         reached[:, -1] = 1.0
         for attention in reversed(captured.attention_maps):
             weights = attention.to(reached)
-            # Attention to sinks (gpt-oss) is shared by the others in proportion.
+            # Attention to sinks (gpt-oss) goes to the other tokens in proportion.
             total = 1.0 + weights.sum(-1)
             reached = (reached / total).unsqueeze(1).bmm(weights).squeeze(1) + reached / total
         return reached
@@ -62,7 +62,7 @@ def refuse_encoder(name: str, model: Model) -> None:
     """Refuse a model whose tokens also attend to later ones, for a method that reads heads.
 
     Raises:
-        UserError: it is an encoder.
+        UserError: the model is an encoder.
     """
     if not model.architecture.causal:
         raise UserError(
@@ -73,10 +73,10 @@ def refuse_encoder(name: str, model: Model) -> None:
 
 
 class ValueWeightedNorm:
-    """The norm of what a head brings to the last token from a token, mean over heads, then layers.
+    """The norm of what a head brings to the last token from a token: mean over heads, then layers.
 
-    That is the head's attention to the token times the token's value, projected into the residual
-    stream; without the norm that some architectures apply to the sum of all heads and tokens.
+    A head brings its attention to the token times the token's value, projected into the residual
+    stream, without the norm that some architectures apply to the sum of all heads and tokens.
 
     Raises:
         UserError: the model's architecture is not understood, or that of an encoder.

@@ -1,15 +1,15 @@
 """Attribution by captum: from a baseline, and by surrogate models of segments (KernelSHAP, LIME).
 
 Each method of tokens explains the difference of the target between the prompt's embeddings and a
-baseline, one prompt at a time. That is a donor's embeddings for integrated gradients; for the
-methods named `captum:` every token's embedding is replaced by the vocabulary's mean. (Zeros,
+baseline, one prompt at a time. Integrated gradients take a donor's embeddings as the baseline; for
+the methods named `captum:` every token's embedding is replaced by the vocabulary's mean. (Zeros,
 captum's default, suit models with RMS norms badly: near them the norm rescales any direction to
-full length. On the organisms integrated gradients with 200 steps missed the difference by 2 to 27
+full length. On the organisms, integrated gradients with 200 steps missed the difference by 2 to 27
 logits from zeros, by at most 0.04 from the mean.) A token's score is its attribution summed over
 the embedding's dimensions, in the target's unit.
 
-The surrogates explain which segments are kept, where others come from donors; they are known to be
-noisy, and serve as controls.
+The inputs of the surrogates say which segments are kept, while others come from donors; surrogates
+are known to be noisy, and serve as controls.
 """
 
 import warnings
@@ -37,8 +37,8 @@ STEPS = 20
 """Points of integrated gradients (Gauss-Legendre); the path is short, since most tokens stay."""
 
 LONG_STEPS = 200
-"""Points from the mean embedding, far from the prompt: with captum's 50 up to 3.7 of 12 logits are
-missed on the organisms."""
+"""Points from the mean embedding, far from the prompt: captum's 50 points miss up to 3.7 of 12
+logits on the organisms."""
 
 SAMPLES = 32
 """Random coalitions that KernelSHAP and LIME are fitted to."""
@@ -92,7 +92,7 @@ class DeepLift:
         self._mean = mean_embedding(model)
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that are complete where activation functions are all that is not linear."""
+        """Scores that are complete if the activation functions are the only nonlinear parts."""
         inputs, baseline = inputs_and(self._mean, explained)
         with warnings.catch_warnings():
             # captum warns each time it sets hooks and removes them again.
@@ -110,7 +110,7 @@ class Occlusion:
 
     @torch.no_grad()
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """The change of the target that each token makes; they need not add up."""
+        """The change of the target by each token; the changes need not add up."""
         inputs, baseline = inputs_and(self._mean, explained)
         window = (1, inputs.shape[-1])
         effects = captum.attr.Occlusion(explained.values).attribute(
@@ -131,10 +131,10 @@ class KernelShap:
         """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit; close to the exact ones by `shapley`."""
+        """Signed, in the target's unit; close to the exact values of `shapley`."""
         game = explained.game
         if len(game.segments) == 1:
-            # captum draws sizes of coalitions strictly between none and all: here there are none.
+            # captum draws coalitions that are neither empty nor complete: here there are none.
             without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without})
         return _by_surrogate(captum.attr.KernelShap, explained)
@@ -191,7 +191,7 @@ class _Module(nn.Module):
 
 
 def inputs_and(mean: Embedding, explained: ExplainedPrompt) -> tuple[Embeddings, Embeddings]:
-    """The prompt's embeddings, which ask for a gradient, and a baseline of their shape."""
+    """The prompt's embeddings, which require a gradient, and a baseline of their shape."""
     inputs = explained.embeddings.clone().requires_grad_()
     return inputs, mean.expand_as(inputs).clone()
 
@@ -218,8 +218,8 @@ def _check_activations(model: Model) -> None:
     """Check that DeepLift's rules reach the model's activation functions."""
     if model.kind is not CAUSAL:
         raise UserError(
-            "captum's DeepLift has no rule for functions that are no modules, such as those in the "
-            f"head of {model.name}, a {model.kind.name}; take captum:occlusion"
+            "captum's DeepLift has no rule for functions that are not modules, such as those in "
+            f"the head of {model.name}, a {model.kind.name}; take captum:occlusion"
         )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     activations = [

@@ -1,13 +1,13 @@
 """Gradient methods, which read the shared passes of a batch.
 
-A norm divides by the length of what it reads, so that its own gradient removes what points along
-it: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
+A norm divides its input by the input's length, so its gradient removes the component along the
+input: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
 (Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
 
 Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
 prompt's template: the first whose segments come closest in number of tokens. A segment of n tokens
 whose donor has m takes, at its token i, the donor's token floor((i + 1/2) m / n): token by token
-where m is n.
+if m is n.
 """
 
 import math
@@ -34,7 +34,7 @@ def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batc
     """Embeddings of the batch's tokens, with the tokens of segments replaced by their donors'.
 
     Raises:
-        UserError: a prompt without a donor of another instance.
+        UserError: a prompt has no donor from another instance.
     """
     token_ids = batch.token_ids.clone()
     for row, prompt in enumerate(batch.prompts):
@@ -48,7 +48,7 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
     """The prompt's tokens, with those of segments replaced by their donor's.
 
     Raises:
-        UserError: it has no donor of another instance.
+        UserError: the prompt has no donor from another instance.
     """
     donors = donors_of(prompt.prompt, "instance")
     if not donors:
@@ -72,7 +72,7 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
 def _nearest(
     prompt: TokenizedPrompt, given: Iterator[TokenizedPrompt], names: Sequence[str]
 ) -> TokenizedPrompt:
-    """The first with the closest lengths; the search stops at the first with equal lengths."""
+    """The first donor with the closest lengths; equal lengths end the search."""
     best, least = prompt, math.inf
     for other in given:
         unequal = sum(abs(_length(prompt, name) - _length(other, name)) for name in names)
@@ -113,28 +113,28 @@ class InputXGradient:
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed, in the target's unit."""
-        # Products may cancel each other: they are summed in fp32, or in fp64 as the model's own.
+        # Products may cancel, so they are summed in fp32, or in fp64 if the model uses it.
         wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
         products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
         return products.sum(-1)
 
 
 def refuse_normed_embeddings(model: Model) -> None:
-    """Refuse a model in which a norm alone reads each token's embedding, such as ModernBERT.
+    """Refuse a model in which only a norm reads each token's embedding, such as ModernBERT.
 
-    Such a model gives the same answer if an embedding is multiplied by any factor, so that
-    embedding . gradient is zero by Euler's theorem; the scores would only show what the norm's
-    epsilon leaves.
+    Such a model gives the same answer if an embedding is multiplied by any factor, so
+    embedding . gradient is zero by Euler's theorem, and the scores would only show the effect of
+    the norm's epsilon.
 
     Raises:
-        UserError: it is such a model.
+        UserError: only a norm reads the embeddings.
     """
     readers = _readers_of_embeddings(model)
     if readers and all("norm" in type(module).__name__.lower() for module in readers):
         raise UserError(
             f"the method input_x_gradient is zero for {model.name} by construction: a "
             f"{type(readers[0]).__name__} norms each token's embedding before anything else reads "
-            "it, so that the answer does not depend on the embedding's length. Leave it out of "
+            "it, so the answer does not depend on the embedding's length. Leave it out of "
             "--methods; input_gradient, frozen_norms and leave_one_out:deletion, for instance, "
             "take such models"
         )
@@ -179,7 +179,7 @@ class Gim:
     """(Embedding - donor's embedding) . gradient by the rules of GIM.
 
     Raises:
-        UserError: the model's architecture is not understood, or its gates are not known.
+        UserError: the model's architecture is not understood, or its gates are unknown.
     """
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
@@ -190,7 +190,7 @@ class Gim:
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Signed, in the target's unit; zero where the donor has the same token."""
+        """Signed, in the target's unit; zero if the donor has the same token."""
         donors = counterfactual_embeddings(self._model, captured.batch)
         differences = captured.embeddings.float() - donors.float()
         products: Tensor = (differences * captured.input_gradient.float()).sum(-1)

@@ -1,6 +1,6 @@
 """Perturbation methods: leave-one-out (Li et al. 2016), exact Shapley values, ContextCite.
 
-They read the target of prompts in which some segments are missing or come from donors.
+These methods read the target of prompts in which some segments are missing or come from donors.
 """
 
 import random
@@ -32,7 +32,7 @@ class ByDonor:
 
 
 class ByDeletion:
-    """The target minus that without the tokens of one segment; the others close up."""
+    """The target minus that without the tokens of one segment, with no gap left."""
 
     def __init__(self, model: Model) -> None:
         """Take any model."""
@@ -46,7 +46,7 @@ class ByDeletion:
 
 
 def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
-    """The prompt without the tokens of some segments, which it no longer has.
+    """The prompt without some segments and their tokens.
 
     Raises:
         UserError: nothing is left.
@@ -55,14 +55,14 @@ def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
     kept = tuple(token for place, token in enumerate(prompt.token_ids) if place not in gone)
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} is nothing but its segment {names[0]!r}, so that nothing "
-            "is left without it; leave the method out"
+            f"prompt {prompt.prompt.id} consists only of its segment {names[0]!r}, so nothing is "
+            "left without it; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
 
 class Shapley:
-    """What each segment adds to the target over its donors, the mean over all orders of joining."""
+    """What each segment adds to the target over its donors, averaged over all orders of joining."""
 
     def __init__(self, model: Model) -> None:
         """Take any model."""
@@ -79,7 +79,7 @@ MASKS = 32
 """Random coalitions that the surrogate is fitted to; each segment is in half of them."""
 
 PENALTY = 0.01
-"""Weight of the absolute coefficients, of standardised masks."""
+"""Weight of the absolute coefficients of standardised masks."""
 
 
 class ContextCite:
@@ -92,7 +92,7 @@ class ContextCite:
         """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit per segment; zero where the penalty outweighs it."""
+        """Signed, in the target's unit per segment; zero if the penalty outweighs it."""
         # Costly to import.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler
@@ -112,6 +112,6 @@ class ContextCite:
 
 
 def drawn_coalitions(seed: str, players: int) -> list[int]:
-    """Random coalitions, the same for the same seed; every one is as likely as any other."""
+    """Random coalitions, the same for the same seed; all are equally likely."""
     rng = random.Random(f"masks {seed}")
     return [int(rng.random() * 2**players) for _ in range(MASKS)]

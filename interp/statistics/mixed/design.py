@@ -27,11 +27,11 @@ class MixedFormula:
     group: str
     """Column of the grouping."""
     slope: str | None = None
-    """Covariate whose slope varies by group; intercepts only if None."""
+    """Covariate whose slope varies by group; only intercepts if None."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each of their levels deviates in each group, with one
-    variance per factor. Without them the groups count as alike in these effects, and a test of one
-    says nothing about groups that were not measured (Barr et al., 2013, Journal of Memory and
+    variance per factor. Without them, groups count as alike in these effects, and tests of these
+    say nothing about groups that were not measured (Barr et al., 2013, Journal of Memory and
     Language 68)."""
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class MixedFormula:
 
     @property
     def columns(self) -> list[str]:
-        """Every column that the model reads."""
+        """All columns that the model reads."""
         slope = [] if self.slope is None else [self.slope]
         named = [self.response, *self.variables, self.group, *slope, *self.varying]
         return list(dict.fromkeys(named))
@@ -69,7 +69,7 @@ class MixedFormula:
 
 @dataclass(frozen=True)
 class Design:
-    """The matrices of a mixed model, and how further rows are written in its columns."""
+    """The matrices of a mixed model, and the levels and means that encode further rows."""
 
     response: Float[np.ndarray, " rows"]
     fixed: Float[np.ndarray, "rows columns"]
@@ -78,12 +78,12 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """How many random effects, at the end, share one variance each: the levels of a factor."""
+    """Sizes of the blocks of random effects, at the end, that share a variance: factor levels."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
-    """Factors among the terms to their levels, the reference first."""
+    """The levels of each factor among the terms, the reference first."""
     means: Mapping[str, float]
-    """Covariates among the terms to their means."""
+    """The mean of each covariate among the terms."""
 
     @property
     def columns(self) -> list[str]:
@@ -91,14 +91,14 @@ class Design:
         return list(self.info.column_names)
 
     def columns_of(self, term: str) -> Bool[np.ndarray, " columns"]:
-        """Which fixed coefficients are those of a term; none if it is not a fixed effect."""
+        """Which fixed coefficients belong to a term; none if it is not a fixed effect."""
         chosen = np.zeros(len(self.columns), dtype=bool)
         if term in self.info.term_names:
             chosen[self.info.slice(term)] = True
         return chosen
 
     def rows(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows columns"]:
-        """Rows of factors and covariates in the columns of the fixed effects."""
+        """Rows of factors and covariates, encoded in the columns of the fixed effects."""
         return np.asarray(build_design_matrices([self.info], _categories(frame, self.levels))[0])
 
 
@@ -106,8 +106,8 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
     """The design of a formula on the rows of a table, without random effects if not `random`.
 
     Raises:
-        UserError: no rows, a factor of one level, terms that cannot be read, or that the rows
-            cannot distinguish.
+        UserError: there are no rows, a factor has one level, or the terms cannot be read or
+            distinguished.
     """
     if frame.empty:
         raise UserError(f"no row has all the columns of {formula}; the model needs some")
@@ -150,7 +150,7 @@ def _random_columns(
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur: in the order of a categorical, else sorted."""
+    """The levels that occur, in the order of a categorical, else sorted."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = set(column)
         return tuple(str(level) for level in column.cat.categories if level in present)

@@ -8,7 +8,7 @@
 4. Read the standard errors off its curvature at the maximum.
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
-of Statistical Software 67(1)), and the tests hold the two together. It is even in each sigma, so a
+of Statistical Software 67(1)), and the tests compare the two. It is even in each sigma, so a
 sigma of zero needs no bound: there the gradient vanishes and the curvature shows whether it is a
 maximum.
 """
@@ -24,22 +24,22 @@ from scipy.special import expit
 
 MAX_MODE_STEPS = 100
 MODE_TOLERANCE = 1e-10
-"""Largest Newton step, in standard deviations of u, at which the mode counts as found."""
+"""The mode counts as found below this Newton step, in standard deviations of u."""
 
 SEARCH_TOLERANCE = 1e-6
 """Largest gradient, in nats per row, at which the first search hands over to Newton's method."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
-"""Expected gain of another Newton step below which the log-likelihood counts as maximal."""
+"""The log-likelihood counts as maximal if another Newton step should gain less than this."""
 
 DIFFERENCE = 1e-4
-"""Step of the differences that turn gradients into curvature."""
+"""Step of the differences of gradients that give the curvature."""
 
 
 @dataclass(frozen=True)
 class LaplaceFit:
-    """Maximum of the approximate likelihood; where it did not converge, the last point reached."""
+    """Maximum of the approximate likelihood; if the search did not converge, its last point."""
 
     coefficients: Float[np.ndarray, " terms"]
     """Log-odds per unit of each column of the design."""
@@ -66,8 +66,8 @@ def fit_laplace(
             ordinary logistic regression.
 
     Returns:
-        The fit. It is not converged where the likelihood has no maximum with a curvature, as
-        when predictors separate the outcomes.
+        The fit. It has not converged if the likelihood has no curved maximum, for instance because
+        predictors separate the outcomes.
     """
     likelihood = _Likelihood(design, outcomes, levels)
     terms, groupings = design.shape[1], levels.shape[1]
@@ -115,7 +115,7 @@ def _newton_step(
 def _inverse(
     matrix: Float[np.ndarray, "parameters parameters"],
 ) -> Float[np.ndarray, "parameters parameters"] | None:
-    """The inverse, or None of a matrix that is not (numerically) positive definite."""
+    """The inverse; None if the matrix is not (numerically) positive definite."""
     values, vectors = np.linalg.eigh(matrix)
     if not values.min() > values.max() * 1e-12:
         return None
@@ -127,7 +127,7 @@ class _Likelihood:
     """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient.
 
     Each search for a mode starts from the mode of the last point: the points that a search visits
-    are close to each other, and the loss has one minimum, whatever the start.
+    are close to each other, and the loss has a single minimum.
     """
 
     design: Float[np.ndarray, "rows terms"]
@@ -143,12 +143,12 @@ class _Likelihood:
 
     @cached_property
     def grouping(self) -> Int[np.ndarray, " levels"]:
-        """The grouping of each level, when the levels of all groupings are counted through."""
+        """The grouping of each level, with levels numbered across all groupings."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @cached_property
     def members(self) -> Int[np.ndarray, "rows groupings"]:
-        """The levels of each row, counted through all groupings."""
+        """The levels of each row, numbered across all groupings."""
         return np.asarray(self.levels + np.cumsum(self.sizes) - self.sizes)
 
     @cached_property
@@ -217,7 +217,7 @@ class _Likelihood:
     ) -> Float[np.ndarray, " parameters"]:
         """Phase 2: the derivatives, at fixed u and through the mode, which moves with them."""
         weights = p * (1 - p)
-        # How the log-odds change with each parameter while u stays.
+        # How the log-odds change with each parameter for fixed u.
         change = np.column_stack([self.design, u[self.members]])
         # Half the log-determinant changes with the weights, and these with the log-odds.
         inverse = cho_solve(factor, np.eye(len(scale)))
@@ -252,12 +252,12 @@ class _Likelihood:
     def _per_level(self, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " levels"]:
         repeated = np.repeat(values, self.members.shape[1])
         sums = np.bincount(self.members.ravel(), repeated, minlength=len(self.grouping))
-        return sums.astype(float)  # of no rows at all, numpy counts in integers
+        return sums.astype(float)  # numpy counts in integers if there are no rows
 
     def _cross_products(
         self, weights: Float[np.ndarray, " rows"]
     ) -> Float[np.ndarray, "levels levels"]:
-        """Weight of the rows that each two levels share."""
+        """Weight of the rows that two levels share, for each pair of levels."""
         count = len(self.grouping)
         repeated = np.repeat(weights, self.members.shape[1] ** 2)
         sums = np.bincount(self._cells, repeated, minlength=count**2)

@@ -4,18 +4,18 @@
 
 1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
    slope varies, and the levels of factors whose effects vary (`design`).
-2. Reduce the rows of each group to sums of products: nothing later grows with the number of rows.
+2. Reduce the rows of each group to sums of products, so later costs do not grow with the rows.
 3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given it,
    coefficients and variances have a closed form (`profiled`).
 4. Read off estimates, their covariance and the most probable random effects.
 
 The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
-and the tests hold the two together. Unlike statsmodels' `MixedLM` the search may end at a variance
-of zero, where a model with few groups often belongs. With fewer than `MIN_GROUPS` groups their
+and the tests compare the two. Unlike statsmodels' `MixedLM` the search may end at a variance
+of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS` groups their
 spread cannot be estimated, and the groups become fixed effects.
 
 Statements about groups in general have as many observations as there are groups, whatever the
-number of rows: estimates are tested by Student's t with one degree of freedom less than there are
+number of rows: estimates are tested by Student's t with one degree of freedom fewer than there are
 groups.
 """
 
@@ -39,10 +39,10 @@ freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
 
 @dataclass(frozen=True)
 class MixedModel:
-    """A fitted model, and what it was fitted to."""
+    """A fitted model, and the groups and formula that it was fitted to."""
 
     formula: MixedFormula
-    """As it was fitted: after the fallback the grouping is among the fixed effects."""
+    """The formula as fitted: after the fallback, the grouping is among the fixed effects."""
     design: Design
     fit: ProfiledFit
     groups: tuple[str, ...]
@@ -50,7 +50,7 @@ class MixedModel:
     note: str
     """Limits of this fit: a fallback, a variance of zero, rows left out."""
     clusters: int | None = None
-    """How many clusters the errors are robust to, after the fallback; None where they are not."""
+    """Number of clusters that the errors are robust to, after the fallback; None if none."""
 
     @property
     def equation(self) -> str:
@@ -73,7 +73,7 @@ class MixedModel:
 
     @property
     def log_likelihood(self) -> float:
-        """In nats; of the restricted likelihood unless fitted by maximum likelihood."""
+        """The log-likelihood in nats; the restricted one unless fitted by maximum likelihood."""
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
@@ -97,7 +97,7 @@ class MixedModel:
     def random_effects(self) -> pd.DataFrame:
         """One row per group: how its intercept, slope and levels deviate from the fixed ones.
 
-        No columns but the grouping after the fallback.
+        After the fallback, the only column is the grouping.
         """
         frame = pd.DataFrame(self.fit.random_effects, columns=list(self.design.random_columns))
         frame.insert(0, self.formula.group, list(self.groups))
@@ -107,7 +107,7 @@ class MixedModel:
         """One row per random effect or varying factor, and one for the residual.
 
         Columns are effect, sd and correlation: that of the slope with the intercept; NaN for the
-        others, and where one of the two does not vary.
+        others, and if one of the two does not vary.
         """
         covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
@@ -140,18 +140,19 @@ def fit_mixed_model(
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
     If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
     with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` there are no
-    errors, and so no tests, since those of independent rows would find too much.
+    errors, and so no tests, since errors for independent rows would find too much.
 
     Args:
-        frame: one row per observation; rows that lack a value are left out, and counted in `note`.
+        frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which can compare models with different fixed effects.
-        cluster: column of what rows have in common besides their group, such as the words of a
-            question.
+        cluster: column of a property that rows share besides their group, such as the words of
+            a question.
 
     Raises:
-        UserError: a column that is missing, no rows, or terms that the rows cannot distinguish.
+        UserError: a column is missing, there are no rows, or the rows cannot distinguish the
+            terms.
     """
     missing = [name for name in formula.columns if name not in frame.columns]
     if missing:
@@ -191,7 +192,7 @@ def fit_mixed_model(
 def _robust(
     design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "columns columns"]:
-    """The covariance of coefficients where rows of one cluster are correlated."""
+    """The covariance of coefficients if rows of one cluster are correlated."""
     residuals = design.response - design.fixed @ fit.coefficients
     rows, columns = design.fixed.shape
     count = int(clusters.max()) + 1
@@ -207,10 +208,10 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
 
     Both models are fitted by maximum likelihood to the same rows; twice the difference of their
     log-likelihoods is compared with chi-square with as many degrees of freedom as the term has
-    coefficients. NaN where the response does not vary.
+    coefficients. NaN if the response does not vary.
 
     Raises:
-        UserError: as `fit_mixed_model`, or a term that the formula does not have.
+        UserError: as in `fit_mixed_model`, or the formula does not have the term.
     """
     smaller = formula.without(without)
     used = frame.dropna(subset=[name for name in formula.columns if name in frame.columns])
@@ -234,15 +235,15 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
 def wald_test(model: MixedModel, term: str) -> pd.Series:
     """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
 
-    df2 are those of the model: one less than there are groups, so that an effect that differs from
-    group to group is held against their number. For a factor of more than two levels that is on
-    the safe side. Errors robust to G clusters are themselves estimates: with q coefficients the
+    df2 are those of the model: one fewer than there are groups, so an effect that differs from
+    group to group is tested against their number. For a factor of more than two levels this is
+    conservative. Errors robust to G clusters are themselves estimates: with q coefficients the
     statistic is Hotelling's, times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton,
     2018, Journal of Business & Economic Statistics 36, on why the plain test finds too much). NaN
-    where the response does not vary, or where there are no more clusters than coefficients.
+    if the response does not vary, or if there are no more clusters than coefficients.
 
     Raises:
-        UserError: a term that the formula does not have.
+        UserError: the formula does not have the term.
     """
     chosen = model.design.columns_of(term)
     if not chosen.any():
@@ -293,7 +294,7 @@ def r_squared(model: MixedModel) -> RSquared:
     With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
     2014, for random slopes) and v_e the residual variance: marginal = v_f / (v_f + v_g + v_e),
     conditional = (v_f + v_g) / (v_f + v_g + v_e). After the fallback, v_g is the variance of the
-    groups' fixed effects, which v_f then leaves out. NaN if the response does not vary.
+    groups' fixed effects, which v_f then excludes. NaN if the response does not vary.
     """
     design, fit = model.design, model.fit
     if np.ptp(design.response) == 0:

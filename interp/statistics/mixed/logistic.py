@@ -1,15 +1,15 @@
-"""What an outcome depends on: a mixed-effects logistic regression, or a stated fallback.
+"""Predictors of an outcome, by mixed-effects logistic regression or a stated fallback.
 
 1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
-2. Leave out what cannot be estimated, with a note: constant terms, groupings of one level.
-3. Stop with a note where no estimate exists: a constant outcome, terms that depend on each
+2. Omit what cannot be estimated, with a note: constant terms, groupings of one level.
+3. Stop with a note if no estimate exists: a constant outcome, terms that depend on each
    other, terms that separate the outcomes.
-4. Fit the mixed model by the Laplace approximation. What is the same within every level of a
-   grouping has as many observations as there are levels: its errors and its test have their degrees
-   of freedom.
-5. Where that finds no maximum, or one grouping decides nearly every outcome, its levels are the
-   observations: a quasi-binomial regression over them of the terms that are constant within each.
-   Terms that vary within are undefined then: hardly any level has two outcomes to compare.
+4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
+   grouping has as many observations as there are levels, which give its errors and its test their
+   degrees of freedom.
+5. If there is no maximum, or one grouping decides nearly every outcome, the levels of the first
+   grouping are the observations of a quasi-binomial regression on terms constant within each.
+   Terms that vary within levels are then undefined: hardly any level has two outcomes to compare.
 """
 
 import re
@@ -31,11 +31,11 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Log-odds, in the scale of standardised predictors, above which a separating direction is not
-rounding of the solver."""
+"""A separating direction is rounding of the solver unless it is above this: log-odds, on the scale
+of standardised predictors."""
 
 LARGEST_SD = 10.0
-"""Log-odds. Beyond it most levels have a single outcome, and the likelihood would reflect the
+"""Log-odds. Above it most levels have a single outcome, and the likelihood would reflect the
 approximation rather than the data."""
 
 SEPARATES = "the terms separate the outcomes, so that the estimates would be infinite"
@@ -45,14 +45,14 @@ TERM_COLUMNS = ("term", "estimate", "low", "high", "p", "odds_ratio", "se", "t",
 
 @dataclass(frozen=True)
 class MixedLogistic:
-    """What was fitted and its terms."""
+    """The fitted model and its terms."""
 
     terms: pd.DataFrame
     """One row per coefficient: term, estimate (log-odds, of a covariate per standard deviation, of
     a factor's level against the reference; positive goes with the outcome), low and high (95%
-    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. Where a column of
+    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. If a column of
     the design is the same within every level of a grouping, or levels are the observations, t is
-    Student's with df degrees of freedom; elsewhere df is infinite, and t normal. A term that cannot
+    Student's with df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot
     be estimated is NaN, and its note says why."""
     groups: pd.DataFrame
     """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
@@ -61,12 +61,12 @@ class MixedLogistic:
     converged: bool
     """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
-    """What was fitted, as text, and why if it is not the mixed model."""
+    """The name of the fitted model and, if it is not the mixed model, why not."""
     log_likelihood: float
-    """Of the mixed model, in nats; NaN if it has no estimate."""
+    """Log-likelihood of the mixed model, in nats; NaN if it has no estimate."""
     r_squared: RSquared
     """On the scale of log-odds, where the outcome itself has a variance of pi squared over 3
-    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN likewise."""
+    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated."""
 
 
 def mixed_logistic(
@@ -80,7 +80,7 @@ def mixed_logistic(
     grouping with two.
 
     Args:
-        frame: one row per observation; rows with a missing value are left out.
+        frame: one row per observation; rows with a missing value are omitted.
         outcome: a boolean column.
         terms: such as "modality", "perplexity" and "modality:perplexity". Numeric columns are
             standardised by mean and sample standard deviation, columns of text are factors, whose
@@ -88,7 +88,7 @@ def mixed_logistic(
         groups: columns whose levels have random intercepts, such as entity and phrasing.
 
     Raises:
-        UserError: a column that is missing, no term or no grouping, or terms that cannot be read.
+        UserError: a column is missing, there is no term or no grouping, or a term cannot be read.
     """
     formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
     columns = [outcome, *formula.variables, *groups]
@@ -152,7 +152,7 @@ def _check(
 
 @dataclass(frozen=True)
 class _Fit:
-    """The result of a fit; without estimates where there are none."""
+    """The result of a fit, which may lack estimates."""
 
     estimates: pd.DataFrame
     """estimate, se and df by coefficient."""
@@ -225,7 +225,7 @@ def _names(design: Design) -> list[str]:
 def _separated(
     design: Float[np.ndarray, "rows terms"], outcomes: Float[np.ndarray, " rows"]
 ) -> bool:
-    """Whether some direction is wrong for no row and right for one (Albert and Anderson, 1984).
+    """Whether a direction is wrong for no row and right for some (Albert and Anderson, 1984).
 
     Found by the linear programme of Konis (2007): as far as possible to the right side on average,
     never to the wrong one.
@@ -238,7 +238,7 @@ def _separated(
 
 
 def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd.DataFrame) -> _Fit:
-    """Phase 4; where it did not converge, `fitted` says why."""
+    """Phase 4; if the search did not converge, `fitted` says why."""
     levels = [pd.factorize(grouped[name])[0] for name in grouped]
     coded = np.array(levels, dtype=np.int64).reshape(len(levels), len(outcomes)).T
     fit = fit_laplace(design.fixed, outcomes, coded)
@@ -269,9 +269,9 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
 def _freedom(
     columns: Float[np.ndarray, "rows columns"], levels: Int[np.ndarray, "rows groupings"]
 ) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
-    """Degrees of freedom of each coefficient, and what its standard error is multiplied by.
+    """Degrees of freedom of each coefficient, and the factor of its standard error.
 
-    Of G levels, k of whose differences the columns explain, G - k are left for a column that is the
+    If the columns explain k differences of G levels, G - k are left for a column that is the
     same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
     Journal of Statistical Computation and Simulation 37). Maximum likelihood divides by G what
     least squares divides by G - k, and so do its errors. A column that is the same within the
@@ -314,7 +314,7 @@ def _fit_levels(
         return _nothing(SEPARATES)
     family = sm.families.Binomial()
     fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
-    # Pearson's dispersion, from counts: statsmodels' own takes a level for one observation.
+    # Pearson's dispersion, from counts: that of statsmodels treats a level as one observation.
     expected = sizes * fit.mu
     dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
     errors = fit.bse * np.sqrt(dispersion)
@@ -340,14 +340,14 @@ def _constant_within(
 def _both_outcomes(
     hits: Float[np.ndarray, " levels"], sizes: Int[np.ndarray, " levels"]
 ) -> Float[np.ndarray, " rows"]:
-    """Two rows per level: its outcomes, which differ where it has both."""
+    """Two rows per level: its outcomes, which differ if it has both."""
     return np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
 
 
 def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
-    """The coefficients with their tests; what was left out of the design is undefined."""
+    """The coefficients with their tests; terms omitted from the design are undefined."""
     found = list(fit.estimates.index)
-    # A factor that was left out has no levels: its own name is listed in their place.
+    # A factor omitted from the design has no levels: its own name is listed in their place.
     lacking = [
         term for term in formula.fixed if not any(_without_levels(name) == term for name in found)
     ]

@@ -2,15 +2,15 @@
 
 `pool` takes each model as one observation:
 
-1. The mean over models, with Student's interval and test. Errors that differ from model to model
+1. The mean over models, with Student's interval and test. Errors that differ between models
    only widen the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and
    nothing depends on an estimate of how far models differ.
-2. Where a further model may lie, by Student's interval for one more estimate.
+2. The interval for a further model, by Student's interval for one more estimate.
 3. The spread of the true values, tau, given the errors within models (Paule and Mandel, 1982).
 
 In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
 these (`benchmarks/controls/logical_forms.py`), the interval held the mean in 0.940 to 0.966 of
-them, and that of a further model held its true value in 0.949 to 1.000; where true values have a
+them, and that of a further model held its true value in 0.949 to 1.000; if true values have a
 skewness of 1, in 0.924 to 0.962 and in 0.938 to 1.000.
 """
 
@@ -64,14 +64,14 @@ def pairwise_tests(
     """One row per pair of levels: first, second, difference, its interval, test and limits.
 
     `difference` is the marginal mean of the first minus that of the second, low and high its 95%
-    interval; p, standard_error, t and df are of the two-sided test by Student's t with the model's
+    interval; p, standard_error, t and df are for the two-sided test by Student's t with the model's
     degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences beyond
     excluded_below and excluded_above are excluded, each side at 5% (`interp.statistics.decisions`).
-    A difference that is rounding is 0, and an error that is rounding is undefined, as is its test.
+    A difference within rounding is 0; an error within rounding is undefined, as is its test.
 
     Args:
         model: a fitted model.
-        factor: one of its factors.
+        factor: one of the model's factors.
         pairs: the pairs to test; all if None.
 
     Raises:
@@ -134,12 +134,12 @@ def _standard_errors(
 
 
 MIN_STUDIES = 2
-"""Fewest estimates that are pooled: one has no spread."""
+"""Fewest estimates to pool: one has no spread."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """A pooled estimate; NaN where undefined, and `note` says why."""
+    """A pooled estimate; NaN if undefined, and `note` says why."""
 
     estimate: float
     low: float
@@ -161,7 +161,7 @@ class Pooled:
     predicted_low: float
     """Lower end of the interval that holds the true value of a further model with a probability of
     at least about 95%: Student's for a further estimate. It includes errors of measurement, and is
-    wide where models differ less than these."""
+    wide if models differ by less than these."""
     predicted_high: float
     same_sign: int
     """Models whose own estimate has the sign of the pooled one."""
@@ -174,7 +174,7 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
 
     Args:
         estimates: one for each model.
-        errors: their standard errors, for tau and I2; an estimate without one is left out.
+        errors: their standard errors, for tau and I2; an estimate without one is omitted.
     """
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
     values, count = estimates[used], int(used.sum())
@@ -232,7 +232,7 @@ def pooled_table(
         estimates: one row for each model and combination of `by`.
         estimate: column of the estimates.
         error: column of their standard errors.
-        by: what is pooled separately, such as the contrasts.
+        by: columns whose values are pooled separately, such as the contrasts.
     """
 
     def pooled(members: pd.DataFrame) -> Pooled:

@@ -3,12 +3,12 @@
 The random effects of a group are an intercept and a slope, which may be correlated, and blocks of
 independent effects that share a variance, such as the levels of a factor.
 
-1. Subtract the least-squares fit, so that sums of squares do not cancel; scale the columns, and
+1. Subtract the least-squares fit, so sums of squares do not cancel; scale the columns, and
    centre the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes
    C'C from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
-4. Minimise what is left over the elements of L, from several starting points.
+4. Minimise the remaining deviance over the elements of L, from several starting points.
 """
 
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ BOUNDARY = 1e-4
 
 @dataclass(frozen=True)
 class ProfiledFit:
-    """The minimum."""
+    """The minimum of the profiled deviance."""
 
     coefficients: Float[np.ndarray, " columns"]
     covariance: Float[np.ndarray, "columns columns"]
-    """Of the coefficients."""
+    """Covariance of the coefficients."""
     random_covariance: Float[np.ndarray, "effects effects"]
     residual_variance: float
     random_effects: Float[np.ndarray, "groups effects"]
@@ -59,13 +59,13 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Profile:
-    """What follows from one relative Cholesky factor; all in units of the scaled columns."""
+    """The fit for one relative Cholesky factor, in units of the scaled columns."""
 
     deviance: float
     coefficients: Float[np.ndarray, " columns"]
     residual_variance: float
     precision: Float[np.ndarray, "columns columns"]
-    """Of the coefficients, in units of the residual precision."""
+    """Precision of the coefficients, in units of the residual precision."""
 
 
 def fit_profiled(
@@ -82,8 +82,8 @@ def fit_profiled(
     Args:
         fixed: matrix of full rank.
         random: no columns, or a column of ones, possibly a covariate, and those of the blocks.
-        response: what is explained.
-        groups: number of each row's group, from 0.
+        response: the values to explain.
+        groups: index of each row's group, from 0.
         reml: whether to maximise the restricted likelihood.
         blocks: sizes of the blocks, which are the last columns of `random`.
     """

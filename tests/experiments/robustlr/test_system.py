@@ -132,7 +132,7 @@ def test_models_of_other_kinds_read_prompts_without_demonstrations():
     asked = to_prompt(instance)
     scores = interp.evaluate(text_to_text("t5"), [asked])
     assert set(scores.option_probabilities["option"]) == {"True", "False", "Unknown"}
-    with pytest.raises(UserError, match="leave system prompt, demonstrations"):
+    with pytest.raises(UserError, match="omit system prompt, demonstrations"):
         interp.evaluate(classifier("bert"), [to_prompt(instance, demonstrations())])
 
 
