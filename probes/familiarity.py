@@ -26,7 +26,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     `interp.prompts.systems.load_facts`.
 
     Raises:
-        UserError: the budget is less than one token.
+        UserError: the budget is less than one token. When it measures: logits are not finite.
     """
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
