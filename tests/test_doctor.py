@@ -6,7 +6,7 @@ import pytest
 from tokenizers import processors
 
 from interp import doctor
-from interp.doctor import inputs, loaded, size
+from interp.doctor import inputs, loaded, machine, numbers, size
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
@@ -61,7 +61,7 @@ def test_tokens_of_answers_and_segments_are_those_that_count():
 
 def test_sound_models_differ_by_rounding_alone():
     model = tiny_model("llama")
-    found = by_name(doctor(model, tokenize(model, PROMPTS)))
+    found = by_name(numbers(model, tokenize(model, PROMPTS)))
     assert not any(finding.note for finding in found.values())
     assert found["logits with and without hooks"].found == "largest difference 0.0e+00"
 
@@ -76,7 +76,7 @@ def test_logits_that_depend_on_the_batch_are_reported(monkeypatch):
         return logits if len(prompts) == 1 else logits.roll(1, -1)
 
     monkeypatch.setattr(doctor, "_logits", spoiled)
-    note = by_name(doctor(model, read))["logits alone and in a batch"].note
+    note = by_name(numbers(model, read))["logits alone and in a batch"].note
     assert note == f"{len(PROMPTS)} of {len(PROMPTS)} predictions change"
 
 
@@ -89,7 +89,7 @@ def test_a_model_is_described():
     )
     assert found["context"].found == "512 tokens"
     assert found["architecture"].note == ""
-    assert "torch" in by_name(doctor())["versions"].found
+    assert "torch" in by_name(machine())["versions"].found
 
 
 @pytest.mark.parametrize(

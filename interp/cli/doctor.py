@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stderr.write("loading libraries, prompts and model ...\n")
     sys.stderr.flush()
 
-    from interp import doctor
-    from interp.doctor import inputs, loaded
+    from interp.doctor import cost, inputs, loaded, machine, numbers
     from interp.jobs import found_models
     from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
@@ -64,11 +63,11 @@ def run(arguments: argparse.Namespace) -> None:
     set_threads(model, None)
     read = tokenize(model, few)
     # Each part is shown as soon as it is known.
-    _show("This machine", doctor())
+    _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))
-    _show("Numbers", doctor(model, read))
-    _show("Cost", doctor(model, few, whole=len(prompts)))
+    _show("Numbers", numbers(model, read))
+    _show("Cost", cost(model, few, whole=len(prompts)))
 
 
 def _show(title: str, findings: "Iterable[Finding]") -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import interp
-from interp import doctor
 from interp.cli import main
+from interp.doctor import numbers
 from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Evaluate
@@ -110,7 +110,7 @@ def test_the_command_line_and_the_doctor_name_the_weights(tmp_path, capsys):
 def test_doctor_names_them_for_a_model_in_memory():
     model = damaged()
     with pytest.raises(UserError, match=SECOND):
-        list(doctor(model, tokenize(model, PROMPTS)))
+        list(numbers(model, tokenize(model, PROMPTS)))
 
 
 def test_effects_count_a_prompt_that_failed_once(capsys):
