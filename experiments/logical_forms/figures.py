@@ -66,7 +66,7 @@ def forms_over_perplexity(
     with house_style():
         if ax is not None:
             return draw(table, ax)
-        return panel_a_model(table, draw, share_x=False, handles=_handles())
+        return panel_a_model(table, draw, handles=_handles())
 
 
 def estimated_means(

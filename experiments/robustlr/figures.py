@@ -6,7 +6,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import house_style, legend_beside, look, new_axes, panel_a_model
+from interp.report.figures.style import (
+    distinct,
+    house_style,
+    legend_beside,
+    look,
+    new_axes,
+    panel_a_model,
+)
 from interp_experiments.robustlr.language import LABELS
 
 _F1 = "weighted F1"
@@ -32,7 +39,14 @@ def distractors(table: pd.DataFrame) -> Axes:
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
         return grouped_bars(
-            rows, x="set", y=_F1, hue="theories_have", n="theories", interval=_INTERVAL, ax=ax
+            rows,
+            x="set",
+            y=_F1,
+            hue="theories_have",
+            n="theories",
+            interval=_INTERVAL,
+            groups=distinct(table["theories_have"]),
+            ax=ax,
         )
 
     return panel_a_model(_named(table), draw)

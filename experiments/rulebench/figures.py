@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import house_style, look, panel_a_model
+from interp.report.figures.style import distinct, house_style, look, panel_a_model
 from interp_experiments.rulebench.tables import DIMENSIONS
 
 
@@ -54,9 +54,12 @@ def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
         y: the column with shares.
         hue: the column that each set has a bar for.
     """
+    groups = distinct(table[hue])
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        grouped_bars(rows, x="set", y=y, hue=hue, n="n", interval=("low", "high"), ax=ax)
+        grouped_bars(
+            rows, x="set", y=y, hue=hue, n="n", interval=("low", "high"), groups=groups, ax=ax
+        )
         ax.set_ylim(0, 1)
         ax.tick_params(axis="x", labelsize=7)
         return ax

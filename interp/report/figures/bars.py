@@ -30,6 +30,7 @@ def grouped_bars(
     hue: str,
     n: str,
     interval: Interval | None = None,
+    groups: Sequence[object] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
@@ -41,14 +42,17 @@ def grouped_bars(
         hue: column of the bars within a cluster.
         n: column of the counts for each bar, written below each cluster.
         interval: columns of whiskers.
+        groups: the values of `hue` in order, if other panels of the figure may have more of them.
         ax: where to draw; a new figure if None.
     """
     with house_style():
-        clusters, groups = distinct(table[x]), distinct(table[hue])
+        clusters, groups = distinct(table[x]), groups or distinct(table[hue])
         ax = ax or new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
         width = 0.82 / max(len(groups), 1)
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
+            if rows.empty:
+                continue
             places = positions(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
             _bars(ax, rows, places, y=y, interval=interval, width=width, index=index, label=group)
         counts = [n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
@@ -106,11 +110,14 @@ def segment_shares(table: pd.DataFrame) -> Axes:
         table: what `interp.analysis.segments.segment_table` gives.
     """
     named = table.assign(segment=table["segment"].map(segment_label))
-    return panel_a_model(named, _segment_bars)
+    methods = distinct(named["method"])
+    return panel_a_model(named, lambda rows, ax: _segment_bars(rows, ax, methods))
 
 
-def _segment_bars(rows: pd.DataFrame, ax: Axes | None) -> Axes:
-    ax = grouped_bars(rows, x="segment", y="share", hue="method", n="prompts", ax=ax)
+def _segment_bars(rows: pd.DataFrame, ax: Axes, methods: Sequence[object]) -> Axes:
+    ax = grouped_bars(
+        rows, x="segment", y="share", hue="method", n="prompts", groups=methods, ax=ax
+    )
     ax.set_ylabel("mean share of the prompt's scores")
     ax.tick_params(axis="x", labelrotation=90, labelsize=8)
     return ax
@@ -133,12 +140,20 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
         method=table["method"].str.replace("control: ", ""),
         reading=table["reading"].replace("", "control"),
     )
-    return panel_a_model(named, lambda rows, ax: _decisive_bars(rows, ax, hue))
+    groups = distinct(named[hue])
+    return panel_a_model(named, lambda rows, ax: _decisive_bars(rows, ax, hue, groups))
 
 
-def _decisive_bars(rows: pd.DataFrame, ax: Axes, hue: str) -> Axes:
+def _decisive_bars(rows: pd.DataFrame, ax: Axes, hue: str, groups: Sequence[object]) -> Axes:
     ax = grouped_bars(
-        rows, x="method", y="auc", hue=hue, n="prompts", interval=("auc_low", "auc_high"), ax=ax
+        rows,
+        x="method",
+        y="auc",
+        hue=hue,
+        n="prompts",
+        interval=("auc_low", "auc_high"),
+        groups=groups,
+        ax=ax,
     )
     ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
     ax.set_ylim(0, 1)

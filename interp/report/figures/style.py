@@ -184,7 +184,6 @@ def panel_a_model(
     table: pd.DataFrame,
     draw: Callable[[pd.DataFrame, Axes], Axes],
     *,
-    share_x: bool = True,
     handles: Sequence[Artist | Container] | None = None,
 ) -> Axes:
     """A new figure with a panel for each model and one legend; returns its first axes.
@@ -194,15 +193,15 @@ def panel_a_model(
     Args:
         table: rows with a column model.
         draw: draws the rows of one model.
-        share_x: whether the panels have one scale across; they always have one up.
-        handles: entries of the legend; those of the first panel's own if None.
+        handles: entries of the legend; each label's from the first panel that shows it if None.
     """
     models = distinct(table["model"])
+    shown: dict[str, Artist | Container] = {}
     columns = max(1, min(PANELS_A_ROW, len(models)))
     rows = max(1, -(-len(models) // columns))
     with house_style():
         figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.5))
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True)
+        panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for model, ax in zip(models, panels.flat, strict=False):
             draw(table[table["model"] == model], ax)
             ax.set_title(str(model), fontsize=10)
@@ -210,12 +209,13 @@ def panel_a_model(
                 ax.set_ylabel("")
             legend = ax.get_legend()
             if legend is not None:
-                handles = handles or ax.get_legend_handles_labels()[0]
+                for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                    shown.setdefault(label, handle)
                 legend.remove()
         for ax in panels.flat[len(models) :]:
             ax.set_axis_off()
         if not len(models):
             figure.text(0.5, 0.5, UNDEFINED, ha="center")
-        if handles:
-            legend_beside(figure, handles)
+        if handles or shown:
+            legend_beside(figure, handles or list(shown.values()))
     return figure.axes[0]
