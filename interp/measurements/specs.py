@@ -1,4 +1,4 @@
-"""The specs of interp's own measurements: options, commands, tables, and what measures each."""
+"""The specs of interp's own measurements: options, commands, tables, and measuring functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, cast
