@@ -165,8 +165,8 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
     system = installed_system(name)
     if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {name!r} names no cluster that is the same under every seed; expected one "
-            f"with the attribute cluster, such as {DEFAULT_SYSTEM}"
+            f"the system {name!r} names no cluster that all seeds share; expected a system with "
+            f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
         judged_pairs(

@@ -1,7 +1,7 @@
-"""How interp judges an answer, for tasks of other libraries: they have a copy of this file.
+"""How interp judges an answer, for tasks of other libraries, which have a copy of this file.
 
-It needs nothing but Python. The first token that a model writes is its answer: the option of which
-some form begins with it. One that begins no option's form, or several options', is wrong.
+This file needs only Python. The first token that a model writes is its answer: the option with a
+form that begins so. A token that begins no option's form, or those of several options, is wrong.
 """
 
 import json

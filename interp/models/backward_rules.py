@@ -189,7 +189,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
         raise UserError(
             f"{type(module).__name__} computes no norm of a known form, so its denominators cannot "
-            "be held constant; leave methods with frozen norms out"
+            "be held constant; omit methods with frozen norms"
         )
     return form
 
@@ -312,6 +312,6 @@ def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
         if not reached:
             raise UserError(
                 f"the backward rules did not reach the {what} of layer {index} of {model.name} "
-                f"({model.hf.config.model_type}), so that scores would be those of another method; "
-                "leave methods with changed gradients out"
+                f"({model.hf.config.model_type}), so the scores would be those of another method; "
+                "omit methods with changed gradients"
             )

@@ -1,9 +1,9 @@
 """Studies: several measurements of the same models in one report; found by entry point.
 
-1. Find the study and its stages: prompts, and what is measured of them.
-2. Execute the work (`interp.runs`): each stage is a run folder, so that an interrupted study is
+1. Find the study and its stages: prompts and measurements.
+2. Execute the work (`interp.runs`): each stage is a run folder, so an interrupted study can be
    resumed.
-3. Report: the study turns what is on disk into tables and figures.
+3. Report: the study turns the results on disk into tables and figures.
 """
 
 from abc import ABC, abstractmethod
@@ -40,28 +40,28 @@ class Study(Options, ABC):
 
     name: ClassVar[str]
     default_limit: ClassVar[int]
-    """Pairs that are taken by default."""
+    """Number of pairs taken by default."""
     any_system: ClassVar[bool] = False
-    """Whether it takes the prompts of any system."""
+    """Whether the study takes the prompts of any system."""
     organisms: ClassVar[tuple[str, ...]] = ()
-    """The systems whose packaged organisms are measured when no model is named; all organisms if
+    """The systems whose packaged organisms are measured if no model is named; all organisms if
     empty."""
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
-        """The systems whose organisms are measured without any model named."""
+        """The systems whose organisms are measured if no model is named."""
         return self.organisms
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """What is measured of every model."""
+        """The stages that are measured for every model."""
 
     @abstractmethod
     def report(self, folder: StudyFolder) -> "Report":
-        """Tables and figures from what the study has on disk."""
+        """Tables and figures from the study's results on disk."""
 
 
 def find_study(name: str) -> type[Study]:
-    """The study of that name.
+    """The study with this name.
 
     Raises:
         UserError: no such study is installed, or it cannot be loaded.
@@ -75,18 +75,18 @@ class StudyPlan(Plan):
     """The plan of a study: one run folder per stage, and a record of the whole."""
 
     study: str
-    """Its name."""
+    """Name of the study."""
     options: Mapping[str, object]
-    """What its stages were made with."""
+    """Options from which the stages were made."""
     made: list[Path] = field(default_factory=list)
-    """The folders that were made for it, innermost first; none where its record was there."""
+    """The folders made for the study, innermost first; none if its record was there."""
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
         """The plan of a study; models of earlier calls stay in it.
 
         Raises:
-            UserError: data that cannot be read.
+            UserError: the data cannot be read.
         """
         pairs = source.pairs(study.default_limit)
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
@@ -104,7 +104,7 @@ class StudyPlan(Plan):
         """Take the study's folder and those of its stages.
 
         Raises:
-            UserError: a folder that holds something else.
+            UserError: a folder holds something else.
         """
         if joins:
             return super().open(joins=True)
@@ -162,10 +162,10 @@ class StudyPlan(Plan):
         return updated(call, {"finished": now(), "peak_memory_bytes": peak})
 
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, if with fewer pairs.
+        """Check that the folder holds this study, perhaps with fewer pairs.
 
         Raises:
-            UserError: it holds another one.
+            UserError: the folder holds another study.
         """
         # The path of the data may change; whether it is the same data is checked by the stages.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
@@ -189,7 +189,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 
 def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
-    """Whether the limit has become smaller; None is all."""
+    """Whether the limit has become smaller; None means all."""
     before, limit = (
         float("inf") if options.get("limit") is None else options["limit"]
         for options in (earlier, now)
