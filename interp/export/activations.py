@@ -209,7 +209,7 @@ def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(
-            "there are vectors of prompts that the run does not have; measure them again"
+            "some vectors are of prompts that the run does not have; measure them again"
         )
     for name in other.column_names:
         if name not in table.column_names:

@@ -74,7 +74,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     if prompt.messages != ALONE:
         raise UserError(
             f"prompt {prompt.id} has messages around it, which an exported task does not write; "
-            "give prompts that stand alone"
+            "give prompts without messages"
         )
     fields = {
         "prompt_id": prompt.id,

@@ -68,7 +68,7 @@ class Settings(BaseModel):
     r: Annotated[int, Field(ge=1)]
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
-    """Names of modules, or the ends of their paths. Patterns are refused: one may run for ever."""
+    """Names of modules, or the ends of their paths. Patterns are refused: one may run forever."""
     use_rslora: bool = False
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"

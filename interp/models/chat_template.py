@@ -144,7 +144,7 @@ def chat_frame(
         if chat.system is not None:
             raise UserError(
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
-                "prompt; leave the system prompt out"
+                "prompt; omit the system prompt"
             )
         return _plain(turns)
     template = f"the chat template of {tokenizer.name_or_path}"

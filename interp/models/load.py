@@ -231,7 +231,7 @@ def _check_merging(name: str, loading: Loading) -> None:
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
-            "with it is run. Leave trust_remote_code out, or merge the adapter with peft"
+            "with it is run. Omit trust_remote_code, or merge the adapter with peft"
         )
     if loading.quantization is not None:
         raise UserError(

@@ -109,7 +109,7 @@ def check_sites(
         if heads is not None and SITES[site].heads is None:
             with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
-                f"heads were given, but {site} has none; leave them out, or give sites among "
+                f"heads were given, but {site} has none; omit them, or give sites among "
                 f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
@@ -140,14 +140,14 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
     except AttributeError as error:
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site {site}: its "
-            f"{type(parent).__name__} has no module {path}; leave the site out"
+            f"{type(parent).__name__} has no module {path}; omit the site"
         ) from error
 
 
 def _refuse_encoder(model: Model, site: str) -> None:
     if not model.architecture.causal:
         raise UserError(
-            f"the site {site} is not supported for encoders such as {model.name}; leave it out, or "
+            f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
             "patch z, which it acts through"
         )
 
@@ -162,7 +162,7 @@ def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
     if norm is None or why:
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
-            "leave the site out"
+            "omit the site"
         )
     return norm
 

@@ -69,8 +69,8 @@ def check_unembedding(
     if not agree(model, unembed(model, states)[finite], logits[finite]):
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) does more than unembed its final states, "
-            "scale the logits and cap them, so perplexity cannot be computed for it; score its "
-            "answers alone"
+            "scale the logits and cap them, so perplexity cannot be computed for it; score only "
+            "its answers"
         )
 
 

@@ -33,7 +33,7 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""From the number of a prompt in a `PromptSet` to its possible donors, in the order of use. The
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use. The
 order is drawn by content and seed, so donors depend on neither limit nor worker."""
 
 

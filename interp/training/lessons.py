@@ -82,8 +82,9 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     kept = [one for one in lessons if limit is None or len(one.token_ids) <= limit]
     if not kept:
         raise UserError(
-            f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, the most "
-            f"that {model.name} reads; take a model with a longer context, or shorter prompts"
+            f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, "
+            f"the most that {model.name} reads; take a model with a longer context, or shorter "
+            "prompts"
         )
     return Lessons(kept, len(lessons) - len(kept))
 
