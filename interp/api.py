@@ -117,7 +117,7 @@ def measurement(name: str, **options: Any) -> Spec:
         options: its own, under the names of the flags.
 
     Raises:
-        UserError: there is no such measurement, or it has no such options.
+        UserError: there is no such measurement, or the measurement has no such options.
     """
     return find_spec(name)(**options)
 
@@ -130,7 +130,7 @@ def study(name: str, **options: Any) -> Study:
         options: its own, under the names of the flags.
 
     Raises:
-        UserError: there is no such study, or it has no such options.
+        UserError: there is no such study, or the study has no such options.
     """
     return find_study(name)(**options)
 
@@ -152,8 +152,8 @@ _ARGUMENTS = """Args:
     **options: those of the measurement.
 
 Raises:
-    UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt that
-        the model cannot read, answers whose first tokens are the same.
+    UserError: the model, the prompts or a choice is invalid, ids are not unique, the model cannot
+        read a prompt, or answers have the same first token.
 """
 
 

@@ -38,13 +38,13 @@ def judged(token: str, prompt: Mapping[str, Any]) -> Judged:
 
 
 def accuracy(answers: Iterable[Sequence[Any]]) -> float:
-    """The share of prompts that are answered correctly, each by its weight."""
+    """The weighted share of correctly answered prompts."""
     rows = [Judged(*row) for row in answers]
     return sum(r.weight * r.correct for r in rows) / sum(r.weight for r in rows)
 
 
 def paired_accuracy(answers: Iterable[Sequence[Any]]) -> float:
-    """The share of pairs of which every prompt is answered correctly, each by its weight."""
+    """The weighted share of pairs with only correctly answered prompts."""
     pairs: dict[str, Judged] = {}
     for row in map(Judged._make, answers):
         whole = row.correct and pairs.get(row.pair, row).correct

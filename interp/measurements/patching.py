@@ -199,7 +199,7 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
 
 
 def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
-    """The indices of the cells with the largest effects, whatever their sign."""
+    """The indices of the cells with the largest absolute effects."""
     defined = [index for index, metric in enumerate(metrics.cells) if math.isfinite(metric)]
     defined.sort(key=lambda index: -abs(metrics.cells[index] - metrics.base))
     return defined[:count]

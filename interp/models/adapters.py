@@ -41,7 +41,7 @@ _PREFIX = "base_model.model."
 """Prefix of the names of stored tensors, which peft's wrapper adds."""
 
 _LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
-"""Settings that are passed to peft."""
+"""Settings passed to peft."""
 
 _WITHOUT_EFFECT = frozenset(
     {

@@ -138,7 +138,7 @@ def chat_frame(
 
     Raises:
         UserError: the template fails, changes, loses or repeats the message, writes something else
-            each time, or leaves out a turn or the system prompt.
+            each time, or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:

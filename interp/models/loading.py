@@ -29,7 +29,7 @@ def canonical_name(name: str) -> str:
 
 
 def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a name on the hub, or organism/NAME.
+    """The canonical name of a model: a folder, a hub name, or organism/NAME.
 
     Raises:
         ValueError: there is no such organism, or an organism was probably meant.

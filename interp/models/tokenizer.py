@@ -33,7 +33,7 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
 
 
 def gives_offsets(tokenizer: Any) -> bool:
-    """Whether a tokenizer gives the offsets of its tokens in the text."""
+    """Whether a tokenizer gives its tokens' offsets in the text."""
     return bool(getattr(tokenizer, "is_fast", False))
 
 

@@ -146,7 +146,7 @@ _SHOWN = 3
 """Most tensors that a message names."""
 
 _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
-"""Names of masks and rotary tables, which old checkpoints store and every model computes itself."""
+"""Masks and rotary tables, which old checkpoints store and all models compute themselves."""
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ class PromptSet(Sequence[Prompt]):
         A larger subset begins with a smaller one, so nothing is measured twice.
 
         Raises:
-            UserError: fewer than one pair was asked for.
+            UserError: fewer than one pair was requested.
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")

@@ -56,7 +56,7 @@ def _environment() -> Environment:
 
 
 _MARKED = ("premise1", "premise2")
-"""Segments that are underlined."""
+"""Underlined segments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A result: the tables of a measurement, and the one definition of what is shown.
+"""A result: the tables of a measurement, and the only definition of their display.
 
 1. `items` makes small tables and figures from the measured tables.
 2. The terminal prints the tables (`report.console.print_items`), a run's folder gets CSV and PNG
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Number of a model's errors that are shown, the most frequent ones; some name their prompt."""
+"""Number of errors shown for a model, the most frequent ones; some name their prompt."""
 
 _R = TypeVar("_R", bound="Result")
 

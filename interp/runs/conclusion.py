@@ -91,7 +91,7 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
 
 
 def _ended(run: RunFolder, call: Call) -> Call:
-    """The call with its end, if everything it was meant to measure is there."""
+    """The call with its end, if everything it was meant to measure is done."""
     if call.finished is not None or run.missing(call.models):
         return call
     peak = peak_of_workers(run.folder, call.id)

@@ -1,4 +1,4 @@
-"""Execute a plan: measure in this process, or start workers and watch until everything is there.
+"""Execute a plan: measure in this process, or start workers and watch until everything is done.
 
 1. Open the run folders of the plan; finished shards are not measured again.
 2. Work as the only worker, or start workers and watch the shards appear.
@@ -136,7 +136,7 @@ class Plan:
                 run.forget_models(list(self.models))
 
     def complete(self, runs: Sequence[Run]) -> bool:
-        """Whether every shard is there."""
+        """Whether all shards exist."""
         return not any(run.missing(self.models) for run in runs)
 
 
@@ -157,7 +157,7 @@ def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") ->
     """Measure everything; finished shards are not measured again.
 
     Args:
-        plan: what to measure.
+        plan: the plan to execute.
         execution: where to measure; in this process if not given.
         job: the job that workers in other processes take part in, as JSON.
 

@@ -63,7 +63,7 @@ from interp.tables import prompts_table
 MEMORY = "memory.json"
 
 _ROWS = 1000
-"""Number of rows of the prompts table that are made at once."""
+"""Number of rows of the prompts table made at once."""
 
 
 @dataclass

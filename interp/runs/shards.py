@@ -173,7 +173,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
-    """The manifests of shards, without those that are damaged."""
+    """The manifests of shards, without damaged ones."""
     for folder in folders:
         with suppress(UserError):
             yield read_manifest(folder)

@@ -97,7 +97,7 @@ def _private_folder(call: str) -> Path:
     """A new folder for the jobs of a call, where only this user may write.
 
     Raises:
-        UserError: a folder above it belongs to somebody else, or others may write to it.
+        UserError: a parent folder belongs to somebody else, or others may write to it.
     """
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     with writing(state):

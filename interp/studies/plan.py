@@ -53,7 +53,7 @@ class Study(Options, ABC):
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """The stages that are measured for every model."""
+        """The stages measured for every model."""
 
     @abstractmethod
     def report(self, folder: StudyFolder) -> "Report":

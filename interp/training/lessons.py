@@ -68,7 +68,7 @@ class Lessons(NamedTuple):
 
 
 def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Lessons:
-    """A model's lessons from prompts, without prompts that are too long for the model.
+    """A model's lessons from prompts, omitting prompts that are too long for the model.
 
     Raises:
         UserError: all prompts are too long, or an answer is not among a classifier's classes.

@@ -64,7 +64,7 @@ def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = 
     Args:
         source: a CSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
         templates: phrasings that compose the segments instead, such as
-            ``"{premise1} {premise2}\n{question}"``; each makes prompts of its own, under the factor
+            ``"{premise1} {premise2}\n{question}"``; each makes separate prompts, under the factor
             phrasing, and columns that no template names are factors.
 
     Raises:

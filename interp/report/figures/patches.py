@@ -147,7 +147,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, missing ones grey, with their numbers where there are few."""
+    """Cells coloured around zero, missing cells grey, with numbers if there are few cells."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:
