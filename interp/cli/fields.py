@@ -82,7 +82,7 @@ def _names(name: str, field: FieldInfo) -> list[str]:
 
 
 def _switches_off(field: FieldInfo) -> bool:
-    """Whether the option's flag switches off a default behaviour."""
+    """Whether the option's flag switches off a default."""
     return field.annotation is bool and field.default is True
 
 

@@ -43,13 +43,13 @@ class Spec(Options):
     examples: ClassVar[tuple[str, ...]] = ()
     """Example command lines, without the program's name."""
     written: ClassVar[str] = "written to {folder}"
-    """Closing line of the command; {tables} are its small tables, {program} is its program."""
+    """Closing line of the command; {tables} are its small tables, {program} is how it started."""
     group: ClassVar[str] = ""
     """The parent of its command, as `probe` is of `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Prompt options that its command does not take."""
     measures: ClassVar[str]
-    """Place of the function that makes a `Measurement` of a model, the spec and `batch_tokens`."""
+    """Place of the function from a model, the spec and `batch_tokens` to a `Measurement`."""
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}

@@ -18,7 +18,7 @@ UNDEFINED = "undefined"
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
-"""P-values below the first are only shown as such; those below the second get a fourth decimal."""
+"""P-values below the first are shown as below it; those below the second get a fourth decimal."""
 _SMALLEST = 0.0005
 """Half of the last decimal place shown: smaller values would read as zero."""
 _LARGEST = 1e6

@@ -153,7 +153,7 @@ class Run(RunFolder):
                 folder.rmdir()
 
     def forget_models(self, models: Sequence[str]) -> None:
-        """Remove from the record models that nobody has begun, as they may not be loadable."""
+        """Remove models that nobody has begun, such as unloadable ones, from the record."""
         unknown = {model for model in models if self.model_record(model) is None}
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
